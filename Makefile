@@ -1,0 +1,53 @@
+# `make test` in a fresh clone creates the environment and runs every check; `make PYTHON=python3.12 test` picks another
+# interpreter. Everything below `.venv` is rebuilt when pyproject.toml or constraints.txt changes.
+
+PYTHON ?= python3
+# How many processes run the tests; each keeps to one thread, so that they do not fight over the cores.
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+
+BIN := .venv/bin
+CODE := src tests tools $(wildcard benchmarks examples)
+BENCHMARKS := $(sort $(filter-out _%,$(notdir $(basename $(wildcard benchmarks/*.py))) \
+	$(patsubst benchmarks/%/__main__.py,%,$(wildcard benchmarks/*/__main__.py))))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench syllabus clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo      price a training run and show what the price means"
+	@echo "make test      format, lint, types, tests, doctests, snippets, syllabus"
+	@echo "make bench     run the benchmarks one after the other"
+	@echo "make syllabus  write docs/syllabus.md from docs/syllabus.toml"
+	@echo "make clean     remove the environment and everything generated"
+
+.venv/.installed: pyproject.toml constraints.txt
+	@echo "== environment"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+demo: .venv/.installed
+	@mkdir -p demo
+	$(BIN)/privet account --noise-multiplier 1.1 --batch-size 256 --population 60000 --epochs 60 --delta 1e-5 \
+		--plot demo/account.html
+
+test: .venv/.installed
+	@echo "== ruff format"
+	@$(BIN)/ruff format --check $(CODE)
+	@echo "== ruff check"
+	@$(BIN)/ruff check $(CODE)
+	@echo "== mypy --strict"
+	@$(BIN)/mypy --strict $(CODE)
+	@echo "== pytest: tests, doctests, snippets, syllabus"
+	@OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS) --dist loadgroup
+
+bench: .venv/.installed
+	@set -e; for name in $(BENCHMARKS); do echo "== benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done
+
+syllabus: .venv/.installed
+	$(BIN)/python -m tools.syllabus
+
+clean:
+	rm -rf .venv demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info
+	find src tests tools $(wildcard benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +

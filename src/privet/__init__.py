@@ -1,0 +1,74 @@
+"""Privet: learn from data about people without giving any one of them away.
+
+The rooms load when they are first used, so that `import privet` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from privet.core import (
+    Bounded,
+    BudgetExceeded,
+    Draw,
+    Event,
+    Evidence,
+    Guarantee,
+    Interval,
+    InvalidInput,
+    LedgerError,
+    MissingExtra,
+    Neighbours,
+    NotProven,
+    PrivetError,
+    Randomness,
+    Release,
+    Trust,
+    Unit,
+    Whose,
+)
+
+if TYPE_CHECKING:
+    from privet import accounting, ledger
+    from privet.ledger import Ledger
+
+__all__ = [
+    "Bounded",
+    "BudgetExceeded",
+    "Draw",
+    "Event",
+    "Evidence",
+    "Guarantee",
+    "Interval",
+    "InvalidInput",
+    "Ledger",
+    "LedgerError",
+    "MissingExtra",
+    "Neighbours",
+    "NotProven",
+    "PrivetError",
+    "Randomness",
+    "Release",
+    "Trust",
+    "Unit",
+    "Whose",
+    "accounting",
+    "ledger",
+]
+
+_ROOMS = ("accounting", "ledger")
+_NAMES = {"Ledger": "privet.ledger"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a room, or a name that lives in one, when it is first asked for."""
+    if name in _ROOMS:
+        return import_module(f"privet.{name}")
+    if name in _NAMES:
+        return getattr(import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'privet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,33 @@
+"""From events to guarantees: privacy-loss distributions, Rényi, zCDP, GDP, basic and advanced composition."""
+
+from __future__ import annotations
+
+from privet.accounting.accountant import Accountant
+from privet.accounting.calibrate import (
+    laplace_scale,
+    least,
+    most,
+    most_steps,
+    noise_multiplier,
+    randomized_response_epsilon,
+    sample_rate,
+)
+from privet.accounting.price import Rung, delta, epsilon, ladder, upper
+from privet.accounting.profile import Profile
+
+__all__ = [
+    "Accountant",
+    "Profile",
+    "Rung",
+    "delta",
+    "epsilon",
+    "ladder",
+    "laplace_scale",
+    "least",
+    "most",
+    "most_steps",
+    "noise_multiplier",
+    "randomized_response_epsilon",
+    "sample_rate",
+    "upper",
+]

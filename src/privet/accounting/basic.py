@@ -1,0 +1,44 @@
+"""Basic composition (Dwork et al. 2006): the ε add up, the δ add up.
+
+What needs no δ (pure leaves) gets none. An (ε, δ) block brings its own. The rest of δ is split equally among the
+parts that can use it, and within a part equally among its steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from privet.accounting.accountant import Accountant
+from privet.accounting.canonical import Part
+from privet.accounting.per_step import Steps, least_delta, steps_of
+from privet.core import checked
+from privet.core.unit import Unit
+
+__all__ = ["compose", "delta", "epsilon"]
+
+_UP = 1 + 1e-14
+
+
+def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+    """A certified ε at δ; infinite if the blocks' own δ already exceed it."""
+    checked.share("delta", delta)
+    return compose(steps_of(parts, unit, Accountant.BASIC), delta)
+
+
+def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+    """The least δ at which the ε of this accountant has come down to `epsilon`."""
+    checked.nonnegative("epsilon", epsilon)
+    steps = steps_of(parts, unit, Accountant.BASIC)
+    return least_delta(lambda d: compose(steps, d), epsilon)
+
+
+def compose(steps: Sequence[Steps], delta: float) -> float:
+    """Σ count·ε with the split of δ that is described above."""
+    rest = delta - math.fsum(one.count * one.own_delta for one in steps) * _UP
+    if rest < 0:
+        return math.inf
+    spending = sum(one.spends for one in steps)
+    share = rest / spending if spending else 0.0
+    spent = (one.count * one.epsilon_at(share / one.count if one.spends else 0.0) for one in steps)
+    return math.fsum(spent)  # each ε is rounded up already, or given

@@ -1,0 +1,206 @@
+"""The least noise, the highest rate or the most steps that a guarantee allows: never above the target.
+
+Every search ends with a check of the published price on both sides: the answer fits, and a little less noise (0.1 %),
+one more step, a little more of the rate or of ε, does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from privet.accounting import price
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled
+from privet.core.unit import Neighbours, Unit
+
+__all__ = [
+    "laplace_scale",
+    "least",
+    "most",
+    "most_steps",
+    "noise_multiplier",
+    "randomized_response_epsilon",
+    "sample_rate",
+]
+
+_STEP = 1e-3
+_LOWEST, _HIGHEST = 1e-4, 1e7
+
+
+def least(build: Callable[[float], Event], *, epsilon: float, delta: float, unit: Unit | None = None) -> float:
+    """The least value, to 0.1 %, for which `build(value)` costs at most ε; more of it must cost less.
+
+    >>> round(least(Gaussian, epsilon=1.0, delta=1e-5), 2)
+    3.73
+    """
+    return _search(build, epsilon, delta, unit, rising=False, low=_LOWEST, high=_HIGHEST)
+
+
+def most(
+    build: Callable[[float], Event], *, epsilon: float, delta: float, unit: Unit | None = None, high: float = _HIGHEST
+) -> float:
+    """The largest value up to `high`, to 0.1 %, for which `build(value)` costs at most ε; more of it must cost more."""
+    return _search(build, epsilon, delta, unit, rising=True, low=1e-12, high=high)
+
+
+def noise_multiplier(
+    *, epsilon: float, delta: float, sample_rate: float, steps: int, unit: Unit | None = None
+) -> float:
+    """The least noise multiplier of DP-SGD with Poisson sampling that costs at most (ε, δ).
+
+    >>> sigma = noise_multiplier(epsilon=3.0, delta=1e-5, sample_rate=4096 / 60000, steps=560)
+    >>> 2.41 < sigma < 2.42
+    True
+    """
+    by = Poisson(sample_rate)
+    steps = checked.count("steps", steps)
+    return least(lambda noise: Repeated(Sampled(Gaussian(noise), by=by), steps), epsilon=epsilon, delta=delta, unit=unit)
+
+
+def sample_rate(
+    *, epsilon: float, delta: float, noise_multiplier: float, steps: int, unit: Unit | None = None
+) -> float:
+    """The highest Poisson sampling rate that costs at most (ε, δ)."""
+    leaf, steps = Gaussian(checked.positive("noise_multiplier", noise_multiplier)), checked.count("steps", steps)
+    return most(
+        lambda rate: Repeated(Sampled(leaf, by=Poisson(rate)), steps), epsilon=epsilon, delta=delta, unit=unit, high=1.0
+    )
+
+
+def most_steps(event: Event, *, epsilon: float, delta: float, unit: Unit | None = None, limit: int = 10**9) -> int:
+    """How often the event may be repeated within (ε, δ); one more would cost more than ε.
+
+    >>> most_steps(Gaussian(10.0), epsilon=1.0, delta=1e-5)
+    7
+    """
+    target, share = _target(epsilon, delta)
+
+    def fits(count: int) -> bool:
+        return price.epsilon(Repeated(event, count), share, unit=unit).epsilon.upper <= target
+
+    low, high = 0, 1
+    while high <= limit and price.upper(Repeated(event, high), share, unit=unit) <= target:
+        low, high = high, 2 * high
+    high = min(high, limit + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if price.upper(Repeated(event, middle), share, unit=unit) <= target:
+            low = middle
+        else:
+            high = middle
+    while low > 0 and not fits(low):
+        low -= 1
+    while low < limit and fits(low + 1):
+        low += 1
+    return low
+
+
+def laplace_scale(*, epsilon: float, delta: float = 0.0, count: int = 1, unit: Unit | None = None) -> float:
+    """The least scale of Laplace noise, in bounds, for `count` answers within (ε, δ)."""
+    count = checked.count("count", count)
+    return least(lambda scale: Repeated(Laplace(scale), count), epsilon=epsilon, delta=delta, unit=unit)
+
+
+def randomized_response_epsilon(
+    *, epsilon: float, delta: float = 0.0, categories: int = 2, count: int = 1, unit: Unit | None = None
+) -> float:
+    """The largest ε of each of `count` randomised responses that together cost at most (ε, δ)."""
+    unit = unit or Unit(neighbours=Neighbours.REPLACE)
+    count = checked.count("count", count)
+
+    def build(each: float) -> Event:
+        return Repeated(RandomizedResponse(each, categories), count)
+
+    return most(build, epsilon=epsilon, delta=delta, unit=unit, high=1e4)
+
+
+def _target(epsilon: float, delta: float) -> tuple[float, float]:
+    return checked.positive("epsilon", epsilon), checked.share("delta", delta)
+
+
+def _search(
+    build: Callable[[float], Event],
+    epsilon: float,
+    delta: float,
+    unit: Unit | None,
+    *,
+    rising: bool,
+    low: float,
+    high: float,
+) -> float:
+    """A start from closed forms, a few secant steps with the quick half of the price, then settled with the whole."""
+    target, share = _target(epsilon, delta)
+
+    def upper(value: float) -> float:
+        return price.upper(build(value), share, unit=unit)
+
+    def published(value: float) -> bool:
+        return price.epsilon(build(value), share, unit=unit).epsilon.upper <= target
+
+    worst, best = (high, low) if rising else (low, high)
+    if published(worst):
+        return worst
+    start = _start(lambda value: price.quick(build(value), share, unit=unit) <= target, worst, best)
+    safe = _secant(upper, target, start, worst, best)
+    if safe is None:
+        advice = "allow more" if math.isinf(upper(best)) else "it lies outside the range that is searched"
+        raise InvalidInput("epsilon", f"= {target} with delta = {share} cannot be reached", advice)
+    toward = 1 + _STEP if rising else 1 - _STEP
+    while not published(safe):
+        safe /= toward
+    while not _past(following := safe * toward, worst, rising) and published(following):
+        safe = following
+    return safe
+
+
+def _past(value: float, end: float, rising: bool) -> bool:
+    return value > end if rising else value < end
+
+
+def _start(fits: Callable[[float], bool], worst: float, best: float) -> float:
+    """A value near the edge by closed forms, to a tenth; the middle of the range where they have no say."""
+    if not fits(best):
+        return math.sqrt(worst * best)
+    bad, good = math.log(worst), math.log(best)
+    while abs(good - bad) > 0.1:
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if fits(math.exp(middle)) else (good, middle)
+    return math.exp(good)
+
+
+def _secant(price_of: Callable[[float], float], target: float, start: float, worst: float, best: float) -> float | None:
+    """The best value found to cost at most the target; the next one towards `worst`, closer than 0.02 %, costs more."""
+    bad, good = math.log(worst), math.log(best)
+    bad_gap, good_gap = math.inf, -math.inf  # log of price over target at either end
+    guess, close = math.log(start), _STEP / 5
+    for _ in range(120):
+        gap = _log_ratio(price_of(math.exp(guess)), target)
+        if gap <= 0:
+            good, good_gap = guess, gap
+        else:
+            bad, bad_gap = guess, gap
+        if abs(good - bad) <= close:
+            break
+        if math.isfinite(bad_gap) and math.isfinite(good_gap):
+            slope = (bad_gap - good_gap) / (bad - good)
+            root = good - good_gap / slope
+            aim = root + math.copysign(close / 3, good - bad if gap > 0 else bad - good)
+            edge = 0.01 * abs(good - bad)
+            guess = min(max(aim, min(good, bad) + edge), max(good, bad) - edge)
+        elif math.isfinite(good_gap) or math.isfinite(bad_gap):
+            known, at = (good_gap, good) if math.isfinite(good_gap) else (bad_gap, bad)
+            stride = max(min(abs(known), 2.0), 0.02) * 1.2
+            guess = at + math.copysign(stride, (bad - good) if math.isfinite(good_gap) else (good - bad))
+            if not min(good, bad) < guess < max(good, bad):
+                guess = (good + bad) / 2
+        else:
+            guess = (good + bad) / 2
+    return math.exp(good) if math.isfinite(good_gap) else None
+
+
+def _log_ratio(value: float, target: float) -> float:
+    if value == 0:
+        return -745.0
+    return math.log(value / target) if math.isfinite(value) else math.inf

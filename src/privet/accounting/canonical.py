@@ -1,0 +1,95 @@
+"""Composition in one place: any event becomes distinct parts with their counts, so that no count can be forgotten."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from privet.core.event import (
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Gaussian,
+    Joint,
+    Laplace,
+    Leaf,
+    NonPrivate,
+    Poisson,
+    Repeated,
+    Sampled,
+    Sampling,
+)
+
+__all__ = ["Canonical", "Part", "canonical"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One leaf, how its rows were chosen, and how often it ran."""
+
+    leaf: Leaf
+    sampling: Sampling | None
+    count: int
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """An event as parts; `nonprivate` has the reason if anything in it has no guarantee at all."""
+
+    parts: tuple[Part, ...]
+    nonprivate: str | None
+
+
+def canonical(event: Event) -> Canonical:
+    """Flatten repetitions and compositions into (leaf, sampling, count), each pair once, in a fixed order.
+
+    >>> from privet.core.event import Composed, Gaussian, Repeated
+    >>> canonical(Composed((Gaussian(1.0), Repeated(Gaussian(1.0), 3)))).parts
+    (Part(leaf=Gaussian(noise_multiplier=1.0), sampling=None, count=4),)
+    """
+    counts: dict[tuple[Leaf, Sampling | None], int] = {}
+    reasons: list[str] = []
+    waiting: list[tuple[Event, int]] = [(event, 1)]
+    while waiting:
+        this, times = waiting.pop()
+        if times == 0:
+            continue
+        if isinstance(this, Repeated):
+            waiting.append((this.event, times * this.count))
+        elif isinstance(this, Composed):
+            waiting.extend((inner, times) for inner in this.events)
+        elif isinstance(this, NonPrivate):
+            reasons.append(this.reason)
+        else:
+            leaf, sampling = (this.event, this.by) if isinstance(this, Sampled) else (this, None)
+            assert isinstance(leaf, Leaf)
+            leaf = _one_gaussian(leaf) if isinstance(leaf, Joint) else leaf
+            if _noiseless(leaf):
+                reasons.append(f"{type(leaf).__name__} without noise")
+            everyone = isinstance(sampling, Poisson) and sampling.sample_rate == 1.0
+            key = (leaf, None if everyone else sampling)
+            counts[key] = counts.get(key, 0) + times
+    parts = tuple(Part(leaf, sampling, n) for (leaf, sampling), n in sorted(counts.items(), key=_order))
+    return Canonical(parts, reasons[-1] if reasons else None)
+
+
+def _order(item: tuple[tuple[Leaf, Sampling | None], int]) -> str:
+    return repr(item[0])
+
+
+def _noiseless(leaf: Leaf) -> bool:
+    if isinstance(leaf, (Gaussian, Laplace)):
+        return leaf.noise_multiplier == 0
+    if isinstance(leaf, DiscreteGaussian):
+        return leaf.sigma == 0
+    return isinstance(leaf, DiscreteLaplace) and leaf.scale == 0
+
+
+def _one_gaussian(joint: Joint) -> Gaussian:
+    """Releases of the same rows are one Gaussian of precision Σ σ_j⁻², whatever the sampling."""
+    if any(event.noise_multiplier == 0 for event in joint.events):
+        return Gaussian(0.0)
+    scale = min(event.noise_multiplier for event in joint.events)
+    precision = math.fsum((scale / event.noise_multiplier) ** 2 for event in joint.events)
+    return Gaussian(scale / math.sqrt(precision))

@@ -1,0 +1,128 @@
+"""The zCDP accountant (Bun & Steinke 2016): every part is worth a ρ, the ρ add up, and the sum becomes ε or δ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from privet.accounting.accountant import Accountant
+from privet.accounting.canonical import Part
+from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
+from privet.accounting.pure import pure_epsilon
+from privet.accounting.shift import span, stretch
+from privet.accounting.table import require
+from privet.core.event import (
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Leaf,
+    NoisyMax,
+    Pure,
+    RandomizedResponse,
+)
+from privet.core.unit import Unit
+
+__all__ = ["delta", "epsilon", "rho"]
+
+_UP = 1 + 1e-14
+_ULP = 2.0**-52
+
+
+def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+    """A certified ε at δ, from Σρ; where every part is pure, no more than Σε."""
+    return min(zcdp_to_epsilon(_total(parts, unit), delta), _pure(parts, unit))
+
+
+def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+    """A certified δ at ε, from Σρ; where every part is pure, none is needed once ε reaches Σε."""
+    found = zcdp_to_delta(_total(parts, unit), epsilon)
+    return 0.0 if _pure(parts, unit) <= epsilon else found
+
+
+def rho(leaf: Leaf, unit: Unit) -> float:
+    """The ρ of one unsampled run (or of one whole pass).
+
+    For a pair with losses ±ε, and for Laplace noise, D_a ≤ a·KL at every order a ≥ 1, so ρ is the KL divergence, the
+    limit of D_a at a = 1. Proof: E = e^((a−1)D_a) depends on a through v = (2a − 1)² alone, and is an entire function
+    of v of order ½: cosh(√v·ε/2)/cosh(ε/2) for losses ±ε, e^(−ε/2)·(cosh(√v·ε/2) + sinh(√v·ε/2)/√v) for Laplace noise.
+    All its zeros are real and negative (those of cos(x); −x² with cos(xε/2) + sin(xε/2)/x = 0, the eigenvalues of a
+    vibrating string with one elastic end; for discrete noise those of T_m(c) + tanh(τ/2)·c·U_(m−1)(c), which changes
+    its sign between any two of the m + 1 extrema of T_m). By Hadamard's theorem log E is then a sum of terms
+    log(1 + v/z), which is concave: log E ≤ (v − 1)·(log E)′(1) = a(a − 1)·KL, as v − 1 = 4a(a − 1) and log E = 0 at 1.
+
+    >>> rho(Gaussian(2.0), Unit())
+    0.125
+    """
+    return _RHO[type(leaf)](leaf, unit)
+
+
+def _total(parts: Sequence[Part], unit: Unit) -> float:
+    for part in parts:
+        require(part, unit, Accountant.ZCDP)
+    return math.fsum(part.count * rho(part.leaf, unit) for part in parts) * _UP
+
+
+def _pure(parts: Sequence[Part], unit: Unit) -> float:
+    return math.fsum(part.count * pure_epsilon(part.leaf, unit) for part in parts)
+
+
+def _gaussian(leaf: Any, unit: Unit) -> float:
+    mu = span(unit) / float(leaf.noise_multiplier)
+    return mu * mu / 2
+
+
+def _discrete_gaussian(leaf: Any, unit: Unit) -> float:
+    mu = span(unit) * float(leaf.bound) / float(leaf.sigma)  # Canonne, Kamath & Steinke 2020, Thm 4
+    return mu * mu / 2
+
+
+def _pure_rho(epsilon: float) -> float:
+    """ε·tanh(ε/2) ≤ ε²/2: binary randomised response, which dominates every ε-DP mechanism."""
+    return epsilon * math.tanh(epsilon / 2) * _UP
+
+
+def _laplace(leaf: Any, unit: Unit) -> float:
+    return _noise(pure_epsilon(leaf, unit), 1.0)
+
+
+def _discrete_laplace(leaf: Any, unit: Unit) -> float:
+    step = 1 / float(leaf.scale)
+    return _noise(pure_epsilon(leaf, unit), step / math.sinh(step) if step < 700 else 0.0)
+
+
+def _noise(epsilon: float, share: float) -> float:
+    """KL = ε − (1 − e^(−ε))·τ/sinh τ for discrete Laplace noise of scale 1/τ; τ → 0 is the continuous one."""
+    if math.isinf(epsilon):
+        return math.inf
+    return min(epsilon * _UP + math.expm1(-epsilon) * share * (1 - 4 * _ULP), _pure_rho(epsilon))
+
+
+def _steps(leaf: Any, unit: Unit) -> float:
+    return _pure_rho(pure_epsilon(leaf, unit))
+
+
+def _exponential(leaf: Any, unit: Unit) -> float:
+    range_of_loss = pure_epsilon(leaf, unit)  # Cesar & Rogers 2021, Lemma 3.2: a bounded range ε is worth ε²/8
+    return min(range_of_loss * range_of_loss / 8 * _UP, _pure_rho(range_of_loss))
+
+
+def _block(leaf: Any, unit: Unit) -> float:
+    k = stretch(leaf, unit)  # Bun & Steinke 2016, Prop. 1.9: k steps cost k²ρ
+    return float(leaf.rho) * k * k
+
+
+_RHO: dict[type[Leaf], Callable[[Any, Unit], float]] = {
+    Gaussian: _gaussian,
+    DiscreteGaussian: _discrete_gaussian,
+    Laplace: _laplace,
+    DiscreteLaplace: _discrete_laplace,
+    Exponential: _exponential,
+    NoisyMax: _steps,
+    Pure: _steps,
+    RandomizedResponse: _steps,
+    Concentrated: _block,
+}

@@ -1,0 +1,138 @@
+"""All parts of a composition for one direction of the neighbours: its laws, how far they reach, and their curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from privet.accounting.canonical import Part
+from privet.accounting.compose import Curve, compose, cumulants
+from privet.accounting.grid import optimistic, pessimistic
+from privet.accounting.laws import Array, GaussianLoss, Law, reach
+from privet.accounting.pairs import brackets
+from privet.core.unit import Unit
+
+__all__ = ["Direction", "Side", "directions", "unpriced"]
+
+_CUT = 1e-7
+"""Tails whose total mass is below this share of δ are cut to an infinite loss."""
+_TILTS: Array = np.geomspace(0.02, 2e5, 72)
+
+
+@dataclass(frozen=True)
+class Side:
+    """Laws with their counts, all bounding the truth from the same side."""
+
+    laws: tuple[tuple[Law, int], ...]
+    ends: tuple[tuple[float, float], ...] = field(compare=False)
+    MOST_CELLS: ClassVar[int] = 1 << 21
+
+    @property
+    def gaussian(self) -> float | None:
+        """μ, if all of this is one Gaussian, which has a closed form."""
+        law = self.laws[0][0]
+        return law.mu if len(self.laws) == 1 and isinstance(law, GaussianLoss) else None
+
+    @property
+    def single(self) -> Law | None:
+        """The law, if all of this is one run: its δ(ε) needs no grid."""
+        return self.laws[0][0] if len(self.laws) == 1 and self.laws[0][1] == 1 else None
+
+    @property
+    def revealed(self) -> float:
+        """The chance that some loss is infinite: δ can never be below it."""
+        log_kept = math.fsum(n * math.log1p(-law.infinite) if law.infinite < 1 else -math.inf for law, n in self.laws)
+        return -math.expm1(log_kept)
+
+    @property
+    def largest(self) -> float:
+        """The largest loss there can be: ε at δ = 0."""
+        if self.revealed > 0:
+            return math.inf
+        return math.fsum(n * max(0.0, law.support[1]) for law, n in self.laws) * (1 + 1e-15)
+
+    @property
+    def widest(self) -> float:
+        """The longest reach among the laws."""
+        return max(high - low for low, high in self.ends)
+
+    def curve(self, step: float, tilt: float, worse: bool) -> Curve:
+        """δ(ε) of the composition, on a grid that errs on the asked side."""
+        make = pessimistic if worse else optimistic
+        grids = [(make(law, step, *ends), n) for (law, n), ends in zip(self.laws, self.ends, strict=True)]
+        return compose(grids, tilt)
+
+    def first_step(self, tilt: float, tolerance: float) -> float:
+        """A grid that moves ε by about `tolerance`: copies·step²·(tilt + 1)/12 for a smooth law."""
+        copies = sum(count for _law, count in self.laws)
+        step = math.sqrt(12 * tolerance / (copies * (tilt + 1)))
+        return max(min(step, self.widest / 1000), self.widest / self.MOST_CELLS, 1e-13)
+
+    def tilt_for(self, delta: float) -> tuple[float, float]:
+        """A good tilt for a target δ and the ε it points to; nothing certified rests on it."""
+        totals, order = self._cumulants(), _TILTS + 1
+        guesses = (totals - math.log(delta)) / _TILTS + np.log(_TILTS / order) - np.log(order) / _TILTS
+        best = int(np.argmin(guesses))
+        if guesses[best] > 0:
+            return float(_TILTS[best]), float(guesses[best])
+        return float(_TILTS[int(np.argmin(totals))]), 0.0
+
+    def tilt_at(self, epsilon: float) -> float:
+        """A good tilt for a given ε; nothing certified rests on it."""
+        return float(_TILTS[int(np.argmin(self._cumulants() - _TILTS * epsilon))])
+
+    def _cumulants(self) -> Array:
+        totals = np.zeros(len(_TILTS))
+        for (law, count), (low, high) in zip(self.laws, self.ends, strict=True):
+            totals += count * cumulants(pessimistic(law, max((high - low) / 1500, 1e-12), low, high), _TILTS)
+        return totals
+
+
+@dataclass(frozen=True)
+class Direction:
+    """What bounds one direction from above and from below."""
+
+    above: Side | None
+    below: Side | None
+
+    @property
+    def attained(self) -> bool:
+        """Whether the bounding pair is one that really occurs, so that both ends close in on one truth."""
+        return self.above == self.below
+
+
+def unpriced(parts: Sequence[Part], unit: Unit) -> list[Part]:
+    """Parts without a dominating pair: only Rényi can price them."""
+    return [part for part in parts if brackets(part, unit, 0.0)[0].above is None]
+
+
+def directions(parts: Sequence[Part], unit: Unit, delta: float, joined: Law | None = None) -> list[Direction]:
+    """The distinct directions of the neighbours, with masses far below `delta` cut; `joined` stands for the unpriced."""
+    copies = sum(part.count for part in parts)
+    tail = delta * _CUT / max(copies, 1)
+    pairs = [(brackets(part, unit, tail), part.count) for part in parts]
+    found: list[Direction] = []
+    for side in (0, 1):
+        above = [(pair[side].above, count) for pair, count in pairs]
+        below = [(pair[side].below, count) for pair, count in pairs]
+        way = Direction(_side([*above, (joined, 1)], delta), _side(below, delta))
+        if way not in found:
+            found.append(way)
+    return found
+
+
+def _side(laws: Sequence[tuple[Law | None, int]], delta: float) -> Side | None:
+    """All plain Gaussians are one Gaussian: μ² adds up."""
+    kept = [(law, n) for law, n in laws if law is not None]
+    square = math.fsum(n * law.mu**2 for law, n in kept if isinstance(law, GaussianLoss))
+    merged: list[tuple[Law, int]] = [(law, n) for law, n in kept if not isinstance(law, GaussianLoss)]
+    if square > 0:
+        merged.append((GaussianLoss(math.sqrt(square)), 1))
+    if not merged:
+        return None
+    copies = sum(count for _law, count in merged)
+    return Side(tuple(merged), tuple(reach(law, max(delta * _CUT / copies, 1e-290)) for law, _count in merged))

@@ -1,0 +1,26 @@
+"""Laws of privacy losses: one file for additive noise, one for finite laws, one for what sampling does to them."""
+
+from __future__ import annotations
+
+from privet.accounting.laws.atoms import Atoms, block, randomized_response
+from privet.accounting.laws.law import Array, Law, reach
+from privet.accounting.laws.noise import GaussianLoss, LaplaceLoss, discrete_gaussian, discrete_laplace
+from privet.accounting.laws.sampled import Added, Mixture, Removed, Symmetric, draws_of_one_row
+
+__all__ = [
+    "Added",
+    "Array",
+    "Atoms",
+    "GaussianLoss",
+    "LaplaceLoss",
+    "Law",
+    "Mixture",
+    "Removed",
+    "Symmetric",
+    "block",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "draws_of_one_row",
+    "randomized_response",
+    "reach",
+]

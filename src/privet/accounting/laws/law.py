@@ -1,0 +1,76 @@
+"""The law of a privacy loss, seen only through the masses that it puts on cells of the real line."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+__all__ = ["Array", "Law", "normal_cells", "reach"]
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+
+class Law(Protocol):
+    """L = log(dP/dQ) for one pair (P, Q).
+
+    `cells(bounds)` gives, for rising bounds b₀ < … < b_n, the P- and Q-masses of L in (−∞, b₀), [b₀, b₁), …, [b_n, ∞);
+    losses of +∞ are left out and kept in `infinite` (their P-mass), losses of −∞ belong to the first cell.
+    """
+
+    @property
+    def infinite(self) -> float:
+        """P-mass of an infinite loss."""
+        ...
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """An interval that holds every finite loss; its ends may be infinite."""
+        ...
+
+    def cells(self, bounds: Array) -> tuple[Array, Array]:
+        """P- and Q-masses of the cells, each with a small relative error even far out."""
+        ...
+
+
+def normal_cells(standardised: Array) -> Array:
+    """Masses of a standard normal between −∞, the given rising points, and ∞; taken from the nearer tail."""
+    below, above = ndtr(standardised), ndtr(-standardised)
+    inner = np.where(standardised[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+    return np.concatenate((below[:1], inner, above[-1:]))
+
+
+def reach(law: Law, tail: float) -> tuple[float, float]:
+    """Ends between which L falls but for a P-mass of at most `tail` on either side (found on a grid, outward)."""
+    low, high = law.support
+    if not (np.isfinite(low) and np.isfinite(high)):
+        low, high = _unbounded_reach(law, tail, low, high)
+    for _ in range(3):  # each pass zooms 256-fold at most
+        bounds = np.linspace(low, high, 257)
+        mass, _q = law.cells(bounds)
+        left, right = np.cumsum(mass), np.cumsum(mass[::-1])[::-1]
+        first = int(np.searchsorted(left[:-1] > tail, True))
+        last = int(np.searchsorted(right[1:] <= tail, True))
+        new_low = low if first == 0 else float(bounds[min(first - 1, 256)])
+        new_high = high if last > 256 else float(bounds[last])
+        if not new_low < new_high:
+            break
+        shrunk = (new_high - new_low) > 0.5 * (high - low)
+        low, high = new_low, new_high
+        if shrunk:
+            break
+    return low, high
+
+
+def _unbounded_reach(law: Law, tail: float, low: float, high: float) -> tuple[float, float]:
+    step = 1.0
+    while True:
+        left = -step if np.isinf(low) else low
+        right = step if np.isinf(high) else max(high, left + 1.0)
+        left = min(left, right - 1.0)
+        mass, _q = law.cells(np.array([left, right]))
+        if mass[0] <= tail and mass[-1] <= tail or step > 1e12:
+            return float(left), float(right)
+        step *= 2.0

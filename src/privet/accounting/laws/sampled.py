@@ -1,0 +1,163 @@
+"""Losses after sampling, from the loss of the leaf; each class names its theorem."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import bdtrc, gammaln
+
+from privet.accounting.laws.law import Array, Law
+
+__all__ = ["Added", "Mixture", "Removed", "Symmetric", "draws_of_one_row"]
+
+
+@dataclass(frozen=True)
+class Removed:
+    """((1 − q)Q + qP, Q): Poisson sampling, the row is removed (Zhu, Dong & Wang 2022, Thm 11)."""
+
+    inner: Law
+    rate: float
+
+    @property
+    def infinite(self) -> float:
+        """Only a sampled row can be revealed."""
+        return self.rate * self.inner.infinite
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """L′ = log(1 − q + q·e^L) is at least log(1 − q)."""
+        low, high = self.inner.support
+        return _mixed(low, self.rate), _mixed(high, self.rate)
+
+    def cells(self, bounds: Array) -> tuple[Array, Array]:
+        """The leaf's cells between the preimages of the bounds."""
+        inside = np.expm1(np.minimum(bounds, 700.0)) + self.rate
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pulled = np.where(inside > 0, np.log(np.maximum(inside, 0.0)) - math.log(self.rate), -np.inf)
+        pulled = np.where(bounds > 700.0, bounds - math.log(self.rate), pulled)
+        p, q = self.inner.cells(pulled)
+        return (1 - self.rate) * q + self.rate * p, q
+
+
+@dataclass(frozen=True)
+class Added:
+    """(P, (1 − q)P + qQ): Poisson sampling, the row is added (Zhu, Dong & Wang 2022, Thm 11)."""
+
+    inner: Law
+    rate: float
+    infinite: float = 0.0
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """L′ = −log(1 − q + q·e^(−L)) is at most −log(1 − q)."""
+        low, high = self.inner.support
+        top = math.inf if self.inner.infinite > 0 else high
+        return -_mixed(-low, self.rate), -_mixed(-top, self.rate)
+
+    def cells(self, bounds: Array) -> tuple[Array, Array]:
+        """The leaf's cells between the preimages of the bounds; what the leaf reveals outright is finite here."""
+        inside = np.expm1(np.minimum(-bounds, 700.0)) + self.rate
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pulled = np.where(inside > 0, math.log(self.rate) - np.log(np.maximum(inside, 0.0)), np.inf)
+        pulled = np.where(bounds < -700.0, bounds + math.log(self.rate), pulled)
+        p, q = self.inner.cells(pulled)
+        if self.inner.infinite > 0:
+            p[np.searchsorted(bounds, -math.log1p(-self.rate), side="right")] += self.inner.infinite
+        return p, (1 - self.rate) * p + self.rate * q
+
+
+@dataclass(frozen=True)
+class Symmetric:
+    """The symmetric pair whose profile is that of `inner` for every α ≥ 1.
+
+    A bound on the hockey-stick divergences of both directions for α ≥ 1 determines those for α < 1, since
+    H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P); this is the pair with exactly that profile. With `inner` = `Removed` it is
+    sampling without replacement for replace-one neighbours (Balle, Barthe & Gaboardi 2018, Thm 9).
+    """
+
+    inner: Law
+
+    @property
+    def infinite(self) -> float:
+        """As for the inner pair."""
+        return self.inner.infinite
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """As far below 0 as above."""
+        high = max(self.inner.support[1], 0.0)
+        return -high, high
+
+    def cells(self, bounds: Array) -> tuple[Array, Array]:
+        """Positive losses from the inner pair, negative ones mirrored with P and Q exchanged, the rest at 0."""
+        positive = bounds[bounds > 0]
+        negative = -bounds[bounds < 0][::-1]
+        p_up, q_up = self.inner.cells(np.concatenate(([0.0], positive)))
+        p_down, q_down = self.inner.cells(np.concatenate(([0.0], negative)))
+        zero = np.array([max(0.0, 1.0 - float(p_up[1:].sum()) - float(q_up[1:].sum()) - self.infinite)])
+        left_p, left_q = q_down[1:][::-1], p_down[1:][::-1]
+        left_q[0] += self.infinite
+        p, q = _around_zero(left_p, p_up[1:], zero, bounds), _around_zero(left_q, q_up[1:], zero, bounds)
+        return p, q
+
+
+def _around_zero(left: Array, right: Array, zero: Array, bounds: Array) -> Array:
+    """Join the cells below and above 0; the atom at 0 belongs to the cell that has reached 0."""
+    if np.any(bounds == 0.0):
+        return np.concatenate((left, right[:1] + zero, right[1:]))
+    middle = left[-1:] + zero + right[:1]
+    return np.concatenate((left[:-1], middle, right[1:]))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A pair chosen at random by public weights and revealed; weights that do not sum to 1 leave the rest at +∞."""
+
+    laws: tuple[Law, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def infinite(self) -> float:
+        """What the chosen pairs reveal, and the weight that was cut off."""
+        revealed = math.fsum(w * law.infinite for w, law in zip(self.weights, self.laws, strict=True))
+        return max(0.0, 1.0 - math.fsum(self.weights)) + revealed
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The hull of the parts' supports."""
+        return min(law.support[0] for law in self.laws), max(law.support[1] for law in self.laws)
+
+    def cells(self, bounds: Array) -> tuple[Array, Array]:
+        """Weighted sums; the Q-mass of what was cut off is left out, as its loss is −∞."""
+        p, q = np.zeros(len(bounds) + 1), np.zeros(len(bounds) + 1)
+        for weight, law in zip(self.weights, self.laws, strict=True):
+            inner_p, inner_q = law.cells(bounds)
+            p += weight * inner_p
+            q += weight * inner_q
+        q[0] += max(0.0, 1.0 - math.fsum(self.weights))
+        return p, q
+
+
+def draws_of_one_row(draws: int, population: int, tail: float) -> tuple[float, list[float]]:
+    """η = P(a row is drawn at all) and, given that, the chances of 1, 2, … draws, cut where less than `tail` is left."""
+    chance = -math.expm1(draws * math.log1p(-1 / population)) if population > 1 else 1.0
+    weights: list[float] = []
+    for k in range(1, draws + 1):
+        ways = gammaln(draws + 1) - gammaln(k + 1) - gammaln(draws - k + 1)
+        others = (draws - k) * math.log1p(-1 / population) if population > 1 else (0.0 if k == draws else -math.inf)
+        weights.append(math.exp(ways - k * math.log(population) + others) / chance)
+        if k < draws and float(bdtrc(k, draws, 1 / population)) <= tail * chance:
+            break
+    total = math.fsum(weights)
+    return chance, [w / total for w in weights] if total > 1 else weights
+
+
+def _mixed(loss: float, rate: float) -> float:
+    """log(1 − q + q·e^loss), stable at both ends."""
+    if loss == math.inf:
+        return math.inf
+    if loss > 700:
+        return loss + math.log(rate)
+    return math.log1p(rate * math.expm1(loss)) if loss > -math.inf else (math.log1p(-rate) if rate < 1 else -math.inf)

@@ -1,0 +1,163 @@
+"""From a part and a unit to the loss laws that bound it, above and below, for each direction of the neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from privet.accounting.canonical import Part
+from privet.accounting.conversions import group_privacy
+from privet.accounting.laws import (
+    Added,
+    GaussianLoss,
+    LaplaceLoss,
+    Law,
+    Mixture,
+    Removed,
+    Symmetric,
+    block,
+    discrete_gaussian,
+    discrete_laplace,
+    draws_of_one_row,
+    randomized_response,
+)
+from privet.accounting.shift import shift, steps
+from privet.core.event import (
+    Approximate,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    IndependentBatches,
+    Laplace,
+    Leaf,
+    NoisyMax,
+    Poisson,
+    Pure,
+    RandomizedResponse,
+    ShuffledEpoch,
+    WithoutReplacement,
+    WithReplacement,
+)
+from privet.core.unit import Neighbours, Unit
+
+__all__ = ["Bracket", "brackets"]
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """A law that dominates what was done, and one that it dominates; None where there is none."""
+
+    above: Law | None
+    below: Law | None
+
+
+def _gaussian(leaf: Any, unit: Unit) -> Bracket:
+    law = GaussianLoss(shift(unit) * unit.records / leaf.noise_multiplier)
+    return Bracket(law, law)
+
+
+def _laplace(leaf: Any, unit: Unit) -> Bracket:
+    moved = shift(unit) * unit.records
+    exact = LaplaceLoss(leaf.noise_multiplier / moved)
+    # for several coordinates only ε-DP is proven; one coordinate alone shows that it is not much less
+    return Bracket(exact if leaf.dimension == 1 else randomized_response(moved / leaf.noise_multiplier), exact)
+
+
+def _discrete_laplace(leaf: Any, unit: Unit) -> Bracket:
+    moved = leaf.bound * unit.records * int(shift(unit))
+    exact = discrete_laplace(leaf.scale, moved)
+    dominating = exact if leaf.dimension == 1 and exact is not None else randomized_response(moved / leaf.scale)
+    return Bracket(dominating, exact)
+
+
+def _discrete_gaussian(leaf: Any, unit: Unit) -> Bracket:
+    moved = int(leaf.bound) * unit.records * int(shift(unit))
+    exact = discrete_gaussian(leaf.sigma, moved) if moved else None
+    return Bracket(exact if leaf.dimension == 1 else None, exact)
+
+
+def _selection(leaf: Any, unit: Unit) -> Bracket:
+    return Bracket(randomized_response(leaf.epsilon * shift(unit) * unit.records), None)
+
+
+def _answer(leaf: Any, unit: Unit) -> Bracket:
+    exact = randomized_response(leaf.epsilon, leaf.categories)
+    # k records of one person are k answers at most, each of which may be any other
+    return Bracket(exact, exact) if unit.records == 1 else Bracket(randomized_response(leaf.epsilon * unit.records), None)
+
+
+def _pure(leaf: Any, unit: Unit) -> Bracket:
+    return Bracket(randomized_response(leaf.epsilon * steps(leaf, unit) * unit.records), None)
+
+
+def _approximate(leaf: Any, unit: Unit) -> Bracket:
+    epsilon, delta = group_privacy(leaf.epsilon, leaf.delta, steps(leaf, unit) * unit.records)
+    return Bracket(block(epsilon, min(delta, 1.0)), None)
+
+
+def _none(leaf: Any, unit: Unit) -> Bracket:
+    return Bracket(None, None)
+
+
+_LEAVES: dict[type[Leaf], Callable[[Any, Unit], Bracket]] = {
+    Gaussian: _gaussian,
+    Laplace: _laplace,
+    DiscreteLaplace: _discrete_laplace,
+    DiscreteGaussian: _discrete_gaussian,
+    Exponential: _selection,
+    NoisyMax: _selection,
+    RandomizedResponse: _answer,
+    Pure: _pure,
+    Approximate: _approximate,
+    Concentrated: _none,
+}
+
+
+def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
+    """The laws of one run of a part: (the unit is removed, the unit is added); masses below `tail` may be cut to +∞."""
+    if isinstance(part.sampling, (type(None), ShuffledEpoch, IndependentBatches)):
+        plain = _LEAVES[type(part.leaf)](part.leaf, unit)  # symmetric; a pass uses a row once, so it is the leaf
+        return plain, plain
+    absent = Unit(neighbours=Neighbours.ADD_REMOVE)
+    replace = Unit(neighbours=Neighbours.REPLACE)
+    one = _below_one(part, absent)
+    if isinstance(part.sampling, Poisson):
+        if unit.neighbours is not Neighbours.REPLACE:
+            leaf = _LEAVES[type(part.leaf)](part.leaf, absent)
+            return _poisson(leaf, part.sampling.sample_rate)
+        # Balle et al. 2018, Thm 2 with both terms bounded by the replace-one leaf
+        return _fixed(_LEAVES[type(part.leaf)](part.leaf, replace).above, part.sampling.sample_rate, one)
+    if isinstance(part.sampling, WithoutReplacement):
+        rate = part.sampling.batch_size / part.sampling.population
+        leaf = _LEAVES[type(part.leaf)](part.leaf, replace)
+        return (leaf, leaf) if rate == 1 and unit.neighbours is Neighbours.REPLACE else _fixed(leaf.above, rate, one)
+    assert isinstance(part.sampling, WithReplacement)
+    assert isinstance(part.leaf, Gaussian)
+    chance, weights = draws_of_one_row(part.sampling.draws, part.sampling.population, tail)
+    laws = tuple(GaussianLoss(2 * (k + 1) / part.leaf.noise_multiplier) for k in range(len(weights)))
+    return _fixed(Mixture(laws, tuple(weights)), chance, None)
+
+
+def _below_one(part: Part, absent: Unit) -> Bracket | None:
+    """The leaf for a row that adds nothing against one that does: an instance of every kind of neighbours."""
+    if isinstance(part.leaf, (RandomizedResponse, Approximate, Pure)):
+        return None
+    return _LEAVES[type(part.leaf)](part.leaf, absent)
+
+
+def _poisson(leaf: Bracket, rate: float) -> tuple[Bracket, Bracket]:
+    removed = Bracket(leaf.above and Removed(leaf.above, rate), leaf.below and Removed(leaf.below, rate))
+    added = Bracket(leaf.above and Added(leaf.above, rate), leaf.below and Added(leaf.below, rate))
+    return removed, added
+
+
+def _fixed(above: Law | None, rate: float, one: Bracket | None) -> tuple[Bracket, Bracket]:
+    """Replace-one under sampling, from the replace-one leaf; below, the row is replaced by one that adds nothing."""
+    dominating = above and (Symmetric(Removed(above, rate)) if rate < 1 else above)
+    if one is None or one.below is None:
+        return Bracket(dominating, None), Bracket(dominating, None)
+    removed, added = _poisson(one, rate) if rate < 1 else (one, one)
+    return Bracket(dominating, removed.below), Bracket(dominating, added.below)

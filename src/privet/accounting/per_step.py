@@ -1,0 +1,208 @@
+"""One step of a part as an (ε, δ) pair: what basic and advanced composition add up.
+
+Sampling is amplification (Balle, Barthe & Gaboardi 2018): (ε, δ) of the leaf becomes (ln(1 + q(e^ε − 1)), qδ).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from scipy.special import bdtrc
+
+from privet.accounting.accountant import Accountant
+from privet.accounting.analytic_gaussian import log_gdp_delta
+from privet.accounting.canonical import Part
+from privet.accounting.concentrated import rho
+from privet.accounting.conversions import gdp_to_epsilon, group_privacy, zcdp_to_epsilon
+from privet.accounting.laws import draws_of_one_row
+from privet.accounting.pure import amplified, pure_epsilon
+from privet.accounting.search import falling_root
+from privet.accounting.shift import span, stretch
+from privet.accounting.table import require
+from privet.core.errors import NotProven
+from privet.core.event import (
+    Approximate,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    IndependentBatches,
+    Laplace,
+    Leaf,
+    NoisyMax,
+    Poisson,
+    Pure,
+    RandomizedResponse,
+    Sampling,
+    ShuffledEpoch,
+    WithoutReplacement,
+    WithReplacement,
+)
+from privet.core.unit import Neighbours, Unit
+
+__all__ = ["Steps", "least_delta", "steps_of"]
+
+_UP = 1 + 1e-12
+_CLASSES = 64
+
+
+@dataclass(frozen=True)
+class Steps:
+    """All runs of one part: each is (`epsilon_at(δ₀)`, δ₀ + `own_delta`)-DP for any δ₀ that is spent on it."""
+
+    count: int
+    own_delta: float
+    """What an (ε, δ) block brings along."""
+    spends: bool
+    """Whether δ₀ helps; if not, δ₀ = 0 will do."""
+    epsilon_at: Callable[[float], float]
+
+
+def steps_of(parts: Sequence[Part], unit: Unit, accountant: Accountant) -> tuple[Steps, ...]:
+    """The steps of each part, after a look at the table."""
+    found = []
+    for part in parts:
+        require(part, unit, accountant)
+        found.append(_SAMPLINGS[type(part.sampling)](part, unit))
+    return tuple(found)
+
+
+def least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
+    """The least δ, rounded up, at which a falling bound ε(δ) has come down to ε; 1 if it never does."""
+    if epsilon_at(0.0) <= epsilon:
+        return 0.0
+    if epsilon_at(1 - 2.0**-53) > epsilon:
+        return 1.0
+    return math.exp(falling_root(lambda x: epsilon_at(math.exp(x)) - epsilon, -744.0, -(2.0**-53), tolerance=1e-12))
+
+
+def _leaf_epsilon(leaf: Leaf, unit: Unit, delta: float) -> float:
+    """ε of one unsampled run at δ; any mechanism is (0, 1)-DP."""
+    return 0.0 if delta >= 1 else _LEAVES[type(leaf)](leaf, unit, delta)
+
+
+def _own_delta(leaf: Leaf, unit: Unit) -> float:
+    if isinstance(leaf, Approximate):
+        return group_privacy(leaf.epsilon, leaf.delta, stretch(leaf, unit))[1]
+    return 0.0
+
+
+def _whole(part: Part, unit: Unit) -> Steps:
+    """Unsampled, or a pass in which every row is used once."""
+    spends = type(part.leaf) in _SPENDING
+    return Steps(part.count, _own_delta(part.leaf, unit), spends, lambda d: _leaf_epsilon(part.leaf, unit, d))
+
+
+def _amplified(part: Part, unit: Unit, priced_for: Unit, rate: float) -> Steps:
+    """The leaf's (ε, δ₀/q) for the batch's neighbours, amplified; or the unsampled leaf for the unit's own, if less."""
+    _single(part, unit)
+    plain = _whole(part, unit)
+
+    def epsilon_at(delta: float) -> float:
+        inner = _leaf_epsilon(part.leaf, priced_for, delta / rate * (1 - 1e-15))
+        sampled = amplified(inner, rate) * _UP
+        return min(sampled, plain.epsilon_at(delta)) if plain.own_delta == 0 else sampled
+
+    return Steps(part.count, rate * _own_delta(part.leaf, priced_for), plain.spends, epsilon_at)
+
+
+def _poisson(part: Part, unit: Unit) -> Steps:
+    """Add/remove and zero-out: their Thm 8. Replace-one: their Thm 2, with both terms below the replace-one leaf."""
+    sampling: Any = part.sampling
+    return _amplified(part, unit, unit, sampling.sample_rate)
+
+
+def _fixed_size(part: Part, unit: Unit) -> Steps:
+    """Their Thm 9: a batch without the row has another in its place, so the leaf is priced for replace-one."""
+    sampling: Any = part.sampling
+    rate = sampling.batch_size / sampling.population
+    if rate == 1:
+        return _whole(part, unit)
+    return _amplified(part, unit, replace(unit, neighbours=Neighbours.REPLACE), rate)
+
+
+def _with_replacement(part: Part, unit: Unit) -> Steps:
+    """Their Thm 10: a row drawn k times moves the sum by 2k clips; δ′ = Σ_k P(k draws)·δ_k(ε), and η = P(k ≥ 1)."""
+    _single(part, unit)
+    leaf, sampling = cast("Gaussian", part.leaf), cast("WithReplacement", part.sampling)
+    draws, population, noise = sampling.draws, sampling.population, leaf.noise_multiplier
+
+    def epsilon_at(delta: float) -> float:
+        if delta <= 0:
+            return math.inf
+        chance, weights = draws_of_one_row(draws, population, delta * 1e-3)
+        cut_off = 2 * float(bdtrc(len(weights), draws, 1 / population)) if len(weights) < draws else 0.0
+        classes = _classes(weights)
+        slack = 1 + 1e-15 * draws * math.log(draws + 1)  # of the binomial weights
+
+        def excess(epsilon: float) -> float:
+            known = math.fsum(w * math.exp(log_gdp_delta(2 * k / noise, epsilon)) for k, w in classes)
+            total = chance * known * slack + cut_off
+            return math.log(total) - math.log(delta) if total > 0 else -math.inf
+
+        if excess(0.0) <= 0:
+            return 0.0
+        most = gdp_to_epsilon(2 * classes[-1][0] / noise, delta / 2)
+        while excess(most) > 0:
+            most *= 2
+            if math.isinf(most):
+                return math.inf
+        return amplified(falling_root(excess, 0.0, most, tolerance=1e-10), chance) * _UP
+
+    return Steps(part.count, 0.0, True, epsilon_at)
+
+
+def _classes(weights: Sequence[float]) -> list[tuple[int, float]]:
+    """(k, P(k draws)); when there are many k, neighbours are put together under the largest of them."""
+    size = -(-len(weights) // _CLASSES)
+    ends = range(size, len(weights) + size, size)
+    return [(min(end, len(weights)), math.fsum(weights[end - size : end])) for end in ends]
+
+
+def _single(part: Part, unit: Unit) -> None:
+    if unit.records > 1:
+        what = f"a sampled {type(part.leaf).__name__} for units of {unit.records} records"
+        raise NotProven(f"{what}: use group privacy on the total")
+
+
+def _gaussian(leaf: Any, unit: Unit, delta: float) -> float:
+    return gdp_to_epsilon(span(unit) / float(leaf.noise_multiplier), delta)
+
+
+def _by_rho(leaf: Any, unit: Unit, delta: float) -> float:
+    return zcdp_to_epsilon(rho(leaf, unit), delta)
+
+
+def _pure(leaf: Any, unit: Unit, _: float) -> float:
+    return pure_epsilon(leaf, unit)
+
+
+def _approximate(leaf: Any, unit: Unit, _: float) -> float:
+    return group_privacy(leaf.epsilon, leaf.delta, stretch(leaf, unit))[0]
+
+
+_LEAVES: dict[type[Leaf], Callable[[Any, Unit, float], float]] = {
+    Gaussian: _gaussian,
+    DiscreteGaussian: _by_rho,
+    Concentrated: _by_rho,
+    Laplace: _pure,
+    DiscreteLaplace: _pure,
+    Exponential: _pure,
+    NoisyMax: _pure,
+    Pure: _pure,
+    RandomizedResponse: _pure,
+    Approximate: _approximate,
+}
+_SPENDING = frozenset({Gaussian, DiscreteGaussian, Concentrated})
+_SAMPLINGS: dict[type[Sampling] | type[None], Callable[[Part, Unit], Steps]] = {
+    type(None): _whole,
+    Poisson: _poisson,
+    WithoutReplacement: _fixed_size,
+    WithReplacement: _with_replacement,
+    ShuffledEpoch: _whole,
+    IndependentBatches: _whole,
+}

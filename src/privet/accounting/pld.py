@@ -1,0 +1,168 @@
+"""Privacy-loss distributions: the default accountant, with a proven bound on either side.
+
+Composition: the losses of the dominating pairs add up, independently (Sommer et al. 2019; Zhu, Dong & Wang 2022,
+Thm 10), adaptively chosen steps included. Both directions of the neighbours are priced and the larger δ counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privet.accounting import renyi, table
+from privet.accounting.accountant import Accountant
+from privet.accounting.canonical import Part
+from privet.accounting.conversions import gdp_to_delta, gdp_to_epsilon
+from privet.accounting.directions import Direction, Side, directions, unpriced
+from privet.accounting.single import delta_of_one, epsilon_of_one
+from privet.accounting.laws import block
+from privet.core.guarantee import Interval
+from privet.core.unit import Unit
+
+__all__ = ["RENYI_SHARE", "delta", "epsilon", "upper_delta", "upper_epsilon"]
+
+RENYI_SHARE = 0.5
+"""The share of δ given to parts that only Rényi can price; they join as one (ε, δ) block."""
+_LEAST_DELTA = 1e-250
+_FINE, _LEAST_FINE = 1e-4, 0.02
+"""How far above the truth the first grid may be, relative to ε or to the least ε worth it."""
+_CLOSE = 1.5e-3
+"""How far apart the two ends may end up, relative to max(1, ε)."""
+_EXACT = 1e-11
+"""The relative error of a closed form."""
+
+
+def _checked(parts: Sequence[Part], unit: Unit) -> None:
+    for part in parts:
+        table.require(part, unit, Accountant.PLD)
+
+
+def upper_epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+    """A certified upper bound on ε at δ, without the work for a lower one."""
+    _checked(parts, unit)
+    return max((way.epsilon for way in _uppers(parts, delta, unit)), default=0.0)
+
+
+def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> Interval:
+    """ε at δ, between certified ends."""
+    _checked(parts, unit)
+    found = sorted(_uppers(parts, delta, unit), key=lambda way: -way.epsilon)
+    lower = 0.0
+    for way in found:
+        if way.epsilon > lower:
+            lower = max(lower, _lower(way, delta))
+    upper = max((way.epsilon for way in found), default=0.0)
+    return Interval(min(lower, upper), upper)
+
+
+@dataclass
+class _Found:
+    """One direction, the best certified ε so far, and the tilt and step that gave it (step 0: no grid was needed)."""
+
+    direction: Direction
+    epsilon: float
+    tilt: float = 1.0
+    step: float = 0.0
+
+
+def _uppers(parts: Sequence[Part], delta: float, unit: Unit) -> list[_Found]:
+    joined = None
+    if others := unpriced(parts, unit):
+        spent = renyi.epsilon(others, delta * RENYI_SHARE, unit)
+        joined = block(spent, delta * RENYI_SHARE) if math.isfinite(spent) else block(0.0, 1.0)
+    if delta <= _LEAST_DELTA:
+        return [_Found(way, way.above.largest if way.above else 0.0) for way in directions(parts, unit, 1e-12, joined)]
+    ways = directions(parts, unit, delta, joined)
+    found = [_upper(way, delta, _FINE) for way in ways[:1]]
+    for way in ways[1:]:  # a coarser grid shows that the other direction is cheaper, where it is
+        other = _upper(way, delta, 10 * _FINE)
+        found.append(other if other.epsilon <= found[0].epsilon else _upper(way, delta, _FINE))
+    return found
+
+
+def _upper(way: Direction, delta: float, fine: float) -> _Found:
+    above = way.above
+    if above is None:
+        return _Found(way, 0.0)
+    if above.revealed >= delta:
+        return _Found(way, math.inf)
+    if (mu := above.gaussian) is not None:
+        return _Found(way, gdp_to_epsilon(mu, delta))
+    if (law := above.single) is not None:
+        return _Found(way, epsilon_of_one(law, delta, 1))
+    tilt, guess = above.tilt_for(delta)
+    step = above.first_step(tilt, fine * max(_LEAST_FINE, guess))
+    priced = above.curve(step, tilt, worse=True).epsilon(delta, 1)
+    return _Found(way, min(priced, above.largest), tilt, step)
+
+
+def _lower(found: _Found, delta: float) -> float:
+    """A lower bound; where both ends close in on one truth, refine the grid (for either end) until they meet."""
+    below, above = found.direction.below, found.direction.above
+    if below is None:
+        return 0.0
+    if delta <= _LEAST_DELTA:
+        return below.largest * (1 - _EXACT) if delta == 0 else 0.0
+    if (mu := below.gaussian) is not None:
+        return max(0.0, gdp_to_epsilon(mu, delta) * (1 - _EXACT) - _EXACT)
+    if (law := below.single) is not None:
+        return epsilon_of_one(law, delta, -1)
+    tilt, step = (found.tilt, found.step) if found.step > 0 else (below.tilt_for(delta)[0], below.widest / 4000)
+    lower, before = 0.0, math.inf
+    for _ in range(6):
+        lower = max(lower, below.curve(step, tilt, worse=False).epsilon(delta, -1))
+        gap, close = found.epsilon - lower, _CLOSE * max(1.0, found.epsilon)
+        if above != below or not math.isfinite(gap) or gap <= close:
+            break
+        step *= max(0.2, min(0.6, 0.8 * math.sqrt(close / gap)))
+        if below.widest / step > Side.MOST_CELLS or gap > 0.9 * before:
+            break
+        before = gap
+        if gap > 3 * close:
+            found.epsilon = min(found.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
+    return lower
+
+
+def upper_delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+    """A certified upper bound on δ at ε."""
+    return delta(parts, epsilon, unit).upper
+
+
+def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> Interval:
+    """δ at ε, between certified ends."""
+    _checked(parts, unit)
+    others = unpriced(parts, unit)
+    if not others:
+        return _delta(directions(parts, unit, 1e-12), epsilon)
+    best = Interval(0.0, 1.0)
+    for portion in (0.1, 0.3, 0.5, 0.7, 0.9, 1.0):  # fixed shares of ε for the Rényi block; the least δ counts
+        spent = renyi.delta(others, portion * epsilon, unit)
+        if spent < 1:
+            joined = block(portion * epsilon, spent)
+            found = _delta(directions(parts, unit, 1e-12, joined), epsilon)
+            best = Interval(min(found.lower, best.upper), min(found.upper, best.upper))
+    return best
+
+
+def _delta(ways: Sequence[Direction], epsilon: float) -> Interval:
+    lower, upper = 0.0, 0.0
+    for way in ways:
+        if way.above is not None:
+            upper = max(upper, _delta_of(way.above, epsilon, worse=True))
+        if way.below is not None:
+            lower = max(lower, _delta_of(way.below, epsilon, worse=False))
+    return Interval(min(lower, upper), upper)
+
+
+def _delta_of(side: Side, epsilon: float, worse: bool) -> float:
+    if side.revealed >= 1:
+        return 1.0
+    if (mu := side.gaussian) is not None:
+        exact = gdp_to_delta(mu, epsilon)
+        return exact if worse else exact * (1 - 1e-9)
+    if (law := side.single) is not None:
+        return delta_of_one(law, epsilon, 1 if worse else -1)
+    tilt = side.tilt_at(epsilon)
+    step = side.first_step(tilt, _FINE * max(_LEAST_FINE, epsilon))
+    return side.curve(step, tilt, worse).delta(epsilon, 1 if worse else -1)

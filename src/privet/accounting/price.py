@@ -1,0 +1,212 @@
+"""The front door of accounting: what an event costs a unit, as an interval, by the best certified method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+from privet.accounting import advanced, basic, concentrated, gdp, pld, renyi, table
+from privet.accounting.accountant import Accountant
+from privet.accounting.canonical import Part, canonical
+from privet.accounting.conversions import group_privacy
+from privet.core import checked
+from privet.core.errors import NotProven
+from privet.core.event import Event, Gaussian, IndependentBatches, Laplace, ShuffledEpoch
+from privet.core.guarantee import Guarantee, Interval
+from privet.core.unit import Neighbours, Unit
+
+__all__ = ["TOO_LARGE", "Rung", "delta", "epsilon", "gate", "ladder", "quick", "require_one", "upper"]
+
+_CLOSED: dict[Accountant, ModuleType] = {
+    Accountant.RENYI: renyi,
+    Accountant.ZCDP: concentrated,
+    Accountant.GDP: gdp,
+    Accountant.ADVANCED: advanced,
+    Accountant.BASIC: basic,
+}
+TOO_LARGE = 300.0
+"""Above this Rényi ε a loss distribution is not worth its memory; any certified bound will do."""
+
+
+def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant: Accountant | None = None) -> Guarantee:
+    """What the event costs: ε as a certified interval at the given δ.
+
+    Without an accountant, `upper` is the least of all methods that are proven for the event, and `lower` a proven lower
+    bound (0 where there is none). Raises `NotProven` where no theorem covers the event for the unit.
+
+    >>> from privet.core.event import Gaussian, Poisson, Repeated, Sampled
+    >>> run = Repeated(Sampled(Gaussian(1.1), by=Poisson(256 / 60000)), 14062)
+    >>> print(epsilon(run, 1e-5))
+    (ε ≤ 2.382, δ = 1e-05) for example, add/remove, central [pld]
+    """
+    unit = unit or Unit()
+    delta = checked.share("delta", delta)
+    whole = canonical(event)
+    if whole.nonprivate is not None:
+        return Guarantee(Interval(0.0, math.inf), delta, unit, "none", assumptions=(f"no guarantee: {whole.nonprivate}",))
+    rungs = _rungs(whole.parts, unit, accountant)
+    found = [(_one(rung, whole.parts, delta, unit), rung) for rung in rungs]
+    best, method = min(found, key=lambda pair: pair[0].upper)
+    lower = min(max(interval.lower for interval, _ in found), best.upper)
+    error = best.upper - lower if method is Accountant.PLD and math.isfinite(best.upper) else 0.0
+    return Guarantee(Interval(lower, best.upper), delta, unit, method.value, error, _assumptions(whole.parts, unit))
+
+
+def upper(event: Event, delta: float, *, unit: Unit | None = None) -> float:
+    """Only the upper end of `epsilon`, in about half the time; what searches use."""
+    unit = unit or Unit()
+    whole = canonical(event)
+    if whole.nonprivate is not None:
+        return math.inf
+    return min(_upper(rung, whole.parts, delta, unit) for rung in _rungs(whole.parts, unit, None))
+
+
+def quick(event: Event, delta: float, *, unit: Unit | None = None) -> float:
+    """A certified upper bound from closed forms alone, in milliseconds; infinite where none covers the event."""
+    unit = unit or Unit()
+    whole = canonical(event)
+    if whole.nonprivate is not None:
+        return math.inf
+    closed = [rung for rung in _rungs(whole.parts, unit, None) if rung is not Accountant.PLD]
+    return min((_upper(rung, whole.parts, delta, unit) for rung in closed), default=math.inf)
+
+
+def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval:
+    """δ as a certified interval at the given ε, by the best method that is proven for the event.
+
+    >>> from privet.core.event import Gaussian
+    >>> round(delta(Gaussian(1.0), 1.0).upper, 6)
+    0.126937
+    """
+    unit = unit or Unit()
+    epsilon = checked.nonnegative("epsilon", epsilon)
+    whole = canonical(event)
+    if whole.nonprivate is not None:
+        return Interval(0.0, 1.0)
+    rungs = _rungs(whole.parts, unit, None)
+    if _grouped(whole.parts, unit):
+        single = _alone(unit)
+        lower = pld.delta(whole.parts, epsilon, single).lower if Accountant.PLD in rungs else 0.0
+        return Interval(lower, max(lower, _group_delta(whole.parts, epsilon, unit)))
+    lower, best = 0.0, 1.0
+    for rung in rungs:
+        if rung is Accountant.PLD:
+            if not whole.parts or gate(whole.parts, 1e-10, unit) <= TOO_LARGE:
+                found = pld.delta(whole.parts, epsilon, unit)
+                lower, best = max(lower, found.lower), min(best, found.upper)
+        elif rung in (Accountant.RENYI, Accountant.GDP):
+            best = min(best, _CLOSED[rung].delta(whole.parts, epsilon, unit))
+    return Interval(min(lower, best), best)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One accountant's answer for an event, or why it has none."""
+
+    accountant: Accountant
+    guarantee: Guarantee | None
+    refusal: str | None = None
+
+
+def ladder(event: Event, delta: float, *, unit: Unit | None = None) -> tuple[Rung, ...]:
+    """Every accountant side by side, the tightest first; those without a theorem say so."""
+    rungs = []
+    for accountant in Accountant:
+        try:
+            rungs.append(Rung(accountant, epsilon(event, delta, unit=unit, accountant=accountant)))
+        except NotProven as refusal:
+            rungs.append(Rung(accountant, None, str(refusal)))
+    return tuple(rungs)
+
+
+def require_one(parts: Sequence[Part], unit: Unit) -> None:
+    """Raise `NotProven` unless some accountant is proven for all parts."""
+    _rungs(parts, unit, None)
+
+
+def _rungs(parts: Sequence[Part], unit: Unit, wanted: Accountant | None) -> list[Accountant]:
+    """The accountants that are proven for every part; raises where there is none."""
+    for part in parts:
+        table.require(part, unit, wanted)
+    if wanted is not None:
+        return [wanted]
+    common = set(Accountant).intersection(*(table.proven(part, unit) for part in parts))
+    if not common:
+        raise NotProven("no single accountant is proven for all parts of this event; price them one by one")
+    return [accountant for accountant in Accountant if accountant in common]
+
+
+def _one(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) -> Interval:
+    if rung is not Accountant.PLD:
+        return Interval(0.0, _upper(rung, parts, delta, unit))
+    if gate(parts, delta, _alone(unit)) > TOO_LARGE:
+        return Interval(0.0, math.inf)
+    if _grouped(parts, unit):
+        lower = pld.epsilon(parts, delta, _alone(unit)).lower
+        return Interval(lower, max(lower, _upper(rung, parts, delta, unit)))
+    return pld.epsilon(parts, delta, unit)
+
+
+def _upper(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) -> float:
+    def alone(delta: float) -> float:
+        if rung is Accountant.PLD:
+            too_large = gate(parts, delta, single) > TOO_LARGE
+            return math.inf if too_large else pld.upper_epsilon(parts, delta, single)
+        return float(_CLOSED[rung].epsilon(parts, delta, single))
+
+    if not _grouped(parts, unit):
+        single = unit
+        return alone(delta)
+    single = _alone(unit)
+    return _group_epsilon(alone, delta, unit.records)
+
+
+def gate(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+    """A quick certified ε, or 0 where Rényi cannot price the parts: only a gate before heavier work."""
+    try:
+        return renyi.epsilon(parts, delta, unit)
+    except NotProven:
+        return 0.0
+
+
+def _alone(unit: Unit) -> Unit:
+    return Unit(unit.whose, unit.neighbours, unit.trust, 1, unit.radius)
+
+
+def _grouped(parts: Sequence[Part], unit: Unit) -> bool:
+    """Whether k records must go through group privacy: sampled parts have no k-record pair of their own here."""
+    plain = (type(None), ShuffledEpoch, IndependentBatches)
+    return unit.records > 1 and any(not isinstance(part.sampling, plain) for part in parts)
+
+
+def _group_epsilon(alone: Callable[[float], float], delta: float, k: int) -> float:
+    """k·ε(δ₁) for the largest δ₁ found whose group δ is at most `delta` (Vadhan 2017, Lemma 2.2)."""
+    if delta == 0:
+        return k * alone(0.0)
+    best, high, low = math.inf, math.log(delta), -650.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        single = alone(math.exp(middle))
+        if math.isfinite(single) and group_privacy(single, math.exp(middle), k)[1] <= delta:
+            best, low = min(best, k * single), middle
+        else:
+            high = middle
+        if high - low < 0.01:
+            break
+    return best
+
+
+def _group_delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+    single = pld.delta(parts, epsilon / unit.records, _alone(unit)).upper
+    return min(1.0, group_privacy(epsilon / unit.records, single, unit.records)[1])
+
+
+def _assumptions(parts: Sequence[Part], unit: Unit) -> tuple[str, ...]:
+    found = []
+    if any(isinstance(part.leaf, (Gaussian, Laplace)) for part in parts):
+        found.append("real-valued noise")
+    if unit.neighbours is Neighbours.ZERO_OUT:
+        found.append("the number of rows is public")
+    return tuple(found)

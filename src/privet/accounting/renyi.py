@@ -1,0 +1,160 @@
+"""The Rényi accountant (the moments accountant): curves add up order by order, and the best order gives ε or δ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privet.accounting.accountant import Accountant
+from privet.accounting.canonical import Part
+from privet.accounting.conversions import each_epsilon, each_log_delta
+from privet.accounting.renyi_leaves import failure, leaf_curve
+from privet.accounting.renyi_sampled import sampled_curve
+from privet.accounting.search import Array
+from privet.accounting.table import require
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import IndependentBatches, ShuffledEpoch
+from privet.core.unit import Unit
+
+__all__ = ["RenyiCurve", "curve", "default_orders", "delta", "epsilon", "total"]
+
+_WHOLE = tuple(float(a) for a in range(2, 65))
+_ABOVE = tuple(float(round(64 * 2 ** (j / 2))) for j in range(1, 13))
+_BETWEEN = (1.05, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.75, 2.5, 3.5, 4.5)
+_DEFAULT = (*sorted((*_BETWEEN, *_WHOLE, *_ABOVE)), math.inf)
+_HIGHER = tuple(2.0**j for j in range(13, 48))
+_LOWER = tuple(1 + 0.05 * 2.0**-j for j in range(30, 0, -1))
+_CLOSER = 15
+_UP = 1 + 1e-14
+
+
+@dataclass(frozen=True)
+class RenyiCurve:
+    """Bounds on D_a, larger of both directions, at each order; they hold but for an event of probability `delta`."""
+
+    orders: tuple[float, ...]
+    """Rising and above 1; ∞ (pure ε) may come last."""
+    values: tuple[float, ...]
+    delta: float = 0.0
+    """To be added to δ: what (ε, δ) blocks reveal outright."""
+
+    def epsilon(self, delta: float) -> float:
+        """The least ε over these orders."""
+        return float(np.min(_epsilons(self, delta), initial=math.inf))
+
+    def delta_at(self, epsilon: float) -> float:
+        """The least δ over these orders."""
+        return _outside(self.delta, float(np.min(_log_deltas(self, epsilon), initial=0.0)))
+
+
+def default_orders() -> tuple[float, ...]:
+    """From 1.05 to 4096, and ∞: what `epsilon` and `delta` start from before they look closer or further."""
+    return _DEFAULT
+
+
+def curve(part: Part, unit: Unit, orders: Sequence[float]) -> RenyiCurve:
+    """The curve of all `part.count` runs of a part.
+
+    >>> from privet.core.event import Gaussian
+    >>> [round(value, 6) for value in curve(Part(Gaussian(2.0), None, 10), Unit(), (2.0, 4.0)).values]
+    [2.5, 5.0]
+    """
+    require(part, unit, Accountant.RENYI)
+    a = np.asarray(orders, dtype=np.float64)
+    if a.ndim != 1 or not np.all(a > 1):
+        raise InvalidInput("orders", "must be numbers above 1", "use default_orders()")
+    if part.sampling is None:
+        values = leaf_curve(part.leaf, unit, a)
+    else:
+        values = sampled_curve(part.leaf, part.sampling, unit, a)
+    outside = failure(part.leaf, unit)
+    fails = 1.0 if outside >= 1 else -math.expm1(part.count * math.log1p(-outside))
+    return RenyiCurve(tuple(orders), tuple((part.count * values * _rounding(a)).tolist()), min(1.0, fails * _UP))
+
+
+def total(parts: Sequence[Part], unit: Unit, orders: Sequence[float]) -> RenyiCurve:
+    """The curve of everything together: Rényi divergences add up, adaptively too (Mironov 2017, Prop. 1)."""
+    values = np.zeros(len(orders))
+    holds = 0.0
+    for part in parts:
+        one = curve(part, unit, orders)
+        values = values + np.asarray(one.values)
+        holds += math.log1p(-one.delta) if one.delta < 1 else -math.inf
+    return RenyiCurve(
+        tuple(orders), tuple((values * _rounding(np.asarray(orders))).tolist()), min(1.0, -math.expm1(holds) * _UP)
+    )
+
+
+def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+    """A certified ε at δ: the least over all orders that were tried."""
+    checked.share("delta", delta)
+    return _best(parts, unit, lambda found: _epsilons(found, delta))[0]
+
+
+def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+    """A certified δ at ε: the least over all orders that were tried."""
+    checked.nonnegative("epsilon", epsilon)
+    best, outside = _best(parts, unit, lambda found: _log_deltas(found, epsilon))
+    return _outside(outside, min(best, 0.0))
+
+
+def _rounding(orders: Array) -> Array:
+    """Rounding up, but for sums of pure ε: these are given numbers."""
+    return np.where(np.isfinite(orders), _UP, 1.0)
+
+
+def _epsilons(found: RenyiCurve, delta: float) -> Array:
+    orders, values = np.asarray(found.orders), np.asarray(found.values)
+    if delta < found.delta:
+        return np.full_like(orders, math.inf)
+    inner = (delta - found.delta) / (1 - found.delta) if found.delta > 0 else delta
+    return each_epsilon(orders, values, inner)
+
+
+def _log_deltas(found: RenyiCurve, epsilon: float) -> Array:
+    return each_log_delta(np.asarray(found.orders), np.asarray(found.values), epsilon)
+
+
+def _outside(offset: float, log_delta: float) -> float:
+    return min(1.0, offset + (1 - offset) * math.exp(log_delta))
+
+
+def _best(parts: Sequence[Part], unit: Unit, score: Callable[[RenyiCurve], Array]) -> tuple[float, float]:
+    """The least score over the default orders, over further ones if the best lies at an end, and over closer ones."""
+    orders = _DEFAULT
+    found = total(parts, unit, orders)
+    scores = score(found)
+    at = int(np.argmin(scores[:-1]))
+    pure = float(scores[-1])
+    if at in (0, len(orders) - 2):
+        further = _LOWER if at == 0 else _HIGHER
+        more = score(total(parts, unit, further))
+        orders = (*further, *orders[:-1]) if at == 0 else (*orders[:-1], *further)
+        scores = np.concatenate((more, scores[:-1]) if at == 0 else (scores[:-1], more))
+        at = int(np.argmin(scores))
+    best = min(pure, float(scores[at]))
+    for _ in range(1 if any(_summed(part) for part in parts) else 3):
+        low, high = orders[max(at - 1, 0)], orders[min(at + 1, len(orders) - 1)]
+        closer = _closer(low, min(high, 2 * orders[at]), whole=any(_summed(part) for part in parts))
+        if not closer:
+            break
+        scores = score(total(parts, unit, closer))
+        at, orders = int(np.argmin(scores)), closer
+        best = min(best, float(scores[at]))
+    return best, found.delta
+
+
+def _summed(part: Part) -> bool:
+    """Whether whole orders are cheaper and tighter than the others."""
+    return part.sampling is not None and not isinstance(part.sampling, (ShuffledEpoch, IndependentBatches))
+
+
+def _closer(low: float, high: float, *, whole: bool) -> tuple[float, ...]:
+    points = 1 + np.geomspace(low - 1, high - 1, _CLOSER + 2)[1:-1]
+    if whole and low >= 8:
+        points = np.unique(np.round(points))
+    return tuple(points[(points > 1) & (points > low) & (points < high)].tolist())

@@ -1,0 +1,169 @@
+"""Rényi curves of one unsampled run of each leaf. All of them hold in both directions, as each pair is symmetric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from privet.accounting.conversions import group_privacy
+from privet.accounting.pure import pure_epsilon
+from privet.accounting.search import Array
+from privet.accounting.shift import span, stretch
+from privet.core.event import (
+    Approximate,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Leaf,
+    NoisyMax,
+    Pure,
+    RandomizedResponse,
+)
+from privet.core.unit import Unit
+
+__all__ = ["failure", "leaf_curve", "linear", "log_moments", "swapped"]
+
+_ULP = 2.0**-52
+
+
+def leaf_curve(leaf: Leaf, unit: Unit, orders: Array) -> Array:
+    """D_a of one run at each order; at order ∞ the pure ε, infinite where there is none."""
+    return _LEAVES[type(leaf)](leaf, unit, orders)
+
+
+def failure(leaf: Leaf, unit: Unit) -> float:
+    """The probability outside of which the curve holds: 0 but for an (ε, δ) block (Kairouz, Oh & Viswanath 2015)."""
+    if isinstance(leaf, Approximate):
+        return group_privacy(leaf.epsilon, leaf.delta, stretch(leaf, unit))[1]
+    return 0.0
+
+
+def linear(rho: float, orders: Array) -> Array:
+    """ρ·a: the curve of ρ-zCDP, and exactly that of Gaussian noise with ρ = μ²/2 (Mironov 2017, Prop. 7)."""
+    if rho == 0:
+        return np.zeros_like(orders)
+    return rho * orders
+
+
+def swapped(epsilon: float, orders: Array, share: float = 1.0) -> Array:
+    """The pair with losses ±ε on a share of the mass and 0 on the rest, exact at every order.
+
+    e^((a−1)D) = 1 − share + share·cosh((a − ½)ε)/cosh(ε/2), written so that nothing cancels or overflows. With share 1
+    it is binary randomised response, which dominates every ε-DP mechanism (Kairouz, Oh & Viswanath 2015, Thm 3.1).
+    """
+    if epsilon == 0 or share == 0:
+        return np.zeros_like(orders)
+    if math.isinf(epsilon):
+        return np.full_like(orders, math.inf)
+    a = np.where(np.isfinite(orders), orders, 2.0)
+    # cosh y − cosh x = 2·sinh((y + x)/2)·sinh((y − x)/2) with y = (a − ½)ε and x = ε/2
+    product = math.log(2) + _log_sinh(a * epsilon / 2) + _log_sinh((a - 1) * epsilon / 2)
+    half_cosh = epsilon / 2 + math.log1p(math.exp(-epsilon)) - math.log(2)
+    grown = np.logaddexp(0.0, math.log(share) + product - half_cosh) / (a - 1)
+    return np.where(np.isfinite(orders), np.minimum(grown * (1 + 32 * _ULP), epsilon), epsilon)
+
+
+def log_moments(leaf: Leaf, unit: Unit, powers: Array) -> Array:
+    """log E_Q[(P/Q)^k] = (k − 1)·D_k for whole k ≥ 2."""
+    moments: Array = (powers - 1) * leaf_curve(leaf, unit, powers)
+    return moments
+
+
+def _log_sinh(x: Array) -> Array:
+    logs: Array = x + np.log(-np.expm1(-2 * x)) - math.log(2)
+    return logs
+
+
+def _gaussian(leaf: Any, unit: Unit, orders: Array) -> Array:
+    mu = span(unit) / leaf.noise_multiplier
+    return linear(mu * mu / 2, orders)
+
+
+def _discrete_gaussian(leaf: Any, unit: Unit, orders: Array) -> Array:
+    # Canonne, Kamath & Steinke 2020, Thm 4: no more than the continuous one of the same σ, for whole shifts
+    mu = span(unit) * leaf.bound / leaf.sigma
+    return linear(mu * mu / 2, orders)
+
+
+def _exponentials(epsilon: float, kappa: Array, orders: Array) -> Array:
+    """log(A·e^((a−1)ε) + (1 − A)·e^(−aε))/(a − 1) with A = (1 + κ)/2: Laplace noise, continuous or discrete.
+
+    As a function of the shift it is a log-sum-exp of linear terms that is 0 at 0, hence convex and superadditive: a
+    shift spread over several coordinates costs at most what the whole shift costs in one of them.
+    """
+    if math.isinf(epsilon):
+        return np.full_like(orders, math.inf)
+    finite = np.isfinite(orders)
+    a, k = np.where(finite, orders, 2.0), np.where(finite, kappa, 1.0)
+    up, down = (1 + k) / 2, np.maximum((1 - k) / 2, 0.0)
+    small = np.minimum((a - 1) * epsilon, 1.0)
+    rising, falling = up * np.expm1(small), down * np.expm1(-a * epsilon)
+    near = np.log1p(np.maximum(rising + falling, 0.0) + 8 * _ULP * (rising - falling))
+    far = np.logaddexp(np.log(up) + (a - 1) * epsilon, np.log(np.maximum(down, 1e-300)) - a * epsilon)
+    grown = np.where((a - 1) * epsilon < 1, near, far) / (a - 1)
+    return np.where(finite, np.minimum(grown * (1 + 32 * _ULP), epsilon), epsilon)
+
+
+def _laplace(leaf: Any, unit: Unit, orders: Array) -> Array:
+    # Mironov 2017, Prop. 6: A = a/(2a − 1)
+    return _exponentials(pure_epsilon(leaf, unit), 1 / (2 * orders - 1), orders)
+
+
+def _discrete_laplace(leaf: Any, unit: Unit, orders: Array) -> Array:
+    """Three geometric sums, left of both centres, between them and right of both, give κ = tanh(τ/2)/tanh((2a − 1)τ/2).
+
+    Here τ = 1/scale; as τ → 0 this is the continuous κ = 1/(2a − 1).
+    """
+    half = 0.5 / leaf.scale
+    if math.isinf(half):
+        return np.full_like(orders, math.inf)
+    kappa = np.tanh(half) / np.tanh((2 * orders - 1) * half)
+    return _exponentials(pure_epsilon(leaf, unit), kappa, orders)
+
+
+def _pure(leaf: Any, unit: Unit, orders: Array) -> Array:
+    return swapped(pure_epsilon(leaf, unit), orders)
+
+
+def _exponential(leaf: Any, unit: Unit, orders: Array) -> Array:
+    # a loss of range ε is worth ε²/8 in zCDP (Cesar & Rogers 2021, Lemma 3.2), and it is ε-DP as well
+    epsilon = pure_epsilon(leaf, unit)
+    return np.minimum(linear(epsilon * epsilon / 8, orders), swapped(epsilon, orders))
+
+
+def _randomized_response(leaf: Any, unit: Unit, orders: Array) -> Array:
+    """Two answers trade places and the others stay; several records are several answers, of which only kε is known."""
+    epsilon = pure_epsilon(leaf, unit)
+    others = leaf.categories - 2
+    share = 1.0 if unit.records > 1 else 1 / (1 + others * math.exp(-epsilon) / (1 + math.exp(-epsilon)))
+    return swapped(epsilon, orders, share)
+
+
+def _approximate(leaf: Any, unit: Unit, orders: Array) -> Array:
+    return swapped(group_privacy(leaf.epsilon, leaf.delta, stretch(leaf, unit))[0], orders)
+
+
+def _concentrated(leaf: Any, unit: Unit, orders: Array) -> Array:
+    # Bun & Steinke 2016, Prop. 1.9: k steps cost k²ρ
+    k = stretch(leaf, unit)
+    return linear(leaf.rho * k * k, orders)
+
+
+_LEAVES: dict[type[Leaf], Callable[[Any, Unit, Array], Array]] = {
+    Gaussian: _gaussian,
+    DiscreteGaussian: _discrete_gaussian,
+    Laplace: _laplace,
+    DiscreteLaplace: _discrete_laplace,
+    Exponential: _exponential,
+    NoisyMax: _pure,
+    Pure: _pure,
+    RandomizedResponse: _randomized_response,
+    Approximate: _approximate,
+    Concentrated: _concentrated,
+}

@@ -1,0 +1,40 @@
+"""δ and ε of a single run, straight from its law, without a grid."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privet.accounting.laws import Law
+
+__all__ = ["delta_of_one", "epsilon_of_one"]
+
+_ROUNDING = 1e-14
+
+
+def delta_of_one(law: Law, epsilon: float, side: int) -> float:
+    """δ(ε) = P(L ≥ ε) − e^ε·Q(L ≥ ε), rounded up for side = 1 and down for side = −1."""
+    p, q = law.cells(np.array([epsilon]))
+    above, scaled = float(p[1]), 0.0
+    if q[1] > 0:
+        scaled = math.exp(min(epsilon + math.log(q[1]), 700.0))
+    slack = _ROUNDING * (above + scaled)
+    return min(1.0, max(0.0, law.infinite + above - scaled + side * slack))
+
+
+def epsilon_of_one(law: Law, delta: float, side: int) -> float:
+    """The least ε with δ(ε) ≤ delta, bracketed by bisection; the outer end for the asked side."""
+    if delta_of_one(law, 0.0, side) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while delta_of_one(law, high, side) > delta:
+        low, high = high, 2 * high
+        if high > 1e15:
+            return math.inf if side > 0 else low
+    for _ in range(200):
+        middle = (low + high) / 2
+        if not low < middle < high or high - low <= 1e-13 * high:
+            break
+        low, high = (middle, high) if delta_of_one(law, middle, side) > delta else (low, middle)
+    return high if side > 0 else low

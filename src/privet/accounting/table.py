@@ -1,0 +1,148 @@
+"""The one table of what is proven: event × sampling × neighbours × accountant. An empty cell raises.
+
+Each row says which leaves, under which sampling, for which neighbours, may be priced by which accountants. Rules live
+beside their accountants; none of them is reached except through a cell of this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from privet.accounting.accountant import Accountant
+from privet.accounting.canonical import Part
+from privet.core.errors import NotProven
+from privet.core.event import (
+    Approximate,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    IndependentBatches,
+    Laplace,
+    Leaf,
+    NoisyMax,
+    Poisson,
+    Pure,
+    RandomizedResponse,
+    Sampling,
+    ShuffledEpoch,
+    WithoutReplacement,
+    WithReplacement,
+)
+from privet.core.unit import Neighbours, Unit
+
+__all__ = ["TABLE", "Row", "proven", "require"]
+
+_ADD, _ZERO, _REPLACE = Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT, Neighbours.REPLACE
+_L1, _L2 = Neighbours.L1_BALL, Neighbours.L2_BALL
+_PLD, _RENYI, _ZCDP, _GDP = Accountant.PLD, Accountant.RENYI, Accountant.ZCDP, Accountant.GDP
+_BASIC, _ADVANCED = Accountant.BASIC, Accountant.ADVANCED
+_PURE: tuple[type[Leaf], ...] = (Laplace, DiscreteLaplace, Exponential, NoisyMax, Pure)
+_WHOLE: tuple[type[Leaf], ...] = (Gaussian, DiscreteGaussian, *_PURE)
+_CLASSICAL = (_BASIC, _ADVANCED)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Leaves × one sampling × neighbours → accountants, with the theorem that fills the cells."""
+
+    leaves: tuple[type[Leaf], ...]
+    sampling: type[Sampling] | None
+    neighbours: tuple[Neighbours, ...]
+    accountants: tuple[Accountant, ...]
+    theorem: str
+
+
+_NOT_SAMPLED = (
+    Row((Gaussian,), None, (_ADD, _ZERO, _REPLACE, _L1, _L2), (_PLD, _RENYI, _ZCDP, _GDP, *_CLASSICAL), "Balle & Wang 2018"),
+    Row((Laplace,), None, (_ADD, _ZERO, _REPLACE, _L1), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Dwork et al. 2006"),
+    Row(
+        (DiscreteGaussian, DiscreteLaplace, Exponential, NoisyMax, Pure),
+        None,
+        (_ADD, _ZERO, _REPLACE),
+        (_PLD, _RENYI, _ZCDP, *_CLASSICAL),
+        "Canonne, Kamath & Steinke 2020; Bun & Steinke 2016; Durfee & Rogers 2019",
+    ),
+    Row((RandomizedResponse,), None, (_REPLACE,), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Kairouz, Bonawitz & Ramage 2016"),
+    Row((Approximate,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, *_CLASSICAL), "Kairouz, Oh & Viswanath 2015"),
+    Row((Concentrated,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Bun & Steinke 2016"),
+)
+_POISSON = (
+    Row((Gaussian, *_PURE), Poisson, (_ADD, _ZERO), (_PLD, _RENYI, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"),
+    Row((DiscreteGaussian, Approximate), Poisson, (_ADD, _ZERO), (_PLD, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"),
+    Row((*_WHOLE, Approximate), Poisson, (_REPLACE,), (_PLD, *_CLASSICAL), "Balle, Barthe & Gaboardi 2018, Thm 2"),
+)
+_FIXED_SIZE = (
+    Row(
+        _WHOLE,
+        WithoutReplacement,
+        (_REPLACE, _ZERO),
+        (_PLD, _RENYI, *_CLASSICAL),
+        "Balle, Barthe & Gaboardi 2018, Thm 9; Wang, Balle & Kasiviswanathan 2019, Thm 9",
+    ),
+    Row((RandomizedResponse,), WithoutReplacement, (_REPLACE,), (_PLD, _RENYI, *_CLASSICAL), "the same two theorems"),
+    Row((Approximate,), WithoutReplacement, (_REPLACE, _ZERO), (_PLD, *_CLASSICAL), "Balle, Barthe & Gaboardi 2018, Thm 9"),
+    Row((Gaussian,), WithReplacement, (_REPLACE, _ZERO), (_PLD, *_CLASSICAL), "Balle, Barthe & Gaboardi 2018, Thm 10"),
+)
+_PASSES = (
+    Row(
+        (Gaussian,),
+        ShuffledEpoch,
+        (_ZERO, _REPLACE),
+        (_PLD, _RENYI, _ZCDP, _GDP, *_CLASSICAL),
+        "parallel composition: a row is in one batch, and the others do not move",
+    ),
+    Row(
+        (Gaussian,),
+        IndependentBatches,
+        (_ADD, _ZERO, _REPLACE),
+        (_PLD, _RENYI, _ZCDP, _GDP, *_CLASSICAL),
+        "parallel composition: a row's batch does not depend on the other rows",
+    ),
+)
+TABLE: tuple[Row, ...] = (*_NOT_SAMPLED, *_POISSON, *_FIXED_SIZE, *_PASSES)
+"""Every proven cell."""
+
+
+def proven(part: Part, unit: Unit) -> frozenset[Accountant]:
+    """The accountants that may price this part for this unit."""
+    return frozenset(accountant for row in _rows(part, unit) for accountant in row.accountants)
+
+
+def require(part: Part, unit: Unit, accountant: Accountant | None = None) -> None:
+    """Raise `NotProven`, in words, unless the cell is filled."""
+    cells = proven(part, unit)
+    if cells and (accountant is None or accountant in cells):
+        return
+    how = f" sampled by {type(part.sampling).__name__}" if part.sampling else ""
+    which = f" with the {accountant.value} accountant" if accountant else ""
+    advice = "no theorem is known to us" if not cells else f"use {', '.join(sorted(a.value for a in cells))}"
+    if not cells and isinstance(part.sampling, ShuffledEpoch):
+        advice = "adding a row moves every batch of a shuffled epoch; use Poisson sampling, or zero-out or replace"
+    raise NotProven(f"{type(part.leaf).__name__}{how} for {unit.neighbours.value} neighbours{which}: {advice}")
+
+
+def _rows(part: Part, unit: Unit) -> Iterator[Row]:
+    kind = type(part.sampling) if part.sampling is not None else None
+    if not _block_covers(part, unit.neighbours):
+        return
+    for row in TABLE:
+        if type(part.leaf) in row.leaves and kind is row.sampling and unit.neighbours in row.neighbours:
+            yield row
+
+
+def _block_covers(part: Part, neighbours: Neighbours) -> bool:
+    """A block proven for some neighbours says nothing about others, except that two steps make a replacement."""
+    leaf = part.leaf
+    if not isinstance(leaf, (Pure, Approximate, Concentrated)):
+        return True
+    if isinstance(part.sampling, Poisson) and leaf.neighbours is _REPLACE:
+        return False  # a batch with and one without the row must be compared too
+    covered = {
+        _ADD: (_ADD, _ZERO, _REPLACE),  # a blanked contribution is one that is not there
+        _ZERO: (_ZERO, _REPLACE),
+        _REPLACE: (_REPLACE,),
+    }
+    return neighbours in covered[leaf.neighbours]

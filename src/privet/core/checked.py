@@ -1,0 +1,70 @@
+"""Checks of public arguments: each returns the value it was given or raises with the argument's name."""
+
+from __future__ import annotations
+
+import math
+
+from privet.core.errors import InvalidInput
+
+__all__ = ["count", "finite", "nonnegative", "positive", "probability", "share", "text"]
+
+
+def finite(argument: str, value: float) -> float:
+    """A finite real number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInput(argument, f"is {value!r}, which is not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InvalidInput(argument, "is too large for a floating-point number") from None
+    if not math.isfinite(number):
+        raise InvalidInput(argument, f"is {number}, which is not finite")
+    return number
+
+
+def nonnegative(argument: str, value: float) -> float:
+    """A finite number that is at least 0."""
+    number = finite(argument, value)
+    if number < 0:
+        raise InvalidInput(argument, f"is {number}, which is negative")
+    return number
+
+
+def positive(argument: str, value: float) -> float:
+    """A finite number above 0."""
+    number = finite(argument, value)
+    if number <= 0:
+        raise InvalidInput(argument, f"is {number}, which is not positive")
+    return number
+
+
+def probability(argument: str, value: float) -> float:
+    """A number in (0, 1]: a sampling rate."""
+    number = finite(argument, value)
+    if not 0 < number <= 1:
+        raise InvalidInput(argument, f"is {number}, which is not in (0, 1]", "a rate is batch size over population")
+    return number
+
+
+def share(argument: str, value: float) -> float:
+    """A number in [0, 1): a δ."""
+    number = finite(argument, value)
+    if not 0 <= number < 1:
+        raise InvalidInput(argument, f"is {number}, which is not in [0, 1)", "use a value far below 1/n, such as 1e-5")
+    return number
+
+
+def count(argument: str, value: int, least: int = 1) -> int:
+    """A whole number that is at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(argument, f"is {value!r}, which is not a whole number")
+    if value < least:
+        raise InvalidInput(argument, f"is {value}, which is below {least}")
+    return value
+
+
+def text(argument: str, value: str) -> str:
+    """A text with something in it."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(argument, "is empty", "say it in a few words")
+    return value

@@ -1,0 +1,81 @@
+"""JSON both ways for the frozen records, with a version; strict, so that an unknown field or kind is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from enum import Enum
+from typing import Any, cast
+
+from privet.core.errors import InvalidInput
+
+__all__ = ["VERSION", "Record", "decode", "encode"]
+
+VERSION = 1
+
+
+def encode(value: object) -> Any:
+    """A record, enum, tuple or scalar as plain JSON data."""
+    if isinstance(value, Record):
+        body = {field.name: encode(getattr(value, field.name)) for field in fields(cast("Any", value))}
+        return {"is": type(value).__name__} | body
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (tuple, list)):
+        return [encode(item) for item in value]
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return "infinity" if value > 0 else "-infinity"
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    raise InvalidInput("value", f"of type {type(value).__name__} has no JSON form")
+
+
+def decode(data: object, kinds: Mapping[str, type[Record]]) -> Any:
+    """The inverse of `encode`, for the record classes in `kinds`; every record is validated again as it is made."""
+    if isinstance(data, dict):
+        body = dict(data)
+        name = body.pop("is", None)
+        if not isinstance(name, str) or name not in kinds:
+            raise InvalidInput("JSON", f"names the record {name!r}, which this version does not know", "upgrade privet")
+        kind = kinds[name]
+        known = {field.name for field in fields(cast("Any", kind))}
+        if unknown := sorted(set(body) - known):
+            raise InvalidInput("JSON", f"has unknown fields {unknown} for {name}", "upgrade privet")
+        try:
+            return kind(**{key: decode(item, kinds) for key, item in body.items()})
+        except TypeError as error:
+            raise InvalidInput("JSON", f"lacks fields for {name}: {error}") from None
+    if isinstance(data, list):
+        return tuple(decode(item, kinds) for item in data)
+    if data in ("infinity", "-infinity"):
+        return float(str(data).replace("infinity", "inf"))
+    return data
+
+
+class Record:
+    """A frozen dataclass with `to_json` and `from_json`; subclasses name the classes that may occur inside them."""
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """The record classes that JSON of this record may hold."""
+        return {cls.__name__: cls}
+
+    def to_json(self) -> str:
+        """One line of JSON that carries the format's version; keys are sorted, so equal records give equal text."""
+        return json.dumps({"privet": VERSION, "record": encode(self)}, sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Any:
+        """The record that `to_json` wrote; anything malformed is an `InvalidInput`."""
+        try:
+            data = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InvalidInput("JSON", f"cannot be read: {error}") from None
+        if not isinstance(data, dict) or data.get("privet") != VERSION:
+            found = data.get("privet") if isinstance(data, dict) else None
+            raise InvalidInput("JSON", f"has version {found!r}, and this code reads version {VERSION}")
+        record = decode(data.get("record"), cls.kinds())
+        if not isinstance(record, cls):
+            raise InvalidInput("JSON", f"holds a {type(record).__name__}, where a {cls.__name__} is wanted")
+        return record

@@ -1,0 +1,117 @@
+"""What an accountant proves (`Guarantee`) and what an audit measured (`Evidence`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isnan
+
+from privet.core import checked
+from privet.core.codec import Record
+from privet.core.errors import InvalidInput
+from privet.core.unit import Unit
+
+__all__ = ["COMPUTATIONAL", "Evidence", "Guarantee", "Interval"]
+
+COMPUTATIONAL = "computational"
+"""The assumption that every guarantee resting on cryptography carries."""
+
+
+@dataclass(frozen=True)
+class Interval(Record):
+    """Two proven ends of a number that is known to lie between them; `upper` may be infinite."""
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or isnan(value) or value < 0:
+                raise InvalidInput(name, f"is {value!r}, which is not a number of at least 0")
+            object.__setattr__(self, name, float(value))
+        if self.lower > self.upper:
+            raise InvalidInput("lower", f"is {self.lower}, above upper = {self.upper}")
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+
+@dataclass(frozen=True)
+class Guarantee(Record):
+    """(ε, δ)-differential privacy for a unit: ε lies in an interval, and the upper end is the promise.
+
+    Printing gives the upper end, rounded up.
+
+    >>> print(Guarantee(Interval(0.9, 1.0), 1e-5, Unit(), "pld"))
+    (ε ≤ 1.000, δ = 1e-05) for example, add/remove, central [pld]
+    """
+
+    epsilon: Interval
+    delta: float
+    unit: Unit
+    accountant: str
+    """The method that proved the upper end."""
+    numeric_error: float = 0.0
+    """How much of `upper` is discretisation and rounding, at most (upper − lower where that is all)."""
+    assumptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.epsilon, Interval):
+            raise InvalidInput("epsilon", f"is a {type(self.epsilon).__name__}, where an Interval is wanted")
+        if not isinstance(self.unit, Unit):
+            raise InvalidInput("unit", f"is a {type(self.unit).__name__}, where a Unit is wanted")
+        object.__setattr__(self, "delta", checked.share("delta", self.delta))
+        checked.text("accountant", self.accountant)
+        if isnan(self.numeric_error) or self.numeric_error < 0:
+            raise InvalidInput("numeric_error", f"is {self.numeric_error}, which is not a number of at least 0")
+        object.__setattr__(self, "assumptions", tuple(checked.text("assumptions", a) for a in self.assumptions))
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """A guarantee holds an interval and a unit."""
+        return {"Guarantee": Guarantee, "Interval": Interval, "Unit": Unit}
+
+    def __str__(self) -> str:
+        upper = self.epsilon.upper
+        shown = "∞" if upper == float("inf") else f"{_rounded_up(upper):.3f}"
+        return f"(ε ≤ {shown}, δ = {self.delta:g}) for {self.unit} [{self.accountant}]"
+
+
+def _rounded_up(value: float) -> float:
+    rounded = round(value, 3)
+    return rounded if rounded >= value else rounded + 0.001
+
+
+@dataclass(frozen=True)
+class Evidence(Record):
+    """An empirical lower bound on ε, from an attack; it can refute a guarantee and never replaces one."""
+
+    epsilon: float
+    """ε is at least this much, with the stated confidence."""
+    delta: float
+    confidence: float
+    attack: str
+    trials: int
+    unit: Unit = Unit()
+    assumptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked.nonnegative("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", checked.share("delta", self.delta))
+        object.__setattr__(self, "confidence", checked.share("confidence", self.confidence))
+        checked.text("attack", self.attack)
+        checked.count("trials", self.trials)
+        if not isinstance(self.unit, Unit):
+            raise InvalidInput("unit", f"is a {type(self.unit).__name__}, where a Unit is wanted")
+        object.__setattr__(self, "assumptions", tuple(checked.text("assumptions", a) for a in self.assumptions))
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """Evidence holds a unit."""
+        return {"Evidence": Evidence, "Unit": Unit}
+
+    def refutes(self, guarantee: Guarantee) -> bool:
+        """Whether this lies above what the guarantee allows: same neighbours, a δ at least as large, no assumptions."""
+        comparable = self.unit == guarantee.unit and self.delta >= guarantee.delta and not self.assumptions
+        return comparable and self.epsilon > guarantee.epsilon.upper

@@ -1,0 +1,51 @@
+"""Randomness: the secure stream, the seeded one for tests, and exact samplers on top of either.
+
+Names load on first use, because the records import `privet.core.random.kind` and must not pay for NumPy or a cipher.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from privet.core.random.kind import Randomness
+
+if TYPE_CHECKING:
+    from privet.core.random.bernoulli import bernoulli_exp
+    from privet.core.random.discrete import discrete_gaussian, discrete_laplace
+    from privet.core.random.protocol import Rng
+    from privet.core.random.secure import SecureRng, default_rng
+    from privet.core.random.seeded import SeededRng
+
+__all__ = [
+    "Randomness",
+    "Rng",
+    "SecureRng",
+    "SeededRng",
+    "bernoulli_exp",
+    "default_rng",
+    "discrete_gaussian",
+    "discrete_laplace",
+]
+
+_HOMES = {
+    "Rng": "protocol",
+    "SecureRng": "secure",
+    "SeededRng": "seeded",
+    "bernoulli_exp": "bernoulli",
+    "default_rng": "secure",
+    "discrete_gaussian": "discrete",
+    "discrete_laplace": "discrete",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,119 @@
+"""A value that may leave, and the bill that comes with it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from privet.core import checked
+from privet.core.codec import VERSION, Record, encode
+from privet.core.errors import InvalidInput
+from privet.core.event import Composed, Event
+from privet.core.randomness import Randomness
+from privet.core.unit import Unit
+
+__all__ = ["Draw", "Release"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class Draw(Record):
+    """One run of a mechanism: which data, what was done, and an id that makes it count once however often it is used."""
+
+    source: str
+    event: Event
+    id: str
+
+    def __post_init__(self) -> None:
+        checked.text("source", self.source)
+        checked.text("id", self.id)
+        if not isinstance(self.event, Event):
+            raise InvalidInput("event", f"is a {type(self.event).__name__}, which is not an event")
+
+
+@dataclass(frozen=True, eq=False)
+class Release(Generic[T]):
+    """A value that may leave, with every draw behind it, the unit it protects and the randomness it used.
+
+    >>> from privet.core.event import Laplace
+    >>> noisy = Release.of(42.0, Laplace(1.0), unit=Unit(), source="clinic", randomness=Randomness.SECURE)
+    >>> twice = Release.join(noisy.map(round), noisy.map(lambda x: x > 40))
+    >>> twice.value, twice.event == noisy.event
+    ((42, True), True)
+    """
+
+    value: T
+    draws: tuple[Draw, ...]
+    unit: Unit
+    randomness: Randomness
+
+    def __post_init__(self) -> None:
+        if not self.draws:
+            raise InvalidInput("draws", "is empty", "a value that no mechanism made is not a release")
+        if not isinstance(self.unit, Unit):
+            raise InvalidInput("unit", f"is a {type(self.unit).__name__}, where a Unit is wanted")
+        if not isinstance(self.randomness, Randomness):
+            raise InvalidInput("randomness", f"is {self.randomness!r}, which is no kind of randomness")
+
+    @staticmethod
+    def of(value: U, event: Event, *, unit: Unit, source: str, randomness: Randomness) -> Release[U]:
+        """The release of one fresh draw; only mechanisms and plans call this.
+
+        Guarantee: what the event is priced at for `unit`; the caller has just done exactly that event.
+        """
+        return Release(value, (Draw(source, event, secrets.token_hex(16)),), unit, randomness)
+
+    @property
+    def event(self) -> Event:
+        """Everything that was done to make this value, each draw once."""
+        if len(self.draws) == 1:
+            return self.draws[0].event
+        return Composed(tuple(draw.event for draw in self.draws))
+
+    @property
+    def source(self) -> tuple[str, ...]:
+        """The data sets behind this value."""
+        return tuple(sorted({draw.source for draw in self.draws}))
+
+    @property
+    def tainted(self) -> bool:
+        """Whether any of the noise came from a seeded generator, which protects nobody."""
+        return self.randomness is not Randomness.SECURE
+
+    def map(self, function: Callable[[T], U]) -> Release[U]:
+        """Post-processing, which is free.
+
+        Guarantee: the same as this release's (post-processing, Dwork & Roth 2014, Prop. 2.1), provided that
+        `function` reads no private data.
+        """
+        return Release(function(self.value), self.draws, self.unit, self.randomness)
+
+    @staticmethod
+    def join(first: Release[T], second: Release[U]) -> Release[tuple[T, U]]:
+        """Both values together; a draw that stands behind both is counted once.
+
+        Guarantee: the composition of the distinct draws, for the one unit that both must share.
+        """
+        if first.unit != second.unit:
+            problem = f"differ: {first.unit} and {second.unit}"
+            raise InvalidInput("units", problem, "only releases that protect the same unit can be joined")
+        draws = {draw.id: draw for draw in (*first.draws, *second.draws)}
+        kinds = {first.randomness, second.randomness}
+        randomness = Randomness.SEEDED if Randomness.SEEDED in kinds else Randomness.SECURE
+        return Release((first.value, second.value), tuple(draws.values()), first.unit, randomness)
+
+    def to_json(self) -> str:
+        """Everything but the value."""
+        record: dict[str, Any] = {
+            "is": "Release",
+            "draws": encode(self.draws),
+            "unit": encode(self.unit),
+            "randomness": self.randomness.value,
+            "tainted": self.tainted,
+        }
+        return json.dumps({"privet": VERSION, "record": record}, sort_keys=True, allow_nan=False)

@@ -1,0 +1,25 @@
+"""Budgets that survive: a privacy filter in a database, charged before any noise is drawn."""
+
+from __future__ import annotations
+
+from privet.ledger.advice import Refused
+from privet.ledger.chain import Head
+from privet.ledger.charge import Charge
+from privet.ledger.fingerprint import Fingerprint, fingerprint_of
+from privet.ledger.ledger import Ledger
+from privet.ledger.records import Budget, Entry, Form, State, Statement, Verification
+
+__all__ = [
+    "Budget",
+    "Charge",
+    "Entry",
+    "Fingerprint",
+    "Form",
+    "Head",
+    "Ledger",
+    "Refused",
+    "State",
+    "Statement",
+    "Verification",
+    "fingerprint_of",
+]

@@ -1,0 +1,257 @@
+"""One budget inside one transaction: read it, check that its row belongs to the end of its chain, and add to the chain.
+
+None of this reads the history: a budget's row and the last two rows of its chain are found by their keys.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from privet.core.errors import LedgerError, PrivetError
+from privet.core.unit import Unit
+from privet.ledger import chain, schema
+from privet.ledger.filter import Amount, Rules, Sums
+
+__all__ = [
+    "Book",
+    "Running",
+    "Terms",
+    "amount_in",
+    "append",
+    "fields_of",
+    "found_row",
+    "load",
+    "read_body",
+    "rows_between",
+    "text_of",
+]
+
+
+def text_of(data: object) -> str:
+    """JSON with sorted keys and no spaces: equal data, equal text, equal hash."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a budget is: fixed by its first row."""
+
+    name: str
+    unit: Unit
+    rules: Rules
+    key: str | None
+    """The name of the key that seals the chain."""
+    nonce: str
+
+    def text(self) -> str:
+        """As it stands in the database and under the hash."""
+        rules = self.rules
+        return text_of(
+            {
+                "name": self.name,
+                "unit": self.unit.to_json(),
+                "epsilon": rules.epsilon,
+                "delta": rules.delta,
+                "finite_orders": rules.orders[:-1],
+                "shares": rules.shares,
+                "limits": rules.limits,
+                "epsilon_bits": rules.epsilon_bits,
+                "delta_bits": rules.delta_bits,
+                "key": self.key,
+                "nonce": self.nonce,
+            }
+        )
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def parse(text: str) -> Terms:
+        """The inverse of `text`; anything else is damage."""
+        try:
+            data = json.loads(text)
+            orders = (*(float(order) for order in data["finite_orders"]), float("inf"))
+            shares, limits = tuple(map(int, data["shares"])), tuple(map(int, data["limits"]))
+            bits = int(data["epsilon_bits"]), int(data["delta_bits"])
+            rules = Rules(float(data["epsilon"]), float(data["delta"]), orders, shares, limits, *bits)
+            terms = Terms(data["name"], Unit.from_json(data["unit"]), rules, data["key"], data["nonce"])
+        except (KeyError, TypeError, ValueError, PrivetError):
+            raise LedgerError("a budget's terms cannot be read; run: privet ledger verify") from None
+        if not len(orders) == len(shares) == len(limits) or min(limits) <= 0 or sum(shares) > rules.whole:
+            raise LedgerError("a budget's terms contradict themselves; run: privet ledger verify")
+        return terms
+
+
+@dataclass(frozen=True)
+class Running:
+    """What changes with every entry."""
+
+    sums: Sums
+    entries: int = 0
+    version: int = 0
+    fingerprint: str | None = None
+
+    def text(self) -> str:
+        """As it stands in the database and under the hash."""
+        sums = self.sums
+        return text_of(
+            {
+                "sums": sums.orders,
+                "offset": sums.offset,
+                "active": sums.active,
+                "basic": sums.basic,
+                "entries": self.entries,
+                "version": self.version,
+                "fingerprint": self.fingerprint,
+            }
+        )
+
+    @staticmethod
+    def parse(text: str) -> Running:
+        """The inverse of `text`; anything else is damage."""
+        try:
+            data = json.loads(text)
+            orders = tuple(map(int, data["sums"]))
+            sums = Sums(orders, int(data["offset"]), int(data["active"]), bool(data["basic"]))
+            return Running(sums, int(data["entries"]), int(data["version"]), data["fingerprint"])
+        except (KeyError, TypeError, ValueError):
+            raise LedgerError("a budget's state cannot be read; run: privet ledger verify") from None
+
+
+@dataclass(frozen=True)
+class Book:
+    """A budget as one transaction sees it."""
+
+    id: int
+    terms: Terms
+    running: Running
+    head: chain.Head
+
+    @property
+    def rules(self) -> Rules:
+        """The filter's fixed part."""
+        return self.terms.rules
+
+    @property
+    def sums(self) -> Sums:
+        """The filter's running part."""
+        return self.running.sums
+
+
+# Statements that every charge needs are built once.
+_BY_NAME = sa.select(schema.BUDGETS).where(schema.BUDGETS.c.name == sa.bindparam("wanted"))
+_BY_ID = sa.select(schema.BUDGETS).where(schema.BUDGETS.c.id == sa.bindparam("wanted"))
+_LOCKED = {_BY_NAME: _BY_NAME.with_for_update(), _BY_ID: _BY_ID.with_for_update()}
+_ROWS = (
+    sa.select(schema.CHAIN)
+    .where(
+        schema.CHAIN.c.budget == sa.bindparam("wanted"),
+        schema.CHAIN.c.seq >= sa.bindparam("first"),
+        schema.CHAIN.c.seq <= sa.bindparam("last"),
+    )
+    .order_by(schema.CHAIN.c.seq)
+)
+_ADD = sa.insert(schema.CHAIN)
+_CARRY = (
+    sa.update(schema.BUDGETS)
+    .where(schema.BUDGETS.c.id == sa.bindparam("wanted"), schema.BUDGETS.c.length == sa.bindparam("before"))
+    .values(state=sa.bindparam("state"), length=sa.bindparam("length"), head=sa.bindparam("head"))
+)
+
+
+def load(connection: sa.Connection, budget: str | int, *, lock: bool = False) -> Book:
+    """A budget by name or number; with `lock`, no other transaction can change it before this one ends."""
+    query = _BY_NAME if isinstance(budget, str) else _BY_ID
+    found = connection.execute(_LOCKED[query] if lock else query, {"wanted": budget}).one_or_none()
+    if found is None:
+        raise LedgerError(f"there is no budget for {budget!r}; create it first, or see: privet ledger list")
+    terms, running = Terms.parse(found.terms), Running.parse(found.state)
+    head = chain.Head(found.length, bytes(found.head))
+    last = found_row(connection, found.id, found.length)
+    ours = last.hash == head.hash and last.state == chain.state_hash(found.terms, found.state)
+    if not ours or terms.name != found.name or len(running.sums.orders) != len(terms.rules.orders):
+        raise LedgerError(f"the row of budget {found.name!r} was changed outside the ledger; run: privet ledger verify")
+    return Book(found.id, terms, running, head)
+
+
+def found_row(connection: sa.Connection, budget: int, seq: int) -> chain.Row:
+    """One row of a chain, after checking its hash against itself and the row before it."""
+    rows = {row.seq: row for row in rows_between(connection, budget, seq - 1, seq)}
+    row, before = rows.get(seq), rows.get(seq - 1)
+    previous = chain.START if seq == 1 else before.hash if before else None
+    if row is None or previous is None or row.hash != chain.row_hash(previous, *fields_of(row)):
+        raise LedgerError(f"row {seq} of the chain is missing or was changed; run: privet ledger verify")
+    return row
+
+
+def fields_of(row: chain.Row) -> tuple[int, str, str, str, str, bytes]:
+    """What a row's hash covers, besides the row before it."""
+    return row.seq, row.kind, row.entry, row.at, row.body, row.state
+
+
+def rows_between(connection: sa.Connection, budget: int, first: int, last: int) -> list[chain.Row]:
+    """The rows of a chain from `first` to `last`, in order."""
+    query = {"wanted": budget, "first": first, "last": last}
+    return [
+        chain.Row(
+            r.seq, r.kind, r.entry, r.at, r.body, bytes(r.state), bytes(r.hash), bytes(r.seal) if r.seal else None
+        )
+        for r in connection.execute(_ROWS, query)
+    ]
+
+
+def read_body(row: chain.Row) -> dict[str, Any]:
+    """What a row says, beyond its kind."""
+    try:
+        body = json.loads(row.body)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise LedgerError(f"row {row.seq} of the chain cannot be read; run: privet ledger verify")
+    return body
+
+
+def amount_in(body: dict[str, Any]) -> Amount:
+    """The charge in a reservation's row."""
+    try:
+        orders = tuple(map(int, body["orders"]))
+        return Amount(orders, int(body["offset"]), body["form"] == "whole budget")
+    except (KeyError, TypeError, ValueError):
+        raise LedgerError("the charge of an entry cannot be read; run: privet ledger verify") from None
+
+
+def append(
+    connection: sa.Connection, book: Book, key: bytes | None, kind: str, entry: str, body: str, running: Running
+) -> Book:
+    """Add one row to the chain and carry the budget's own row along; both or neither are written."""
+    if book.terms.key is not None and (key is None or chain.key_name(key) != book.terms.key):
+        have = "another key was given" if key else "none was given"
+        raise LedgerError(f"budget {book.terms.name!r} is sealed with a key, and {have}; pass its key")
+    seq, at = book.head.length + 1, datetime.now(UTC).isoformat(timespec="milliseconds")
+    terms, state = book.terms.text(), running.text()
+    state_hash = chain.state_hash(terms, state)
+    row_hash = chain.row_hash(book.head.hash, seq, kind, entry, at, body, state_hash)
+    row = {
+        "budget": book.id,
+        "seq": seq,
+        "kind": kind,
+        "entry": entry,
+        "at": at,
+        "body": body,
+        "state": state_hash,
+        "hash": row_hash,
+        "seal": chain.seal(key, row_hash) if key is not None and book.terms.key is not None else None,
+    }
+    connection.execute(_ADD, row)
+    if seq == 1:
+        new = {"id": book.id, "name": book.terms.name, "terms": terms, "state": state, "length": 1, "head": row_hash}
+        connection.execute(sa.insert(schema.BUDGETS), new)
+    else:
+        new = {"wanted": book.id, "before": seq - 1, "state": state, "length": seq, "head": row_hash}
+        if connection.execute(_CARRY, new).rowcount != 1:
+            raise LedgerError("another process changed the budget at the same time; nothing was changed; try again")
+    return replace(book, running=running, head=chain.Head(seq, row_hash))

@@ -1,0 +1,107 @@
+"""The hash chain: every change of a budget is a row whose hash covers the row, the sums after it, and the past."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from privet.core.errors import InvalidInput
+
+__all__ = ["START", "Head", "Row", "key_name", "read_key", "row_hash", "seal", "state_hash"]
+
+START = bytes(32)
+"""What stands before a budget's first row."""
+_FORMAT = b"privet ledger 1"
+_LEAST_KEY = 16
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a budget's chain, as it stands in the database."""
+
+    seq: int
+    kind: str
+    entry: str
+    at: str
+    body: str
+    state: bytes
+    """The hash of the budget's terms and running state after this row."""
+    hash: bytes
+    seal: bytes | None
+    """An HMAC of the hash, under a key that is not in the database."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The end of a chain: how many rows it has, and the hash of the last. Goes into every card.
+
+    >>> Head.parse("3:" + "ab" * 32).length
+    3
+    """
+
+    length: int
+    hash: bytes
+
+    def __str__(self) -> str:
+        return f"{self.length}:{self.hash.hex()}"
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        """The inverse of `str`."""
+        found = re.fullmatch(r"([1-9][0-9]{0,17}):([0-9a-f]{64})", str(text).strip())
+        if found is None:
+            raise InvalidInput("head", f"is {text!r}, which is no head", "copy it whole, as ROWS:HASH, from a card")
+        return cls(int(found[1]), bytes.fromhex(found[2]))
+
+
+def _hash(parts: Sequence[bytes]) -> bytes:
+    """SHA-256 of parts, each after its length, so that no two lists of parts give the same bytes."""
+    hasher = hashlib.sha256(_FORMAT)
+    for part in parts:
+        hasher.update(len(part).to_bytes(8, "big"))
+        hasher.update(part)
+    return hasher.digest()
+
+
+def state_hash(terms: str, state: str) -> bytes:
+    """The hash of what a budget's own row says: its terms, which never change, and its running state."""
+    return _hash((b"state", terms.encode(), state.encode()))
+
+
+def row_hash(previous: bytes, seq: int, kind: str, entry: str, at: str, body: str, state: bytes) -> bytes:
+    """The hash of one row; every field of the row is in it, and so is the row before."""
+    text = (field.encode() for field in (kind, entry, at, body))
+    return _hash((b"row", previous, seq.to_bytes(8, "big"), *text, state))
+
+
+def seal(key: bytes, hash_: bytes) -> bytes:
+    """The HMAC of a row's hash: a rewritten chain cannot have it without the key."""
+    return hmac.digest(key, b"privet ledger seal" + hash_, "sha256")
+
+
+def key_name(key: bytes) -> str:
+    """A short name for a key, by which a wrong one is recognised; says nothing about the key."""
+    return hmac.digest(key, b"privet ledger key name", "sha256").hex()[:16]
+
+
+def read_key(key: bytes | str | os.PathLike[str] | None) -> bytes | None:
+    """The key itself, from bytes, from a file, or from the file that PRIVET_LEDGER_KEY_FILE names."""
+    source = key if key is not None else os.environ.get("PRIVET_LEDGER_KEY_FILE") or None
+    if source is None:
+        return None
+    if isinstance(source, bytes):
+        found = source
+    else:
+        try:
+            found = Path(source).read_bytes().strip()
+        except OSError as error:
+            raise InvalidInput("key", f"file cannot be read: {error.strerror}", "give its path, or the bytes") from None
+    if len(found) < _LEAST_KEY:
+        advice = "make one with: python -c 'import secrets; print(secrets.token_hex(32))' > ledger.key"
+        raise InvalidInput("key", f"has {len(found)} bytes, and at least {_LEAST_KEY} are needed", advice)
+    return found

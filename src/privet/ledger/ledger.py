@@ -1,0 +1,292 @@
+"""`Ledger`: budgets that survive."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from typing import Self
+
+import sqlalchemy as sa
+
+from privet.core import checked
+from privet.core.errors import InvalidInput, LedgerError, NotProven
+from privet.core.event import Composed, Event, Repeated
+from privet.core.guarantee import Guarantee
+from privet.core.unit import Unit
+from privet.ledger import advice, chain, moves, offers, pricing, schema
+from privet.ledger.book import Book, Running, Terms, append, found_row, load, read_body, text_of
+from privet.ledger.charge import Charge
+from privet.ledger.filter import Sums, largest_block, rules_for
+from privet.ledger.fingerprint import Fingerprint
+from privet.ledger.history import active_events, entry_of, event_in, last_places, place_of
+from privet.ledger.records import NOT_A_GUARANTEE, Budget, Entry, State, Statement, Verification
+from privet.ledger.store import Store
+from privet.ledger.verify import verify_budget
+
+__all__ = ["Ledger"]
+
+_MOST_EVENTS = 1000
+"""How many different events are priced as one plan, at most."""
+
+
+class Ledger:
+    """The budgets in one SQLite file or one PostgreSQL database.
+
+    Guarantee: everything drawn under the charges of a budget is (ε, δ)-differentially private for the budget's unit,
+    although every event may be chosen after seeing all earlier results (a privacy filter; `docs/ledger.md` has the
+    proof). This needs every release from the data set to be charged here, and `Charge`'s rules to be kept.
+
+    `url` is a path, or a URL such as sqlite:///clinic.db or postgresql://user@host/database. `key` (bytes, or the path
+    of a file; else the file that PRIVET_LEDGER_KEY_FILE names) seals new budgets: keep it away from the database.
+    `timeout` is how long to wait for other processes, in seconds.
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        *,
+        key: bytes | str | os.PathLike[str] | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        self._store = Store(url, timeout)
+        self._key = chain.read_key(key)
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._store.where!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close this process's connections; the ledger may be used again."""
+        self._store.close()
+
+    def create(
+        self,
+        name: str,
+        *,
+        epsilon: float,
+        delta: float,
+        unit: Unit | None = None,
+        orders: tuple[float, ...] | None = None,
+        fingerprint: Fingerprint | None = None,
+    ) -> Budget:
+        """A new budget for a data set; makes the ledger's file or tables if there are none.
+
+        `orders` are the Rényi orders of the filter (∞ is always among them); the usual choice depends on ε and δ.
+        """
+        _words("name", name, 200)
+        rules = rules_for(epsilon, delta, orders)
+        unit = Unit() if unit is None else unit
+        if not isinstance(unit, Unit):
+            raise InvalidInput("unit", f"is a {type(unit).__name__}, where a Unit is wanted")
+        key = chain.key_name(self._key) if self._key is not None else None
+        terms = Terms(name, unit, rules, key, secrets.token_hex(16))
+        with self._store.writing(create=True) as connection:
+            table = schema.BUDGETS
+            if connection.execute(sa.select(table.c.id).where(table.c.name == name)).first():
+                raise LedgerError(
+                    f"there is a budget for {name!r} already, and it cannot be made anew; see ledger.show"
+                )
+            most = connection.execute(sa.select(sa.func.max(table.c.id))).scalar_one()
+            book = Book((most or 0) + 1, terms, Running(Sums.empty(rules)), chain.Head(0, chain.START))
+            running = book.running
+            if fingerprint is not None:
+                running = moves.bound(connection, book, self._key, fingerprint)
+            body = text_of({"terms": terms.text(), "fingerprint": running.fingerprint})
+            return _budget(append(connection, book, self._key, "created", "", body, running))
+
+    def bind(self, name: str, fingerprint: Fingerprint, *, note: str) -> Budget:
+        """State that other data is a new version of this data set. The budget stays the same; nothing is refunded.
+
+        A person decides this: the same people are in both versions, so that both are paid for from one budget.
+        """
+        _words("note", note, 1000)
+        with self._store.writing() as connection:
+            book = load(connection, name, lock=True)
+            running = moves.bound(connection, book, self._key, fingerprint)
+            body = text_of({"note": note, "fingerprint": running.fingerprint})
+            return _budget(append(connection, book, self._key, "bound", "", body, running))
+
+    def reserve(
+        self,
+        name: str,
+        event: Event,
+        *,
+        purpose: str = "",
+        fingerprint: Fingerprint | None = None,
+        as_block: bool | None = None,
+        resumable: bool = False,
+    ) -> Charge:
+        """Admit an event and count it, or raise `BudgetExceeded` with what is left and what would fit.
+
+        `as_block`: True fixes the entry as one (ε, δ) block, False as its Rényi curve, None as the first that fits.
+        `resumable`: for runs with checkpoints, which may go on after a stop; see `resume`.
+        """
+        _words("purpose", purpose, 1000, empty=True)
+        _private(event)
+        token = secrets.token_hex(16) if resumable else None
+        while True:
+            with self._store.reading() as connection:
+                book = load(connection, name)
+                moves.recognise(connection, book, self._key, fingerprint)
+            # Priced outside the lock, because pricing may take long; whether it fits is asked again under the lock.
+            offer = offers.choose(book.rules, book.terms.unit, book.sums, event, as_block)
+            if offer is None:
+                raise advice.refusal(book, event, purpose, as_block)
+            with self._store.writing() as connection:
+                book = load(connection, name, lock=True)
+                moves.recognise(connection, book, self._key, fingerprint)
+                if book.sums.order_for(offer.amount, book.rules) is None:
+                    continue  # another process was faster
+                place = moves.admit(connection, book, self._key, event, purpose, offer, token)
+            return Charge(self, place.id, name, event, place.state, token=token)
+
+    def admits(self, name: str, event: Event, *, as_block: bool | None = None) -> bool:
+        """Whether the event would be admitted now; reserves nothing."""
+        _private(event)
+        with self._store.reading() as connection:
+            book = load(connection, name)
+        return offers.choose(book.rules, book.terms.unit, book.sums, event, as_block) is not None
+
+    def resume(self, id_: str, token: str) -> Charge:
+        """Go on with a stopped run under the charge that it already paid.
+
+        You must keep true that the run continues its checkpoint, and that nobody has seen what was drawn after it:
+        the charge pays for its event once. Whoever held the charge before can no longer commit it.
+        """
+        with moves.changing(self._store, id_) as (connection, book, place):
+            body = read_body(found_row(connection, book.id, place.seq))
+            if body.get("resume") is None:
+                raise LedgerError(
+                    f"entry {id_} was not reserved as resumable; its charge stays, and a new one is needed"
+                )
+            if not hmac.compare_digest(moves.token_hash(str(token)), str(body["resume"])):
+                raise LedgerError(f"the token is not that of entry {id_}; it lies in the run's checkpoint")
+            if place.state not in (State.RESERVED, State.DRAWING):
+                raise LedgerError(f"entry {id_} is {place.state.value}, so there is nothing to resume")
+            if place.state is State.DRAWING:
+                _, place = moves.move(connection, book, self._key, place, moves.RESUMED)
+            event = event_in(body)
+        return Charge(self, id_, book.terms.name, event, place.state, attempt=place.attempt, token=token)
+
+    def step(self, id_: str, to: State, attempt: int | None = None) -> str:
+        """Take an entry to its next state, on the disk before this returns; gives the head. `Charge` calls this."""
+        with moves.changing(self._store, id_) as (connection, book, place):
+            moves.require_from(place, to, attempt)
+            book, _ = moves.move(connection, book, self._key, place, to.value)
+        return str(book.head)
+
+    def release(self, id_: str) -> Entry:
+        """Abort a reservation that nobody will use; refused once anything may have been drawn."""
+        self.step(id_, State.ABORTED)
+        return self.entry(id_)
+
+    def list(self) -> tuple[Budget, ...]:
+        """All budgets, by name."""
+        table = schema.BUDGETS
+        with self._store.reading() as connection:
+            ids = connection.execute(sa.select(table.c.id).order_by(table.c.name)).scalars().all()
+            return tuple(_budget(load(connection, id_)) for id_ in ids)
+
+    def budget(self, name: str) -> Budget:
+        """One budget, without its entries."""
+        with self._store.reading() as connection:
+            return _budget(load(connection, name))
+
+    def entry(self, id_: str) -> Entry:
+        """One entry."""
+        with self._store.reading() as connection:
+            place = place_of(connection, id_)
+            return entry_of(connection, load(connection, place.budget), place)
+
+    def show(self, name: str, *, last: int = 20, open_only: bool = False, planned: bool = True) -> Statement:
+        """A budget with its last entries (`open_only`: those reserved or drawing) and the price of its history.
+
+        The price is what everything would have cost as one fixed plan; it reads the history, and decides nothing.
+        Without `planned` it is left out.
+        """
+        with self._store.reading() as connection:
+            book = load(connection, name)
+            places = last_places(connection, book.id, checked.count("last", last, 0), open_only=open_only)
+            entries = tuple(entry_of(connection, book, place) for place in places)
+        price, note = self._planned(book) if planned else (None, "the price as one plan was not asked for")
+        return Statement(_budget(book), entries, price, note)
+
+    def head(self, name: str) -> str:
+        """The end of a budget's chain, for cards: with it, `verify` finds a cut tail."""
+        with self._store.reading() as connection:
+            return str(load(connection, name).head)
+
+    def verify(self, name: str | None = None, *, head: str | None = None) -> Verification:
+        """Recompute the chain and the sums of one budget, or of all, and compare everything that is stored.
+
+        With the `head` of a card it also finds a tail that was cut off; with the ledger's key, a rewritten chain.
+        """
+        if head is not None and name is None:
+            raise InvalidInput("head", "belongs to one budget", "name the budget too")
+        wanted = chain.Head.parse(head) if head is not None else None
+        table = schema.BUDGETS
+        with self._store.reading() as connection:
+            query = sa.select(table.c.id, table.c.name).order_by(table.c.name)
+            found = connection.execute(query if name is None else query.where(table.c.name == name)).all()
+        if name is not None and not found:
+            raise LedgerError(f"there is no budget for {name!r}; see: privet ledger list")
+        checks = [verify_budget(self._store, id_, this, self._key, wanted) for id_, this in found]
+        damage = self._store.damage()
+        problems = tuple(problem for check in checks for problem in check.problems)
+        if damage is not None:
+            problems = (f"the file is damaged: {damage}", *problems)
+        sealed = bool(checks) and all(check.sealed for check in checks)
+        return Verification(tuple(this for _, this in found), sum(check.rows for check in checks), problems, sealed)
+
+    def _planned(self, book: Book) -> tuple[Guarantee | None, str]:
+        """What everything that counts would have cost as one plan, and what that means."""
+        counts = active_events(self._store, book.id, book.head.length)
+        if len(counts) > _MOST_EVENTS:
+            return None, f"no price as one plan: the history has {len(counts)} different events"
+        plan = Composed(tuple(Repeated(event, times) for event, times in counts))
+        try:
+            return pricing.planned(plan, book.terms.unit, book.rules.delta), NOT_A_GUARANTEE
+        except NotProven as error:
+            return None, f"no price as one plan: {error}"
+
+
+def _private(event: Event) -> None:
+    if not isinstance(event, Event):
+        raise InvalidInput("event", f"is a {type(event).__name__}, which is not an event")
+    pricing.refuse_nonprivate(event)
+
+
+def _budget(book: Book) -> Budget:
+    rules, running = book.rules, book.running
+    epsilon_left, delta_left = largest_block(rules, running.sums)
+    used = tuple(total / most for total, most in zip(running.sums.orders, rules.limits, strict=True))
+    return Budget(
+        name=book.terms.name,
+        unit=book.terms.unit,
+        epsilon=rules.epsilon,
+        delta=rules.delta,
+        orders=rules.orders,
+        used=used,
+        basic=running.sums.basic,
+        epsilon_left=epsilon_left,
+        delta_left=delta_left,
+        entries=running.entries,
+        active=running.sums.active,
+        version=running.version,
+        keyed=book.terms.key is not None,
+        head=str(book.head),
+    )
+
+
+def _words(argument: str, text: str, most: int, *, empty: bool = False) -> None:
+    """Text that every database can hold and every terminal can show."""
+    if not (empty and text == ""):
+        checked.text(argument, text)
+    if len(text) > most or not text.isprintable():
+        raise InvalidInput(argument, f"is longer than {most} characters or has unprintable ones", "use plain words")

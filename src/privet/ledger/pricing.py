@@ -1,0 +1,62 @@
+"""What the ledger asks of the accountants: an event's Rényi curve, its (ε, δ) price, and the price of a whole history.
+
+Everything here is a function of public things (the event, the unit, the orders), so answers may be kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from privet.core.errors import BudgetExceeded, NotProven
+from privet.core.event import Event
+from privet.core.guarantee import Guarantee
+from privet.core.unit import Unit
+
+__all__ = ["Curve", "block", "curve", "planned", "refuse_nonprivate"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Upper bounds on the Rényi divergence at a budget's orders, and the probability with which they may fail."""
+
+    values: tuple[float, ...]
+    offset: float
+
+
+def refuse_nonprivate(event: Event) -> None:
+    """Raise if any part of the event has no guarantee at all; no budget can admit it."""
+    from privet.accounting.canonical import canonical
+
+    reason = canonical(event).nonprivate
+    if reason is not None:
+        raise BudgetExceeded(f"the event is not private ({reason}), so its ε is infinite and no budget admits it")
+
+
+@lru_cache(maxsize=1024)
+def curve(event: Event, unit: Unit, orders: tuple[float, ...]) -> Curve | None:
+    """The event's Rényi curve for this unit, or None where no theorem gives one."""
+    from privet.accounting.canonical import canonical
+    from privet.accounting.renyi import total
+
+    try:
+        found = total(canonical(event).parts, unit, orders)
+    except NotProven:
+        return None
+    return Curve(tuple(float(value) for value in found.values), float(found.delta))
+
+
+@lru_cache(maxsize=1024)
+def block(event: Event, unit: Unit, delta: float) -> float:
+    """The least proven ε of the event at this δ, by privacy-loss distributions where they apply; may be infinite.
+
+    Raises `NotProven` where no theorem covers the event for this unit.
+    """
+    return planned(event, unit, delta).epsilon.upper
+
+
+def planned(event: Event, unit: Unit, delta: float) -> Guarantee:
+    """The price of an event that is fixed in advance."""
+    from privet.accounting import epsilon
+
+    return epsilon(event, delta, unit=unit)

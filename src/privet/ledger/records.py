@@ -1,0 +1,143 @@
+"""What a ledger shows: frozen records without fingerprints, tokens or keys, so that they may be shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from privet.core.codec import Record
+from privet.core.event import Event
+from privet.core.guarantee import Guarantee, Interval
+from privet.core.unit import Unit
+
+__all__ = ["NOT_A_GUARANTEE", "Budget", "Entry", "Form", "State", "Statement", "Verification"]
+
+NOT_A_GUARANTEE = "had it been planned in advance; not a guarantee"
+"""What always stands beside the price of a history that was chosen step by step."""
+
+
+class State(Enum):
+    """Where an entry stands. Only `RESERVED` can be undone."""
+
+    RESERVED = "reserved"
+    DRAWING = "drawing"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+class Form(Enum):
+    """What an entry was fixed as at its reservation."""
+
+    CURVE = "Rényi curve"
+    BLOCK = "(ε, δ) block"
+    WHOLE = "whole budget"
+
+
+@dataclass(frozen=True)
+class Budget(Record):
+    """One data set's budget and how full it is. Its guarantee is (epsilon, delta), whatever has been drawn so far."""
+
+    name: str
+    unit: Unit
+    epsilon: float
+    delta: float
+    orders: tuple[float, ...]
+    """The Rényi orders of the filter, ∞ among them."""
+    used: tuple[float, ...]
+    """How full each order is: at 1 it admits no more, and more than 1 means closed."""
+    basic: bool
+    """Whether the finite orders are closed because a fixed plan took the budget as one block."""
+    epsilon_left: float
+    """The ε of the largest block that would still fit."""
+    delta_left: float
+    """The δ that blocks may still take."""
+    entries: int
+    """How many entries were ever reserved."""
+    active: int
+    """How many of them count: all but the aborted."""
+    version: int
+    """Which version of the data set is bound; 0 if it has no fingerprint."""
+    keyed: bool
+    """Whether its chain is sealed with a key outside the database."""
+    head: str
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """A budget holds a unit."""
+        return {"Budget": Budget, "Unit": Unit}
+
+
+@dataclass(frozen=True)
+class Entry(Record):
+    """One charge."""
+
+    id: str
+    budget: str
+    state: State
+    event: Event
+    purpose: str
+    form: Form
+    epsilon: float | None
+    """The ε of the block, if it is one."""
+    delta: float
+    """What it takes of δ for certain: the block's δ, or the offset of its curve."""
+    version: int
+    """The version of the data set that it was reserved for."""
+    resumable: bool
+    reserved: str
+    """When it was reserved, in UTC."""
+    changed: str
+    """When its state last changed."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", State(self.state))
+        object.__setattr__(self, "form", Form(self.form))
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """An entry holds any event."""
+        return {"Entry": Entry} | dict(Event.kinds())
+
+
+@dataclass(frozen=True)
+class Statement(Record):
+    """A budget, its last entries, and what its history would have cost as one fixed plan."""
+
+    budget: Budget
+    entries: tuple[Entry, ...]
+    """The last ones, newest first."""
+    planned: Guarantee | None
+    """The price of everything reserved, drawing or committed, at the budget's δ; None if it cannot be computed."""
+    note: str = NOT_A_GUARANTEE
+    """What `planned` means, or why there is none."""
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """A statement holds everything that it is made of."""
+        parts: dict[str, type[Record]] = {"Statement": Statement, "Guarantee": Guarantee, "Interval": Interval}
+        return parts | dict(Budget.kinds()) | dict(Entry.kinds())
+
+
+@dataclass(frozen=True)
+class Verification(Record):
+    """What `verify` found. It is true only if nothing is wrong.
+
+    >>> bool(Verification(("clinic",), 12, ("row 7 of clinic was changed",)))
+    False
+    """
+
+    budgets: tuple[str, ...]
+    rows: int
+    """How many rows of the chains were checked."""
+    problems: tuple[str, ...] = ()
+    sealed: bool = False
+    """Whether every row was also checked against a key outside the database."""
+
+    def __bool__(self) -> bool:
+        return not self.problems
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """A verification holds plain text and numbers."""
+        return {"Verification": Verification}

@@ -1,0 +1,157 @@
+"""The ledger's tables, and how a database comes to have them: one migration per version, each in one transaction."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from privet.core.errors import LedgerError
+
+__all__ = [
+    "BUDGETS",
+    "CHAIN",
+    "ENTRIES",
+    "FINGERPRINTS",
+    "META",
+    "MIGRATIONS",
+    "migrate",
+    "require_known",
+    "salt_of",
+    "version_of",
+]
+
+_metadata = sa.MetaData()
+META = sa.Table(
+    "privet_ledger",
+    _metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+"""The schema's version, and the salt of fingerprints."""
+BUDGETS = sa.Table(
+    "privet_budgets",
+    _metadata,
+    sa.Column("id", sa.BigInteger, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("terms", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("length", sa.BigInteger, nullable=False),
+    sa.Column("head", sa.LargeBinary, nullable=False),
+)
+"""One row a budget: its terms, its running sums, and the end of its chain. Admission reads this and no history."""
+CHAIN = sa.Table(
+    "privet_chain",
+    _metadata,
+    sa.Column("budget", sa.BigInteger, primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("entry", sa.Text, nullable=False),
+    sa.Column("at", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("state", sa.LargeBinary, nullable=False),
+    sa.Column("hash", sa.LargeBinary, nullable=False),
+    sa.Column("seal", sa.LargeBinary),
+)
+"""Every change, only ever added to."""
+ENTRIES = sa.Table(
+    "privet_entries",
+    _metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("budget", sa.BigInteger, nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("last", sa.BigInteger, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("attempt", sa.BigInteger, nullable=False),
+)
+"""Where each entry stands, so that it is found at once; says nothing that the chain does not say."""
+FINGERPRINTS = sa.Table(
+    "privet_fingerprints",
+    _metadata,
+    sa.Column("tag", sa.Text, primary_key=True),
+    sa.Column("budget", sa.BigInteger, nullable=False),
+)
+"""Which budget a data set belongs to."""
+
+# The tables of version 1 as they were made then; what is above may change with later versions, this may not.
+_VERSION_1 = """
+CREATE TABLE privet_ledger (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE privet_budgets (
+    id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, terms TEXT NOT NULL, state TEXT NOT NULL, length BIGINT NOT NULL,
+    head {bytes} NOT NULL
+);
+CREATE TABLE privet_chain (
+    budget BIGINT NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL, entry TEXT NOT NULL, at TEXT NOT NULL,
+    body TEXT NOT NULL, state {bytes} NOT NULL, hash {bytes} NOT NULL, seal {bytes}, PRIMARY KEY (budget, seq)
+) {clustered};
+CREATE TABLE privet_entries (
+    id TEXT PRIMARY KEY, budget BIGINT NOT NULL, seq BIGINT NOT NULL, last BIGINT NOT NULL, state TEXT NOT NULL,
+    attempt BIGINT NOT NULL
+) {clustered};
+CREATE INDEX privet_entries_state ON privet_entries (budget, state);
+CREATE TABLE privet_fingerprints (tag TEXT PRIMARY KEY, budget BIGINT NOT NULL) {clustered}
+"""
+_WORDS: Mapping[str, Mapping[str, str]] = {
+    "sqlite": {"bytes": "BLOB", "clustered": "WITHOUT ROWID"},
+    "postgresql": {"bytes": "BYTEA", "clustered": ""},
+}
+
+
+def _version_1(connection: sa.Connection) -> None:
+    for statement in _VERSION_1.format(**_WORDS[connection.dialect.name]).split(";"):
+        connection.exec_driver_sql(statement)
+    connection.execute(sa.insert(META), [{"name": "salt", "value": secrets.token_hex(32)}])
+
+
+_Migration = Callable[[sa.Connection], None]
+MIGRATIONS: tuple[_Migration, ...] = (_version_1,)
+"""The nth of these takes a database from version n to n + 1."""
+
+
+def version_of(connection: sa.Connection) -> int:
+    """The version of the tables in this database; 0 if there are none. A database of something else is refused."""
+    tables = set(sa.inspect(connection).get_table_names())
+    if META.name not in tables:
+        ours = sorted(table for table in tables if table.startswith("privet_"))
+        if ours or (tables and connection.dialect.name == "sqlite"):
+            shown = ", ".join(ours or sorted(tables)[:3])
+            raise LedgerError(
+                f"this database holds {shown} and is not a ledger; it was left as it is; use another file"
+            )
+        return 0
+    found = connection.execute(sa.select(META.c.value).where(META.c.name == "version")).scalar_one_or_none()
+    if found is None or not found.isdecimal():
+        raise LedgerError(f"the ledger's version reads {found!r}, which is damage; restore a backup")
+    return int(found)
+
+
+def migrate(connection: sa.Connection, migrations: Sequence[_Migration] = MIGRATIONS) -> None:
+    """Bring the database, inside the caller's transaction, to the newest version; a newer one is refused untouched."""
+    have = version_of(connection)
+    require_known(have, len(migrations))
+    for step in migrations[have:]:
+        step(connection)
+    version = {"name": "version", "value": str(len(migrations))}
+    if have == 0:
+        connection.execute(sa.insert(META), [version])
+    elif have < len(migrations):
+        connection.execute(sa.update(META).where(META.c.name == "version").values(value=version["value"]))
+
+
+def require_known(have: int, newest: int = len(MIGRATIONS)) -> None:
+    """Raise for tables that a later Privet made."""
+    if have > newest:
+        raise LedgerError(
+            f"the ledger has version {have}, and this Privet knows {newest}; it was left as it is; upgrade privet"
+        )
+
+
+def salt_of(connection: sa.Connection) -> bytes:
+    """The ledger's own random key for fingerprints."""
+    found: Any = connection.execute(sa.select(META.c.value).where(META.c.name == "salt")).scalar_one_or_none()
+    try:
+        return bytes.fromhex(found or "")
+    except ValueError:
+        raise LedgerError("the ledger's salt is damaged; restore a backup") from None

@@ -1,0 +1,224 @@
+"""Checking a budget from its first row: the chain, the states, the sums, the seals, and what is derived from them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from privet.core.errors import LedgerError
+from privet.ledger import chain, orders, schema
+from privet.ledger.book import Running, Terms, amount_in, fields_of, read_body, rows_between
+from privet.ledger.filter import Amount, Sums
+from privet.ledger.history import rows_until
+from privet.ledger.records import State, Verification
+from privet.ledger.store import Store
+
+__all__ = ["verify_budget"]
+
+_MOST_PROBLEMS = 20
+_MODULUS = 1 << 256
+
+
+@dataclass
+class _Open:
+    """An entry that may still change, while the chain is replayed."""
+
+    seq: int
+    amount: Amount
+    state: State = State.RESERVED
+    last: int = 0
+    attempt: int = 0
+
+
+@dataclass
+class _Replay:
+    """What the chain says, row by row."""
+
+    name: str
+    key: bytes | None
+    wanted: chain.Head | None
+    problems: list[str] = field(default_factory=list)
+    terms: Terms | None = None
+    running: Running | None = None
+    previous: bytes = chain.START
+    length: int = 0
+    open: dict[str, _Open] = field(default_factory=dict)
+    places: int = 0
+    """The sum of the hashes of all entries' places, to be compared with that of the table."""
+    hashed: tuple[Running, bytes] | None = None
+    """The state that was hashed last: most rows leave it as it is."""
+    tags: set[str] = field(default_factory=set)
+
+    def report(self, problem: str) -> None:
+        """Keep the first few problems; one broken row can make many more."""
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(f"{self.name}: {problem}")
+
+    def take(self, row: chain.Row) -> None:
+        """One more row: is it the next one, is it unchanged, is it allowed, and what does it do to the sums?"""
+        if row.seq != self.length + 1:
+            gap = (
+                f"row {self.length + 1} is"
+                if row.seq == self.length + 2
+                else f"rows {self.length + 1} to {row.seq - 1} are"
+            )
+            self.report(f"{gap} missing")
+        if row.hash != chain.row_hash(self.previous, *fields_of(row)):
+            self.report(
+                f"row {row.seq} ({row.kind}) was changed or moved: its hash does not follow from the row before"
+            )
+        self.length, self.previous = row.seq, row.hash
+        try:
+            self._apply(row)
+        except LedgerError as error:
+            self.report(f"row {row.seq} ({row.kind}): {error}")
+        if self.key is not None and self.terms is not None and self.terms.key is not None:
+            self._sealed(row, self.key)
+        if row.state != self._state_hash():
+            self.report(f"row {row.seq} ({row.kind}): the sums after it are not what its entries add up to")
+        if self.wanted is not None and row.seq == self.wanted.length and row.hash != self.wanted.hash:
+            self.report(f"row {row.seq} is not the one that the given head names")
+
+    def _state_hash(self) -> bytes:
+        if self.terms is None or self.running is None:
+            return b""
+        if self.hashed is None or self.hashed[0] is not self.running:
+            self.hashed = self.running, chain.state_hash(self.terms.text(), self.running.text())
+        return self.hashed[1]
+
+    def _sealed(self, row: chain.Row, key: bytes) -> None:
+        if row.seal is None or not hmac.compare_digest(row.seal, chain.seal(key, row.hash)):
+            self.report(f"row {row.seq} ({row.kind}) does not have the seal of the key: it was rewritten")
+
+    def _apply(self, row: chain.Row) -> None:
+        body = read_body(row)
+        if row.kind == "created":
+            self._created(row, body)
+            return
+        if self.terms is None or self.running is None:
+            raise LedgerError("stands before the row that creates the budget")
+        running, entry = self.running, self.open.get(row.entry)
+        if row.kind == "bound":
+            self.running = Running(running.sums, running.entries, running.version + 1, str(body.get("fingerprint")))
+            self.tags.add(str(body.get("fingerprint")))
+        elif row.kind == State.RESERVED.value:
+            amount = amount_in(body)
+            if entry is not None:
+                raise LedgerError("an entry is reserved twice")
+            if len(amount.orders) != len(running.sums.orders) or min(*amount.orders, amount.offset) < 0:
+                raise LedgerError("the charge is not one that this budget can have")
+            if running.sums.order_for(amount, self.terms.rules) is None:
+                self.report(f"row {row.seq}: an entry was admitted that does not fit")
+            self.running = Running(
+                running.sums.after(amount), running.entries + 1, running.version, running.fingerprint
+            )
+            self.open[row.entry] = _Open(row.seq, amount, last=row.seq)
+        elif entry is None:
+            raise LedgerError("changes an entry that is not open")
+        else:
+            self._moved(row, entry, self.terms, running)
+
+    def _created(self, row: chain.Row, body: dict[str, object]) -> None:
+        if row.seq != 1 or self.terms is not None:
+            raise LedgerError("a budget is created only once")
+        self.terms = Terms.parse(str(body.get("terms")))
+        rules = self.terms.rules
+        tag = body.get("fingerprint")
+        self.running = Running(Sums.empty(rules), version=int(tag is not None), fingerprint=str(tag) if tag else None)
+        if tag is not None:
+            self.tags.add(str(tag))
+        bounds = [
+            orders.limit(order, rules.epsilon, share, rules.delta_bits, rules.epsilon_bits)
+            for order, share in zip(rules.orders, rules.shares, strict=True)
+        ]
+        if any(have > most for have, most in zip(rules.limits, bounds, strict=True)):
+            self.report("its limits are above what its ε and δ allow")
+        if self.terms.name != self.name:
+            self.report(f"its first row creates a budget for {self.terms.name!r}")
+        if self.key is not None and self.terms.key != chain.key_name(self.key):
+            which = "has no seals" if self.terms.key is None else "is sealed with another key"
+            self.report(f"a key was given, and the chain {which}: it was made without it, or rewritten")
+
+    def _moved(self, row: chain.Row, entry: _Open, terms: Terms, running: Running) -> None:
+        allowed = {
+            State.DRAWING.value: State.RESERVED,
+            State.ABORTED.value: State.RESERVED,
+            State.COMMITTED.value: State.DRAWING,
+            "resumed": State.DRAWING,
+        }
+        if allowed.get(row.kind) is not entry.state:
+            raise LedgerError(f"is not allowed for an entry that is {entry.state.value}")
+        entry.last = row.seq
+        if row.kind == "resumed":
+            entry.attempt += 1
+            return
+        entry.state = State(row.kind)
+        if entry.state is State.ABORTED:
+            sums = running.sums.without(entry.amount, terms.rules)
+            self.running = Running(sums, running.entries, running.version, running.fingerprint)
+        if entry.state in (State.ABORTED, State.COMMITTED):
+            # Kept no longer than it can change, so that memory does not grow with the history.
+            self.places += _weight(row.entry, entry.seq, entry.last, entry.state.value, entry.attempt)
+            del self.open[row.entry]
+
+
+def _weight(id_: str, seq: int, last: int, state: str, attempt: int) -> int:
+    """A number for one place; equal sums of these mean equal sets of places (a multiset hash)."""
+    text = json.dumps([id_, seq, last, state, attempt])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+
+
+def verify_budget(
+    store: Store, budget: int, name: str, key: bytes | None, wanted: chain.Head | None = None
+) -> Verification:
+    """Replay one budget's chain and compare; problems are reported in words, and nothing is changed."""
+    replay = _Replay(name, key, wanted)
+    with store.reading() as connection:
+        length = connection.execute(
+            sa.select(schema.BUDGETS.c.length).where(schema.BUDGETS.c.id == budget)
+        ).scalar_one()
+    for row in rows_until(store, budget, length):
+        replay.take(row)
+    with store.reading() as connection:
+        # What was added meanwhile, and then everything that is derived from the chain, in one consistent view.
+        for row in rows_between(connection, budget, replay.length + 1, 1 << 62):
+            replay.take(row)
+        _compare_budget(connection, budget, replay)
+        _compare_places(connection, budget, replay)
+    if wanted is not None and replay.length < wanted.length:
+        replay.report(
+            f"the head names row {wanted.length}, and the chain ends at row {replay.length}: its tail was cut"
+        )
+    if replay.length == 0:
+        replay.report("the chain has no rows")
+    sealed = key is not None and replay.terms is not None and replay.terms.key is not None
+    return Verification((name,), replay.length, tuple(replay.problems), sealed)
+
+
+def _compare_budget(connection: sa.Connection, budget: int, replay: _Replay) -> None:
+    row = connection.execute(sa.select(schema.BUDGETS).where(schema.BUDGETS.c.id == budget)).one()
+    if row.length != replay.length or bytes(row.head) != replay.previous:
+        replay.report(f"the budget's row ends at row {row.length} of the chain, which ends at row {replay.length}")
+    if replay.terms is not None and row.terms != replay.terms.text():
+        replay.report("the budget's row has other terms than the chain")
+    if replay.running is not None and row.state != replay.running.text():
+        replay.report("the budget's row has other sums than the chain adds up to")
+
+
+def _compare_places(connection: sa.Connection, budget: int, replay: _Replay) -> None:
+    table, tags = schema.ENTRIES, schema.FINGERPRINTS
+    for id_, entry in replay.open.items():
+        replay.places += _weight(id_, entry.seq, entry.last, entry.state.value, entry.attempt)
+    query = sa.select(table.c.id, table.c.seq, table.c.last, table.c.state, table.c.attempt)
+    total = 0
+    for row in connection.execute(query.where(table.c.budget == budget).execution_options(yield_per=5000)):
+        total += _weight(*row)
+    if total % _MODULUS != replay.places % _MODULUS:
+        replay.report("the table of entries differs from the chain: a state was changed, or an entry added or dropped")
+    known = connection.execute(sa.select(tags.c.tag).where(tags.c.budget == budget)).scalars()
+    if set(known) != replay.tags:
+        replay.report("the table of fingerprints differs from the chain")

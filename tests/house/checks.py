@@ -1,0 +1,23 @@
+"""Every check of the library's own source, in one table: a function from a package's directory to complaints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.house import exports, randomness, rooms, style
+
+Check = Callable[[Path], list[str]]
+
+CHECKS: dict[str, Check] = {
+    "imports go one way between rooms": rooms.import_order,
+    "__all__ is what is exported": exports.exports,
+    "no global randomness": randomness.global_randomness,
+    "no print, no input": style.no_output,
+    "no file over 500 lines": style.file_sizes,
+    "file names say something": style.file_names,
+    "no blind except": style.blind_excepts,
+    "no **kwargs in public": style.open_signatures,
+    "public names have docstrings": style.docstrings,
+    "a Release states its Guarantee": style.guarantees,
+}

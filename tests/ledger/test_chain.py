@@ -1,0 +1,290 @@
+"""What `verify` finds: edits, drops, swaps, a cut tail, and a rewrite."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from privet.core.errors import InvalidInput, LedgerError
+from privet.core.event import Laplace
+from privet.ledger import Fingerprint, Ledger, Verification, chain, fingerprint_of
+
+KEY = b"a key that lies somewhere else"
+
+
+@pytest.fixture
+def filled(file_ledger: Ledger) -> Ledger:
+    """A ledger with something of every kind in it: 14 rows."""
+    for noise in (100.0, 200.0):
+        with file_ledger.reserve("clinic", Laplace(noise), purpose="count").drawing():
+            pass
+    file_ledger.reserve("clinic", Laplace(300.0)).abort()
+    run = file_ledger.reserve("clinic", Laplace(400.0), resumable=True)
+    run.draw()
+    file_ledger.resume(run.id, run.token or "")
+    file_ledger.bind("clinic", fingerprint_of(b"new rows"), note="the 2024 intake")
+    file_ledger.reserve("clinic", Laplace(500.0), fingerprint=fingerprint_of(b"new rows"))
+    assert file_ledger.verify() == Verification(("clinic",), 14)
+    return file_ledger
+
+
+def edit(path: Path, *statements: str) -> None:
+    """What somebody with the file and a database client can do."""
+    with sqlite3.connect(path) as connection:
+        for statement in statements:
+            assert connection.execute(statement).rowcount != 0, statement
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "kind = 'aborted'",
+        "kind = 'committed'",
+        "entry = 'ffffffffffffffff'",
+        "at = '2020-01-01T00:00:00.000+00:00'",
+        "body = replace(body, '100.0', '900.0')",
+        "body = replace(body, 'count', 'mean')",
+        "body = '{}'",
+        "body = 'no JSON'",
+        "state = zeroblob(32)",
+        "hash = zeroblob(32)",
+    ],
+)
+def test_an_edited_row_is_found(filled: Ledger, path: Path, change: str) -> None:
+    """Catches a hash that skips a column."""
+    edit(path, f"UPDATE privet_chain SET {change} WHERE seq = 2")
+    found = filled.verify("clinic")
+    assert not found
+    assert "row 2" in found.problems[0]
+
+
+@pytest.mark.parametrize("field", range(7))
+def test_the_hash_covers_every_field(field: int) -> None:
+    """Catches a field that is left out of the hash, also where another check would find the edit by luck."""
+    one = [chain.START, 5, "reserved", "ab", "2024-01-01", "{}", bytes(32)]
+    other = list(one)
+    value = one[field]
+    other[field] = value + 1 if isinstance(value, int) else value + value[:1]  # type: ignore[operator,index]
+    assert chain.row_hash(*one) != chain.row_hash(*other)  # type: ignore[arg-type]
+
+
+def test_fields_cannot_flow_into_each_other() -> None:
+    """Catches hashing of fields that are merely glued together."""
+    first = chain.row_hash(chain.START, 1, "ab", "c", "", "", b"")
+    assert first != chain.row_hash(chain.START, 1, "a", "bc", "", "", b"")
+
+
+@pytest.mark.parametrize("seq", range(1, 15))
+def test_a_dropped_row_is_found(filled: Ledger, path: Path, seq: int) -> None:
+    """Any row, the first and the last among them."""
+    edit(path, f"DELETE FROM privet_chain WHERE seq = {seq}")
+    found = filled.verify("clinic")
+    assert not found
+    with pytest.raises(LedgerError) if seq >= 13 else pytest.raises(AssertionError):  # the head's own rows are always read
+        filled.reserve("clinic", Laplace(1000.0), fingerprint=fingerprint_of(b"new rows"))
+        raise AssertionError
+
+
+def test_swapped_rows_are_found(filled: Ledger, path: Path) -> None:
+    """Catches a chain whose rows do not know their place."""
+    edit(
+        path,
+        "UPDATE privet_chain SET seq = 99 WHERE seq = 2",
+        "UPDATE privet_chain SET seq = 2 WHERE seq = 5",
+        "UPDATE privet_chain SET seq = 5 WHERE seq = 99",
+    )
+    found = filled.verify("clinic")
+    assert [problem for problem in found.problems if "row 2 (" in problem]
+    assert [problem for problem in found.problems if "row 5 (" in problem]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        """state = replace(state, '"active":4', '"active":3')""",
+        """state = replace(state, '"basic":false', '"basic":true')""",
+        """state = replace(state, '"version":1', '"version":2')""",
+        """terms = replace(terms, '"epsilon":1.0', '"epsilon":8.0')""",
+        """terms = replace(terms, '"name":"clinic"', '"name":"other"')""",
+        """state = 'no JSON'""",
+        "length = length - 1",
+        "head = zeroblob(32)",
+    ],
+)
+def test_an_edited_budget_is_found_and_not_used(filled: Ledger, path: Path, change: str) -> None:
+    """Catches sums that are lowered by hand: they are checked against the chain's end before every admission."""
+    edit(path, f"UPDATE privet_budgets SET {change}")
+    assert not filled.verify("clinic")
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match="privet ledger verify"):
+        filled.reserve("clinic", Laplace(1000.0), fingerprint=fingerprint_of(b"new rows"))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE privet_entries SET state = 'reserved' WHERE state = 'drawing'",
+        "UPDATE privet_entries SET state = 'reserved' WHERE state = 'committed'",
+        "UPDATE privet_entries SET attempt = 7 WHERE state = 'drawing'",
+        "DELETE FROM privet_entries WHERE state = 'aborted'",
+        "INSERT INTO privet_entries SELECT 'ffffffffffffffff', budget, seq, last, state, 0 FROM privet_entries LIMIT 1",
+        "UPDATE privet_fingerprints SET tag = 'none'",
+        "DELETE FROM privet_fingerprints",
+    ],
+)
+def test_edited_tables_beside_the_chain_are_found(filled: Ledger, path: Path, statement: str) -> None:
+    """Catches a state, or a binding, that is changed where it is only looked up."""
+    edit(path, statement)
+    assert not filled.verify("clinic")
+
+
+@pytest.mark.parametrize("state", ["drawing", "committed"])
+def test_an_edited_state_gives_no_refund(filled: Ledger, path: Path, state: str) -> None:
+    """Catches an abort that trusts the table of entries alone."""
+    with sqlite3.connect(path) as connection:
+        id_ = connection.execute("SELECT id FROM privet_entries WHERE state = ?", (state,)).fetchone()[0]
+    connection.close()
+    edit(path, f"UPDATE privet_entries SET state = 'reserved' WHERE id = '{id_}'")
+    with pytest.raises(LedgerError, match="changed outside"):
+        filled.release(id_)
+    assert filled.budget("clinic").active == 4
+
+
+def test_a_cut_tail_is_found_with_the_head(filled: Ledger, path: Path, tmp_path: Path) -> None:
+    """An older copy of the file is flawless in itself; only a head from outside shows what is missing."""
+    copy = tmp_path / "older.db"
+    shutil.copy(path, copy)
+    filled.reserve("clinic", Laplace(1000.0), fingerprint=fingerprint_of(b"new rows"))
+    head = filled.head("clinic")
+    assert filled.verify("clinic", head=head)
+    older = Ledger(copy)
+    assert older.verify("clinic")
+    found = older.verify("clinic", head=head)
+    assert "its tail was cut" in found.problems[0]
+    assert filled.verify("clinic", head=older.head("clinic"))
+
+
+def test_another_history_is_found_with_the_head(tmp_path: Path) -> None:
+    """Two ledgers with the same entries have different heads: a budget's first row has a number of its own."""
+    ledgers = [Ledger(tmp_path / name) for name in ("a.db", "b.db")]
+    for ledger in ledgers:
+        ledger.create("clinic", epsilon=1.0, delta=1e-6)
+        ledger.reserve("clinic", Laplace(100.0))
+    found = ledgers[1].verify("clinic", head=ledgers[0].head("clinic"))
+    assert "not the one that the given head names" in found.problems[0]
+
+
+@pytest.mark.parametrize("head", ["", "12", "0:" + "0" * 64, "3:xyz", "3:" + "AB" * 32])
+def test_a_head_that_is_none_is_refused(file_ledger: Ledger, head: str) -> None:
+    """Catches a head that is cut when copied, and would then verify nothing."""
+    with pytest.raises(InvalidInput, match="head"):
+        file_ledger.verify("clinic", head=head)
+    with pytest.raises(InvalidInput, match="name the budget"):
+        file_ledger.verify(head=file_ledger.head("clinic"))
+
+
+def rewrite(path: Path, key: bytes | None) -> None:
+    """Drop the last charge and make everything fit again, as somebody could who has the file and this code."""
+    path.unlink()
+    forged = Ledger(path, key=key)
+    forged.create("clinic", epsilon=1.0, delta=1e-6)
+    with forged.reserve("clinic", Laplace(100.0)).drawing():
+        pass
+
+
+def sealed(path: Path) -> Ledger:
+    """A ledger whose chain is sealed, with two charges."""
+    ledger = Ledger(path, key=KEY)
+    ledger.create("clinic", epsilon=1.0, delta=1e-6)
+    for _ in range(2):
+        with ledger.reserve("clinic", Laplace(100.0)).drawing():
+            pass
+    return ledger
+
+
+@pytest.mark.parametrize("key", [None, b"another key of the forger's own"])
+def test_a_rewrite_is_found_with_the_key(path: Path, key: bytes | None) -> None:
+    """Catches seals that are not looked at: a rewritten chain is flawless in itself."""
+    checked = sealed(path).verify("clinic")
+    assert checked
+    assert checked.sealed
+    rewrite(path, key)
+    assert Ledger(path).verify("clinic")
+    assert not Ledger(path).verify("clinic").sealed
+    found = Ledger(path, key=KEY).verify("clinic")
+    assert "a key was given" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    "change", ["seal = NULL", "seal = zeroblob(32)", "seal = (SELECT seal FROM privet_chain WHERE seq = 4)"]
+)
+def test_a_missing_seal_is_found(path: Path, change: str) -> None:
+    """Catches a forger who keeps the name of the key and leaves the seals out, or copies them."""
+    ledger = sealed(path)
+    edit(path, f"UPDATE privet_chain SET {change} WHERE seq = 3")
+    assert "row 3" in ledger.verify("clinic").problems[0]
+    assert Ledger(path).verify("clinic")
+
+
+@pytest.mark.parametrize("key", [None, b"not the key at all, but long"])
+def test_a_sealed_budget_is_written_only_with_its_key(path: Path, key: bytes | None) -> None:
+    """Catches a row without a seal in a sealed chain, which would look like a forgery later."""
+    sealed(path)
+    with pytest.raises(LedgerError, match="sealed with a key"):
+        Ledger(path, key=key).reserve("clinic", Laplace(100.0))
+    assert Ledger(path, key=KEY).verify("clinic")
+
+
+def test_keys_come_from_files_and_from_the_environment(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same key in three ways; and what is no key is refused by name."""
+    sealed(path)
+    file = tmp_path / "ledger.key"
+    file.write_bytes(KEY + b"\n")
+    assert Ledger(path, key=file).verify("clinic").sealed
+    monkeypatch.setenv("PRIVET_LEDGER_KEY_FILE", str(file))
+    assert Ledger(path).verify("clinic").sealed
+    with pytest.raises(InvalidInput, match="key has 5 bytes"):
+        Ledger(path, key=b"short")
+    with pytest.raises(InvalidInput, match="key file cannot be read"):
+        Ledger(path, key=tmp_path / "none.key")
+
+
+def test_limits_that_are_too_high_are_found(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a budget that was created with limits above what its ε and δ allow, by code that was tampered with."""
+    from dataclasses import replace
+
+    from privet.ledger import ledger as module
+    from privet.ledger.filter import Rules, rules_for
+
+    def generous(epsilon: float, delta: float, orders: tuple[float, ...] | None = None) -> Rules:
+        rules = rules_for(epsilon, delta, orders)
+        return replace(rules, limits=tuple(2 * limit for limit in rules.limits))
+
+    monkeypatch.setattr(module, "rules_for", generous)
+    Ledger(path).create("clinic", epsilon=1.0, delta=1e-6)
+    assert "limits are above" in Ledger(path).verify("clinic").problems[0]
+
+
+def test_entries_that_did_not_fit_are_found(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a history that passes the budget although its chain is whole: verify asks the filter again."""
+    from privet.ledger.filter import Sums
+
+    ledger = Ledger(path)
+    ledger.create("clinic", epsilon=1.0, delta=0.0)
+    honest: Callable[..., float | None] = Sums.order_for
+    monkeypatch.setattr(Sums, "order_for", lambda *_: 2.0)
+    ledger.reserve("clinic", Laplace(0.5))
+    monkeypatch.setattr(Sums, "order_for", honest)
+    assert "does not fit" in ledger.verify("clinic").problems[0]
+
+
+def test_a_fingerprint_is_not_in_what_verify_says(filled: Ledger) -> None:
+    """Catches private things in output that may be shared."""
+    assert "Fingerprint" not in filled.verify().to_json()
+    assert repr(Fingerprint(bytes(32))) == "Fingerprint(<private>)"

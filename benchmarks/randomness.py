@@ -1,4 +1,6 @@
-"""How fast the randomness is: normals beside torch's own, and exact discrete draws. Run: python -m benchmarks.randomness
+"""How fast the randomness is: normals beside torch's own, and exact discrete draws.
+
+Run: python -m benchmarks.randomness
 
 The two generators of normals take turns in one process, so that a busy machine slows both; torch keeps its default
 number of threads. Writes benchmarks/results/randomness.json.
@@ -7,11 +9,12 @@ number of threads. Writes benchmarks/results/randomness.json.
 from __future__ import annotations
 
 import json
-import math
+import os
 import platform
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -22,13 +25,38 @@ from privet.core.random import default_rng, discrete_gaussian, discrete_laplace
 
 COMMAND = "python -m benchmarks.randomness"
 RESULTS = Path(__file__).parent / "results" / "randomness.json"
-NORMALS = 800_000
+COUNT = 800_000
 REPEATS = 41
 LIMIT = 1.25
 DRAWS = 200_000
-# Measured elsewhere for OpenDP 0.16, in microseconds for one draw.
+# Measured for OpenDP 0.16, in microseconds a draw, on two cores of the same kind.
 OPENDP = (11.0, 94.0)
 SCALES: tuple[Fraction | float, ...] = (1e-3, 0.5, Fraction(5, 2), 3.7, 1000, 1e6, 1e9)
+
+
+@dataclass(frozen=True)
+class Normals:
+    """Filling one tensor in place, by torch and from the secure stream; medians in milliseconds."""
+
+    dtype: str
+    count: int
+    repeats: int
+    torch_ms: float
+    privet_ms: float
+    ratio: float
+    ratio_quartiles: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """Exact draws: many in one call, and one in one call."""
+
+    law: str
+    scale: float
+    draws_per_second: float
+    microseconds_a_draw: float
+    microseconds_for_one_alone: float
+    times_faster_than_opendp: tuple[float, float]
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -38,71 +66,72 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def interleaved(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """The times of each call, which take turns; the first round warms up and is not kept."""
-    rounds = [{name: seconds(call) for name, call in calls.items()} for _ in range(repeats + 1)][1:]
-    return {name: [each[name] for each in rounds] for name in calls}
+def interleaved(first: Callable[[], object], second: Callable[[], object], repeats: int) -> list[tuple[float, float]]:
+    """The times of two calls that take turns; the first round warms up and is not kept."""
+    return [(seconds(first), seconds(second)) for _ in range(repeats + 1)][1:]
 
 
-def normals(dtype: torch.dtype) -> dict[str, object]:
-    """Filling one tensor in place, by torch and from the secure stream."""
-    rng, tensor = default_rng(), torch.empty(NORMALS, dtype=dtype)
-    times = interleaved({"torch": tensor.normal_, "privet": lambda: rng.fill_normal(tensor, 1.0)}, REPEATS)
-    ratios = [ours / theirs for ours, theirs in zip(times["privet"], times["torch"], strict=True)]
-    medians = {name: statistics.median(each) for name, each in times.items()}
-    return {
-        "dtype": str(dtype).removeprefix("torch."),
-        "count": NORMALS,
-        "repeats": REPEATS,
-        "torch_ms": 1e3 * medians["torch"],
-        "privet_ms": 1e3 * medians["privet"],
-        "ratio_of_medians": medians["privet"] / medians["torch"],
-        "ratio_quartiles": statistics.quantiles(ratios, n=4),
-    }
+def normals(dtype: torch.dtype) -> Normals:
+    """Time both ways of drawing `COUNT` normals."""
+    rng, tensor = default_rng(), torch.empty(COUNT, dtype=dtype)
+    rounds = interleaved(tensor.normal_, lambda: rng.fill_normal(tensor, 1.0), REPEATS)
+    theirs, ours = (1e3 * statistics.median(times) for times in zip(*rounds, strict=True))
+    low, _, high = statistics.quantiles([mine / peer for peer, mine in rounds], n=4)
+    return Normals(str(dtype).removeprefix("torch."), COUNT, REPEATS, theirs, ours, ours / theirs, (low, high))
 
 
-def discrete(name: str, scale: Fraction | float) -> dict[str, object]:
-    """Many draws in one call, and one draw in one call."""
-    rng, sampler = default_rng(), {"laplace": discrete_laplace, "gaussian": discrete_gaussian}[name]
-    calls = {"many": lambda: sampler(scale, DRAWS, rng), "one": lambda: sampler(scale, None, rng)}
-    medians = {name: statistics.median(each) for name, each in interleaved(calls, 7).items()}
-    micro = 1e6 * medians["many"] / DRAWS
-    return {
-        "law": name,
-        "scale": float(scale),
-        "draws": DRAWS,
-        "draws_per_second": DRAWS / medians["many"],
-        "microseconds_a_draw": micro,
-        "microseconds_for_a_single_draw": 1e6 * medians["one"],
-        "times_faster_than_opendp": [each / micro for each in OPENDP],
-    }
-
-
-def bits() -> float:
-    """The raw stream, in bytes a second."""
+def discrete(law: str, scale: Fraction | float) -> Discrete:
+    """Time one sampler at one scale."""
     rng = default_rng()
-    return 2**24 / statistics.median(seconds(lambda: rng.bits(2**24)) for _ in range(9))
+
+    def draw(size: int | None) -> object:
+        return discrete_laplace(scale, size, rng) if law == "laplace" else discrete_gaussian(scale, size, rng)
+
+    rounds = interleaved(lambda: draw(DRAWS), lambda: draw(None), 9)
+    many, one = (statistics.median(times) for times in zip(*rounds, strict=True))
+    micro = 1e6 * many / DRAWS
+    return Discrete(law, float(scale), DRAWS / many, micro, 1e6 * one, (OPENDP[0] / micro, OPENDP[1] / micro))
+
+
+def stream() -> float:
+    """The raw secure stream, in gigabytes a second."""
+    rng = default_rng()
+    return 2**24 / 1e9 / statistics.median(seconds(lambda: rng.bits(2**24)) for _ in range(9))
 
 
 def main() -> None:
     """Measure, show and write down."""
-    result = {
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else None  # others at work make the times worth little
+    speed = stream()
+    rows = [normals(torch.float32), normals(torch.float64)]
+    draws = [discrete(law, scale) for law in ("laplace", "gaussian") for scale in SCALES]
+    print(f"secure stream {speed:.1f} GB/s; torch has {torch.get_num_threads()} threads, the stream uses one\n")
+    print(f"{COUNT} normals   torch ms  privet ms   ratio   quartiles      (float32 is to stay at or below {LIMIT})")
+    for row in rows:
+        low, high = row.ratio_quartiles
+        print(f"{row.dtype:>14} {row.torch_ms:10.2f} {row.privet_ms:10.2f} {row.ratio:7.2f}   {low:.2f} to {high:.2f}")
+    print("\ndiscrete       scale   draws/s    µs/draw   one alone, µs   times OpenDP's speed (11 to 94 µs a draw)")
+    for draw in draws:
+        low, high = draw.times_faster_than_opendp
+        print(
+            f"{draw.law:>8} {draw.scale:11g} {draw.draws_per_second:9.3g} {draw.microseconds_a_draw:10.2f}"
+            f" {draw.microseconds_for_one_alone:15.0f}   {low:.0f} to {high:.0f}"
+        )
+    record = {
         "command": COMMAND,
-        "processor_threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "load_when_started": busy,
+        "torch_threads": torch.get_num_threads(),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__},
-        "stream_bytes_per_second": bits(),
-        "limit": LIMIT,
-        "normals": [normals(torch.float32), normals(torch.float64)],
+        "stream_gigabytes_per_second": speed,
+        "limit_of_the_float32_ratio": LIMIT,
+        "normals": [asdict(row) for row in rows],
+        "draws_in_one_call": DRAWS,
         "opendp_microseconds_a_draw": OPENDP,
-        "discrete": [discrete(name, scale) for name in ("laplace", "gaussian") for scale in SCALES],
+        "discrete": [asdict(draw) for draw in draws],
     }
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"stream {bits() / 1e9:.1f} GB/s; {torch.get_num_threads()} threads for torch, 1 for the stream")
-    print(f"{'normals':>12} {'torch ms':>9} {'ours ms':>9} {'ratio':>6}   quartiles  (at most {LIMIT} in float32)")
-    for row in (normals(torch.float32), normals(torch.float64)):
-        print(row)
-    assert math.isfinite(result["stream_bytes_per_second"])
+    RESULTS.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

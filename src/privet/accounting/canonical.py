@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from privet.core.errors import NotProven
 from privet.core.event import (
     Composed,
     DiscreteGaussian,
@@ -62,9 +63,7 @@ def canonical(event: Event) -> Canonical:
         elif isinstance(this, NonPrivate):
             reasons.append(this.reason)
         else:
-            leaf, sampling = (this.event, this.by) if isinstance(this, Sampled) else (this, None)
-            assert isinstance(leaf, Leaf)
-            leaf = _one_gaussian(leaf) if isinstance(leaf, Joint) else leaf
+            leaf, sampling = _leaf_of(this)
             if _noiseless(leaf):
                 reasons.append(f"{type(leaf).__name__} without noise")
             everyone = isinstance(sampling, Poisson) and sampling.sample_rate == 1.0
@@ -72,6 +71,13 @@ def canonical(event: Event) -> Canonical:
             counts[key] = counts.get(key, 0) + times
     parts = tuple(Part(leaf, sampling, n) for (leaf, sampling), n in sorted(counts.items(), key=_order))
     return Canonical(parts, reasons[-1] if reasons else None)
+
+
+def _leaf_of(event: Event) -> tuple[Leaf, Sampling | None]:
+    leaf, sampling = (event.event, event.by) if isinstance(event, Sampled) else (event, None)
+    if not isinstance(leaf, Leaf):
+        raise NotProven(f"{type(event).__name__} is not an event that this version can price")
+    return (_one_gaussian(leaf) if isinstance(leaf, Joint) else leaf), sampling
 
 
 def _order(item: tuple[tuple[Leaf, Sampling | None], int]) -> str:

@@ -18,7 +18,7 @@ from scipy import fft
 from privet.accounting.grid import Grid
 from privet.accounting.laws import Array
 
-__all__ = ["Curve", "cumulants", "compose"]
+__all__ = ["Curve", "compose", "cumulants"]
 
 _EPS = 2.0**-52
 _MOST = 1 << 23
@@ -143,7 +143,7 @@ def compose(grids: Sequence[tuple[Grid, int]], tilt: float) -> Curve:
     tilted = np.maximum(summed, 0.0)
     offset = math.fsum(count * grid.offset for grid, count in grids)
     losses = offset + step * np.arange(centre + start, centre + start + size, dtype=np.float64)
-    rounding = _EPS * (4.0 * copies + 20.0 * math.log2(size)) * math.sqrt(size)
+    rounding = _EPS * (8.0 * copies + 20.0 * math.log2(size)) * math.sqrt(size)
     log_missing = scale - tilt * float(losses[-1])
     missing = right * math.exp(min(log_missing, 700.0))
     kept = sum(count * math.log1p(-min(grid.infinite, 1.0 - 1e-16)) for grid, count in grids)

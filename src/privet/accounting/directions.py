@@ -111,7 +111,7 @@ def unpriced(parts: Sequence[Part], unit: Unit) -> list[Part]:
 
 
 def directions(parts: Sequence[Part], unit: Unit, delta: float, joined: Law | None = None) -> list[Direction]:
-    """The distinct directions of the neighbours, with masses far below `delta` cut; `joined` stands for the unpriced."""
+    """The distinct directions of the neighbours, masses far below `delta` cut; `joined` stands for unpriced parts."""
     copies = sum(part.count for part in parts)
     tail = delta * _CUT / max(copies, 1)
     pairs = [(brackets(part, unit, tail), part.count) for part in parts]

@@ -19,7 +19,7 @@ from privet.accounting.laws import Array, Law
 __all__ = ["Grid", "optimistic", "pessimistic"]
 
 _ROUNDING = 1e-15
-"""A generous bound on the relative rounding error of a tail mass."""
+"""A generous bound on the relative rounding error of a tail mass, and on the rounding error of a cell's bound."""
 _LENT = 0.45
 """No cell lends more than this share of itself to one side."""
 
@@ -52,7 +52,7 @@ def pessimistic(law: Law, step: float, low: float, high: float) -> Grid:
     mass[:-1] += inner_p - up
     mass[1:] += up
     mass[0] += p[0]  # rounded up
-    return Grid(step, offset, first, mass, law.infinite + float(p[-1]))
+    return Grid(step, offset + _ROUNDING, first, mass, law.infinite + float(p[-1]))
 
 
 def optimistic(law: Law, step: float, low: float, high: float) -> Grid:
@@ -85,10 +85,12 @@ def optimistic(law: Law, step: float, low: float, high: float) -> Grid:
     merged = p * (1 - lent)
     merged[:-1] += take_high[:-1] * p[1:]
     merged[1:] += take_low[1:] * p[:-1]
+    near = np.append(False, p[1:] - _scaled(q[1:], points[:-1]) - slack[1:] >= 0)  # one step down is certainly enough
     mass = np.where(lost, 0.0, merged)
-    mass[:-1] += np.where(lost, merged, 0.0)[1:]
-    mass[-1] += p_all[-1]  # rounded down
-    return Grid(step, offset, first, mass, law.infinite)
+    mass[:-1] += np.where(lost & near, merged, 0.0)[1:]
+    mass[:-2] += np.where(lost & ~near, merged, 0.0)[2:]
+    mass[-2] += p_all[-1]  # rounded down, past the last point since the grid may have moved by up to a step
+    return Grid(step, offset - _ROUNDING, first, mass, law.infinite)
 
 
 def _balanced(law: Law, points: Array, step: float) -> Array:

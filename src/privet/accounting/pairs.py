@@ -23,6 +23,7 @@ from privet.accounting.laws import (
     randomized_response,
 )
 from privet.accounting.shift import shift, steps
+from privet.core.errors import NotProven
 from privet.core.event import (
     Approximate,
     Concentrated,
@@ -86,7 +87,9 @@ def _selection(leaf: Any, unit: Unit) -> Bracket:
 def _answer(leaf: Any, unit: Unit) -> Bracket:
     exact = randomized_response(leaf.epsilon, leaf.categories)
     # k records of one person are k answers at most, each of which may be any other
-    return Bracket(exact, exact) if unit.records == 1 else Bracket(randomized_response(leaf.epsilon * unit.records), None)
+    return (
+        Bracket(exact, exact) if unit.records == 1 else Bracket(randomized_response(leaf.epsilon * unit.records), None)
+    )
 
 
 def _pure(leaf: Any, unit: Unit) -> Bracket:
@@ -134,8 +137,8 @@ def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
         rate = part.sampling.batch_size / part.sampling.population
         leaf = _LEAVES[type(part.leaf)](part.leaf, replace)
         return (leaf, leaf) if rate == 1 and unit.neighbours is Neighbours.REPLACE else _fixed(leaf.above, rate, one)
-    assert isinstance(part.sampling, WithReplacement)
-    assert isinstance(part.leaf, Gaussian)
+    if not isinstance(part.sampling, WithReplacement) or not isinstance(part.leaf, Gaussian):
+        raise NotProven(f"{type(part.leaf).__name__} sampled by {type(part.sampling).__name__} has no pair here")
     chance, weights = draws_of_one_row(part.sampling.draws, part.sampling.population, tail)
     laws = tuple(GaussianLoss(2 * (k + 1) / part.leaf.noise_multiplier) for k in range(len(weights)))
     return _fixed(Mixture(laws, tuple(weights)), chance, None)

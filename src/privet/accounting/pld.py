@@ -15,8 +15,8 @@ from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import Part
 from privet.accounting.conversions import gdp_to_delta, gdp_to_epsilon
 from privet.accounting.directions import Direction, Side, directions, unpriced
-from privet.accounting.single import delta_of_one, epsilon_of_one
 from privet.accounting.laws import block
+from privet.accounting.single import delta_of_one, epsilon_of_one
 from privet.core.guarantee import Interval
 from privet.core.unit import Unit
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
+from typing import TypeVar
 
 from privet.accounting import advanced, basic, concentrated, gdp, pld, renyi, table
 from privet.accounting.accountant import Accountant
@@ -19,6 +20,7 @@ from privet.core.unit import Neighbours, Unit
 
 __all__ = ["TOO_LARGE", "Rung", "delta", "epsilon", "gate", "ladder", "quick", "require_one", "upper"]
 
+T = TypeVar("T")
 _CLOSED: dict[Accountant, ModuleType] = {
     Accountant.RENYI: renyi,
     Accountant.ZCDP: concentrated,
@@ -45,9 +47,11 @@ def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant:
     delta = checked.share("delta", delta)
     whole = canonical(event)
     if whole.nonprivate is not None:
-        return Guarantee(Interval(0.0, math.inf), delta, unit, "none", assumptions=(f"no guarantee: {whole.nonprivate}",))
+        return Guarantee(
+            Interval(0.0, math.inf), delta, unit, "none", assumptions=(f"no guarantee: {whole.nonprivate}",)
+        )
     rungs = _rungs(whole.parts, unit, accountant)
-    found = [(_one(rung, whole.parts, delta, unit), rung) for rung in rungs]
+    found = _answers(rungs, lambda rung: (_one(rung, whole.parts, delta, unit), rung))
     best, method = min(found, key=lambda pair: pair[0].upper)
     lower = min(max(interval.lower for interval, _ in found), best.upper)
     error = best.upper - lower if method is Accountant.PLD and math.isfinite(best.upper) else 0.0
@@ -60,7 +64,7 @@ def upper(event: Event, delta: float, *, unit: Unit | None = None) -> float:
     whole = canonical(event)
     if whole.nonprivate is not None:
         return math.inf
-    return min(_upper(rung, whole.parts, delta, unit) for rung in _rungs(whole.parts, unit, None))
+    return min(_answers(_rungs(whole.parts, unit, None), lambda rung: _upper(rung, whole.parts, delta, unit)))
 
 
 def quick(event: Event, delta: float, *, unit: Unit | None = None) -> float:
@@ -70,7 +74,7 @@ def quick(event: Event, delta: float, *, unit: Unit | None = None) -> float:
     if whole.nonprivate is not None:
         return math.inf
     closed = [rung for rung in _rungs(whole.parts, unit, None) if rung is not Accountant.PLD]
-    return min((_upper(rung, whole.parts, delta, unit) for rung in closed), default=math.inf)
+    return min(_answers(closed, lambda rung: _upper(rung, whole.parts, delta, unit)), default=math.inf)
 
 
 def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval:
@@ -85,20 +89,9 @@ def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval
     whole = canonical(event)
     if whole.nonprivate is not None:
         return Interval(0.0, 1.0)
-    rungs = _rungs(whole.parts, unit, None)
-    if _grouped(whole.parts, unit):
-        single = _alone(unit)
-        lower = pld.delta(whole.parts, epsilon, single).lower if Accountant.PLD in rungs else 0.0
-        return Interval(lower, max(lower, _group_delta(whole.parts, epsilon, unit)))
-    lower, best = 0.0, 1.0
-    for rung in rungs:
-        if rung is Accountant.PLD:
-            if not whole.parts or gate(whole.parts, 1e-10, unit) <= TOO_LARGE:
-                found = pld.delta(whole.parts, epsilon, unit)
-                lower, best = max(lower, found.lower), min(best, found.upper)
-        elif rung in (Accountant.RENYI, Accountant.GDP):
-            best = min(best, _CLOSED[rung].delta(whole.parts, epsilon, unit))
-    return Interval(min(lower, best), best)
+    found = _answers(_rungs(whole.parts, unit, None), lambda rung: _delta_of(rung, whole.parts, epsilon, unit))
+    best = min(interval.upper for interval in found)
+    return Interval(min(max(interval.lower for interval in found), best), best)
 
 
 @dataclass(frozen=True)
@@ -136,6 +129,20 @@ def _rungs(parts: Sequence[Part], unit: Unit, wanted: Accountant | None) -> list
     if not common:
         raise NotProven("no single accountant is proven for all parts of this event; price them one by one")
     return [accountant for accountant in Accountant if accountant in common]
+
+
+def _answers(rungs: Sequence[Accountant], ask: Callable[[Accountant], T]) -> list[T]:
+    """What the accountants say; one may find no theorem for a part's size or dimension, but not all of them."""
+    found: list[T] = []
+    refusal: NotProven | None = None
+    for rung in rungs:
+        try:
+            found.append(ask(rung))
+        except NotProven as reason:
+            refusal = refusal or reason
+    if refusal is not None and not found:
+        raise refusal
+    return found
 
 
 def _one(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) -> Interval:
@@ -189,7 +196,9 @@ def _group_epsilon(alone: Callable[[float], float], delta: float, k: int) -> flo
     for _ in range(40):
         middle = (low + high) / 2
         single = alone(math.exp(middle))
-        if math.isfinite(single) and group_privacy(single, math.exp(middle), k)[1] <= delta:
+        if math.isinf(single):  # δ₁ is below what is revealed outright
+            low = middle
+        elif group_privacy(single, math.exp(middle), k)[1] <= delta:
             best, low = min(best, k * single), middle
         else:
             high = middle
@@ -198,9 +207,19 @@ def _group_epsilon(alone: Callable[[float], float], delta: float, k: int) -> flo
     return best
 
 
-def _group_delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
-    single = pld.delta(parts, epsilon / unit.records, _alone(unit)).upper
-    return min(1.0, group_privacy(epsilon / unit.records, single, unit.records)[1])
+def _delta_of(rung: Accountant, parts: Sequence[Part], epsilon: float, unit: Unit) -> Interval:
+    k, single = (unit.records, _alone(unit)) if _grouped(parts, unit) else (1, unit)
+    if rung is not Accountant.PLD:
+        found = Interval(0.0, _CLOSED[rung].delta(parts, epsilon / k, single))
+    elif gate(parts, 1e-10, single) > TOO_LARGE:
+        found = Interval(0.0, 1.0)
+    else:
+        found = pld.delta(parts, epsilon / k, single)
+    if k == 1:
+        return found
+    lower = pld.delta(parts, epsilon, single).lower if rung is Accountant.PLD else 0.0
+    upper = group_privacy(epsilon / k, found.upper, k)[1] if found.upper < 1 else 1.0
+    return Interval(lower, max(lower, min(1.0, upper)))
 
 
 def _assumptions(parts: Sequence[Part], unit: Unit) -> tuple[str, ...]:

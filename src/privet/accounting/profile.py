@@ -56,9 +56,8 @@ class Profile:
     def _curves(self) -> list[list[Curve]]:
         found = []
         for side in self._sides:
-            tilts = {} if side.gaussian is not None or side.single is not None else {
-                tilt: guess for tilt, guess in (side.tilt_for(target) for target in _TARGETS)
-            }
+            closed = side.gaussian is not None or side.single is not None
+            tilts = dict(side.tilt_for(target) for target in (() if closed else _TARGETS))
             steps = {tilt: side.first_step(tilt, _FINE * max(0.05, guess)) for tilt, guess in tilts.items()}
             found.append([side.curve(step, tilt, worse=True) for tilt, step in steps.items()])
         return found

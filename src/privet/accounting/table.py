@@ -56,7 +56,13 @@ class Row:
 
 
 _NOT_SAMPLED = (
-    Row((Gaussian,), None, (_ADD, _ZERO, _REPLACE, _L1, _L2), (_PLD, _RENYI, _ZCDP, _GDP, *_CLASSICAL), "Balle & Wang 2018"),
+    Row(
+        (Gaussian,),
+        None,
+        (_ADD, _ZERO, _REPLACE, _L1, _L2),
+        (_PLD, _RENYI, _ZCDP, _GDP, *_CLASSICAL),
+        "Balle & Wang 2018",
+    ),
     Row((Laplace,), None, (_ADD, _ZERO, _REPLACE, _L1), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Dwork et al. 2006"),
     Row(
         (DiscreteGaussian, DiscreteLaplace, Exponential, NoisyMax, Pure),
@@ -65,7 +71,9 @@ _NOT_SAMPLED = (
         (_PLD, _RENYI, _ZCDP, *_CLASSICAL),
         "Canonne, Kamath & Steinke 2020; Bun & Steinke 2016; Durfee & Rogers 2019",
     ),
-    Row((RandomizedResponse,), None, (_REPLACE,), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Kairouz, Bonawitz & Ramage 2016"),
+    Row(
+        (RandomizedResponse,), None, (_REPLACE,), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Kairouz, Bonawitz & Ramage 2016"
+    ),
     Row((Approximate,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, *_CLASSICAL), "Kairouz, Oh & Viswanath 2015"),
     Row((Concentrated,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Bun & Steinke 2016"),
 )
@@ -83,7 +91,13 @@ _FIXED_SIZE = (
         "Balle, Barthe & Gaboardi 2018, Thm 9; Wang, Balle & Kasiviswanathan 2019, Thm 9",
     ),
     Row((RandomizedResponse,), WithoutReplacement, (_REPLACE,), (_PLD, _RENYI, *_CLASSICAL), "the same two theorems"),
-    Row((Approximate,), WithoutReplacement, (_REPLACE, _ZERO), (_PLD, *_CLASSICAL), "Balle, Barthe & Gaboardi 2018, Thm 9"),
+    Row(
+        (Approximate,),
+        WithoutReplacement,
+        (_REPLACE, _ZERO),
+        (_PLD, *_CLASSICAL),
+        "Balle, Barthe & Gaboardi 2018, Thm 9",
+    ),
     Row((Gaussian,), WithReplacement, (_REPLACE, _ZERO), (_PLD, *_CLASSICAL), "Balle, Barthe & Gaboardi 2018, Thm 10"),
 )
 _PASSES = (

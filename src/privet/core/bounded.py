@@ -42,7 +42,9 @@ class Bounded(Generic[T]):
                 object.__setattr__(self, name, checked.nonnegative(name, bound))
 
     def __repr__(self) -> str:
-        bounds = ", ".join(f"{n}={getattr(self, n)}" for n in ("l0", "l1", "l2", "linf") if getattr(self, n) is not None)
+        bounds = ", ".join(
+            f"{n}={getattr(self, n)}" for n in ("l0", "l1", "l2", "linf") if getattr(self, n) is not None
+        )
         return f"Bounded(<private {type(self.value).__name__}>, {bounds}, unit={self.unit})"
 
     __str__ = __repr__

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
+from typing import TypeVar
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["count", "finite", "nonnegative", "positive", "probability", "share", "text"]
+__all__ = ["count", "finite", "member", "nonnegative", "positive", "probability", "share", "text"]
+
+E = TypeVar("E", bound=Enum)
 
 
 def finite(argument: str, value: float) -> float:
@@ -61,6 +65,15 @@ def count(argument: str, value: int, least: int = 1) -> int:
     if value < least:
         raise InvalidInput(argument, f"is {value}, which is below {least}")
     return value
+
+
+def member(argument: str, value: object, kind: type[E]) -> E:
+    """A member of an enum, or the word for one."""
+    try:
+        return kind(value)
+    except ValueError:
+        words = ", ".join(str(each.value) for each in kind)
+        raise InvalidInput(argument, f"is {value!r}", f"use one of: {words}") from None
 
 
 def text(argument: str, value: str) -> str:

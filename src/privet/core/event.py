@@ -133,7 +133,7 @@ class DiscreteLaplace(Leaf):
 
 @dataclass(frozen=True)
 class Exponential(Leaf):
-    """The exponential mechanism with weights exp(ε·score / 2), scores moved by at most 1 when a contribution comes or goes.
+    """The exponential mechanism, weights exp(ε·score / 2); a contribution that comes or goes moves scores by 1 at most.
 
     Its loss has range at most ε (bounded range; Durfee & Rogers 2019), which is worth ε²/8 in zCDP.
     """
@@ -167,8 +167,7 @@ class RandomizedResponse(Leaf):
 
 
 def _neighbours(record: Any) -> None:
-    if not isinstance(record.neighbours, Neighbours):
-        object.__setattr__(record, "neighbours", Neighbours(record.neighbours))
+    object.__setattr__(record, "neighbours", checked.member("neighbours", record.neighbours, Neighbours))
     if record.neighbours in (Neighbours.L1_BALL, Neighbours.L2_BALL):
         raise InvalidInput("neighbours", f"is {record.neighbours.value}", "a block is add/remove, zero-out or replace")
 
@@ -213,7 +212,7 @@ class Concentrated(Leaf):
 
 @dataclass(frozen=True)
 class Joint(Leaf):
-    """Several Gaussian releases of the same rows: one Gaussian with σ_eff = (Σ σ_j⁻²)^(−1/2), sampled once if at all."""
+    """Gaussian releases of the same rows: one Gaussian with σ_eff = (Σ σ_j⁻²)^(−1/2), sampled once if at all."""
 
     events: tuple[Gaussian, ...]
 

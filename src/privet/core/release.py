@@ -23,7 +23,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Draw(Record):
-    """One run of a mechanism: which data, what was done, and an id that makes it count once however often it is used."""
+    """One run of a mechanism: which data, what was done, and an id, so that it counts once however often it is used."""
 
     source: str
     event: Event

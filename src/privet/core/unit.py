@@ -64,13 +64,7 @@ class Unit(Record):
 
     def __post_init__(self) -> None:
         for name, kind in (("whose", Whose), ("neighbours", Neighbours), ("trust", Trust)):
-            value = getattr(self, name)
-            if not isinstance(value, kind):
-                try:
-                    object.__setattr__(self, name, kind(value))
-                except ValueError:
-                    words = ", ".join(str(member.value) for member in kind)
-                    raise InvalidInput(name, f"is {value!r}", f"use one of: {words}") from None
+            object.__setattr__(self, name, checked.member(name, getattr(self, name), kind))
         checked.count("records", self.records)
         ball = self.neighbours in (Neighbours.L1_BALL, Neighbours.L2_BALL)
         if ball:

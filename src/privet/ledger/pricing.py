@@ -52,7 +52,9 @@ def block(event: Event, unit: Unit, delta: float) -> float:
 
     Raises `NotProven` where no theorem covers the event for this unit.
     """
-    return planned(event, unit, delta).epsilon.upper
+    from privet.accounting import upper
+
+    return upper(event, delta, unit=unit)
 
 
 def planned(event: Event, unit: Unit, delta: float) -> Guarantee:

@@ -114,7 +114,13 @@ class Store:
                     raise LedgerError(f"there is no ledger at {self.where}; create a budget there first")
                 _make_file(self._path)
             engine = self._sqlite_engine(self._path) if self._path is not None else self._postgres_engine()
-            self._prepare(engine, create=create)
+            ready = False
+            try:
+                self._prepare(engine, create=create)
+                ready = True
+            finally:
+                if not ready:
+                    engine.dispose()
             self._engine, self._process = engine, os.getpid()
             weakref.finalize(self, _dispose, engine, self._process)
             return engine

@@ -71,6 +71,6 @@ def _unbounded_reach(law: Law, tail: float, low: float, high: float) -> tuple[fl
         right = step if np.isinf(high) else max(high, left + 1.0)
         left = min(left, right - 1.0)
         mass, _q = law.cells(np.array([left, right]))
-        if mass[0] <= tail and mass[-1] <= tail or step > 1e12:
+        if (mass[0] <= tail and mass[-1] <= tail) or step > 1e12:
             return float(left), float(right)
         step *= 2.0

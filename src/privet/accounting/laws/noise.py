@@ -50,10 +50,14 @@ class LaplaceLoss:
         """P(L ≥ l) = P(x ≤ (1 − b·l)/2), where x below 0 and x above 1 are the two atoms."""
         end = 1 / self.scale
         clipped = np.clip(bounds, -end, end)
-        p_above = np.where(bounds > end, 0.0, np.where(bounds <= -end, 1.0, -np.expm1((clipped - end) / 2 - math.log(2))))
+        p_above = np.where(
+            bounds > end, 0.0, np.where(bounds <= -end, 1.0, -np.expm1((clipped - end) / 2 - math.log(2)))
+        )
         p_below = np.where(bounds > end, 1.0, np.where(bounds <= -end, 0.0, np.exp((clipped - end) / 2) / 2))
         q_above = np.where(bounds > end, 0.0, np.where(bounds <= -end, 1.0, np.exp(-(clipped + end) / 2) / 2))
-        q_below = np.where(bounds > end, 1.0, np.where(bounds <= -end, 0.0, -np.expm1(-(clipped + end) / 2 - math.log(2))))
+        q_below = np.where(
+            bounds > end, 1.0, np.where(bounds <= -end, 0.0, -np.expm1(-(clipped + end) / 2 - math.log(2)))
+        )
         return _between(p_below, p_above), _between(q_below, q_above)
 
 

@@ -141,7 +141,7 @@ class Mixture:
 
 
 def draws_of_one_row(draws: int, population: int, tail: float) -> tuple[float, list[float]]:
-    """η = P(a row is drawn at all) and, given that, the chances of 1, 2, … draws, cut where less than `tail` is left."""
+    """η = P(a row is drawn at all) and, given that, the chances of 1, 2, … draws, cut at `tail`."""
     chance = -math.expm1(draws * math.log1p(-1 / population)) if population > 1 else 1.0
     weights: list[float] = []
     for k in range(1, draws + 1):

@@ -33,7 +33,8 @@ SECONDS = 10
 
 def settings() -> list[tuple[float, float, int, float]]:
     """σ 0.3–50, rate 1e-5–1, steps 1–1e6, δ 1e-3–1e-12, all log-uniform, where Rényi's ε is at most 100."""
-    rng, found = SeededRng(2026), []
+    rng = SeededRng(2026)
+    found: list[tuple[float, float, int, float]] = []
     while len(found) < SETTINGS:
         u = rng.uniform(4).tolist()
         sigma, rate = 0.3 * (50 / 0.3) ** u[0], 10 ** (-5 * u[1])

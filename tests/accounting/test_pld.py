@@ -33,6 +33,7 @@ from privet.accounting.laws import (
 )
 from privet.core.event import Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled, WithoutReplacement
 from privet.core.unit import Neighbours, Unit
+from tests.accounting.contour import contour_delta
 from tests.accounting.record_oracles import FILE
 
 REPLACE = Unit(neighbours=Neighbours.REPLACE)
@@ -201,6 +202,18 @@ def load() -> list[dict[str, Any]]:
     return rows
 
 
+def refuted(row: dict[str, Any], oracle: dict[str, float]) -> bool:
+    """Whether an exact contour integral shows that an oracle's ε is too small: its δ there exceeds the target.
+
+    Only for many steps, where the integral is safe. It happens to dp-accounting where δ is near the rounding error of
+    its transform.
+    """
+    if row["steps"] < 1000:
+        return False
+    found = contour_delta(row["sigma"], row["rate"], row["steps"], oracle["upper"], added=False)
+    return found > row["delta"] * (1 + 1e-4)
+
+
 @pytest.mark.parametrize("slice_", range(10))
 def test_oracles(slice_: int) -> None:
     """At least 200 settings against dp-accounting, prv-accountant and opacus, as recorded beside this file."""
@@ -211,13 +224,27 @@ def test_oracles(slice_: int) -> None:
         for name, oracle in row["oracles"].items():
             if isinstance(oracle, str):
                 continue
-            assert found.lower <= oracle["upper"] * (1 + 1e-9) + 1e-9, f"{setting} above {name} {oracle}"
+            honest = found.lower <= oracle["upper"] * (1 + 1e-9) + 1e-9
+            assert honest or refuted(row, oracle), f"{setting} above {name} {oracle}"
             assert found.upper >= oracle.get("lower", 0.0) - 1e-9, f"{setting} below {name} {oracle}"
         google = row["oracles"]["dp_accounting_pld"]
         if isinstance(google, dict):
-            assert found.upper <= max(google["upper"] * 1.005, google["upper"] + 1e-3), f"{setting} against {google}"
+            tight = found.upper <= max(google["upper"] * 1.005, google["upper"] + 1e-3)
+            assert tight or refuted(row, google), f"{setting} against {google}"
         if found.upper <= 30 and delta >= 1e-10:
             assert found.upper - found.lower <= max(0.01, 0.01 * found.upper), setting
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps", "delta", "wrong"),
+    [(2.091, 0.03797, 1525, 1.34e-12, 5.51408), (15.94, 0.3278, 75361, 1.04e-12, 54.60132)],
+)
+def test_contour_integral_is_inside(sigma: float, rate: float, steps: int, delta: float, wrong: float) -> None:
+    """Where dp-accounting and this engine disagree, an exact third method sides with this one."""
+    found = accounting.epsilon(run(sigma, rate, steps), delta).epsilon
+    assert contour_delta(sigma, rate, steps, found.upper, added=False) <= delta * (1 + 1e-9)
+    assert contour_delta(sigma, rate, steps, found.lower, added=False) >= delta * (1 - 1e-9)
+    assert contour_delta(sigma, rate, steps, wrong, added=False) > delta * 1.01
 
 
 def test_enough_oracles_answered() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from privet.core.errors import BudgetExceeded
+from privet.core.errors import BudgetExceeded, LedgerError
 from privet.core.event import Laplace
 from privet.core.unit import Unit
 from privet.ledger import Ledger, State, offers
@@ -89,6 +89,32 @@ def test_two_cannot_both_take_the_last_of_it(busy_url: str) -> None:
         assert len(taken) == 1
         assert len(refused) == 15
         assert ledger.verify("clinic")
+
+
+@pytest.mark.parametrize("busy_url", BOTH, indirect=True)
+def test_one_of_many_creates_a_budget(busy_url: str) -> None:
+    """Eight ledgers on a database without tables: one budget comes to be, and the others hear that it exists."""
+    made, told = list[str](), list[str]()
+    gate = threading.Barrier(8)
+
+    def create() -> None:
+        with Ledger(busy_url) as ledger:
+            gate.wait()
+            try:
+                made.append(ledger.create("clinic", epsilon=1.0, delta=1e-6).head)
+            except LedgerError as error:
+                told.append(str(error))
+
+    threads = [threading.Thread(target=create) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+    assert len(told) == 7
+    assert all("already" in text for text in told)
+    with Ledger(busy_url) as ledger:
+        assert ledger.verify()
 
 
 FORK = """

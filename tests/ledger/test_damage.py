@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -141,7 +140,11 @@ def test_a_read_only_file() -> None:
         assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"name,age\nann,41\n", b"SQLite format 3\0" + b"\xff" * 4096, os.urandom(8192)])
+@pytest.mark.parametrize(
+    "content",
+    [b"name,age\nann,41\n", b"SQLite format 3\0" + b"\xff" * 4096, bytes(range(255, -1, -1)) * 32],
+    ids=["table", "header", "noise"],
+)
 def test_what_is_no_database_is_left_alone(path: Path, content: bytes) -> None:
     """Catches a ledger that is written over somebody's file because its path was mistyped."""
     path.write_bytes(content)

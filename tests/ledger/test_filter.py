@@ -28,7 +28,9 @@ def budgets() -> st.SearchStrategy[Rules]:
 def test_a_charge_is_never_rounded_down(amount: float, epsilon: float) -> None:
     """Catches rounding to nearest, and limits that are rounded up."""
     bits = grid.bits_for(epsilon)
-    assert Fraction(grid.up(amount, bits), 1 << bits) >= Fraction(amount) >= Fraction(grid.down(amount, bits), 1 << bits)
+    assert (
+        Fraction(grid.up(amount, bits), 1 << bits) >= Fraction(amount) >= Fraction(grid.down(amount, bits), 1 << bits)
+    )
     assert (grid.up(amount, bits) > 0) == (amount > 0)
 
 

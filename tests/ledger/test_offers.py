@@ -168,7 +168,9 @@ def test_the_price_of_the_history_is_shown_and_called_no_guarantee(file_ledger: 
     assert shown.note == NOT_A_GUARANTEE == "had it been planned in advance; not a guarantee"
 
 
-def test_a_history_that_no_accountant_prices_as_one_says_so(file_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_history_that_no_accountant_prices_as_one_says_so(
+    file_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Catches a page that fails because of a figure that is only for information."""
     file_ledger.reserve("clinic", Gaussian(20.0))
 
@@ -181,9 +183,11 @@ def test_a_history_that_no_accountant_prices_as_one_says_so(file_ledger: Ledger,
     assert "no theorem" in shown.note
 
 
-@pytest.mark.parametrize("event", [Gaussian(2.0), training(1.1, 5000), Laplace(0.5)], ids=["Gaussian", "training", "Laplace"])
+@pytest.mark.parametrize(
+    "event", [Gaussian(2.0), training(1.1, 5000), Laplace(0.5)], ids=["Gaussian", "training", "Laplace"]
+)
 def test_a_refusal_says_what_would_fit(file_ledger: Ledger, event: Event) -> None:
-    """The suggestion fits, and 1 % less noise or one more step does not; catches advice that is wrong or too careful."""
+    """The suggestion fits, and 1 % less noise or one more step does not; catches wrong and over-careful advice."""
     file_ledger.reserve("clinic", Gaussian(10.0)).draw()
     head = file_ledger.head("clinic")
     with pytest.raises(Refused) as caught:
@@ -229,7 +233,7 @@ def test_a_refusal_that_nothing_helps_says_so(file_ledger: Ledger) -> None:
 
 def test_several_kinds_of_noise_are_turned_up_together(file_ledger: Ledger) -> None:
     """Catches advice for one part of a composed event that leaves the others as they are."""
-    with pytest.raises(Refused, match="all noise .* times larger") as caught:
+    with pytest.raises(Refused, match=r"all noise .* times larger") as caught:
         file_ledger.reserve("clinic", Composed((Gaussian(1.0), Laplace(1.0))))
     least = caught.value.least_noise
     assert isinstance(least, Composed)

@@ -201,7 +201,7 @@ def test_names_are_unique_and_plain(ledger: Ledger) -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.1), (-1.0, 0.1), (float("nan"), 0.1), (1.0, 1.0), (1.0, -0.1)])
 def test_budgets_without_sense_are_refused(file_ledger: Ledger, epsilon: float, delta: float) -> None:
     """Catches a budget that would admit everything or nothing."""
-    with pytest.raises(InvalidInput, match="epsilon|delta"):
+    with pytest.raises(InvalidInput, match=r"epsilon|delta"):
         file_ledger.create("other", epsilon=epsilon, delta=delta)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import Part
@@ -16,8 +17,6 @@ from privet.core import checked
 from privet.core.unit import Unit
 
 __all__ = ["compose", "delta", "epsilon"]
-
-_UP = 1 + 1e-14
 
 
 def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
@@ -35,9 +34,10 @@ def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
 
 def compose(steps: Sequence[Steps], delta: float) -> float:
     """Σ count·ε with the split of δ that is described above."""
-    rest = delta - math.fsum(one.count * one.own_delta for one in steps) * _UP
-    if rest < 0:
+    exact = Fraction(delta) - sum((one.count * Fraction(one.own_delta) for one in steps), Fraction(0))
+    if exact < 0:
         return math.inf
+    rest = math.nextafter(float(exact), 0.0)
     spending = sum(one.spends for one in steps)
     share = rest / spending if spending else 0.0
     spent = (one.count * one.epsilon_at(share / one.count if one.spends else 0.0) for one in steps)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 from scipy import fft
 
 from privet.accounting.grid import Grid
@@ -39,6 +40,8 @@ class Curve:
     infinite: float
     stray: float
     missing: float
+    drift: float
+    """How far `scale` may be off."""
 
     @cached_property
     def _sums(self) -> tuple[Array, Array, float]:
@@ -61,7 +64,7 @@ class Curve:
         index = int(np.searchsorted(self.losses, epsilon, side="right"))
         finite = 0.0
         if index < len(self.losses):
-            unit = math.exp(min(self.scale - self.tilt * centre, 700.0))
+            unit = math.exp(min(self.scale + side * self.drift - self.tilt * centre, 700.0))
             finite = unit * (float(mass[index]) - math.exp(min(epsilon - centre, 700.0)) * float(discounted[index]))
         if side > 0 and (epsilon < self.losses[0] or not math.isfinite(finite)):
             return 1.0
@@ -71,7 +74,7 @@ class Curve:
     def epsilon(self, delta: float, side: int) -> float:
         """A certified bound on the least ε with δ(ε) ≤ delta: above for side = 1, below for side = −1."""
         mass, discounted, centre = self._sums
-        unit = math.exp(min(self.scale - self.tilt * centre, 700.0))
+        unit = math.exp(min(self.scale + side * self.drift - self.tilt * centre, 700.0))
         with np.errstate(over="ignore", invalid="ignore"):
             safety = side * (self.stray * np.exp(np.minimum(self.scale - self.tilt * self.losses, 700.0)))
             safety += self.missing if side > 0 else 0.0
@@ -102,52 +105,96 @@ def cumulants(grid: Grid, tilts: Array) -> Array:
 
 def compose(grids: Sequence[tuple[Grid, int]], tilt: float) -> Curve:
     """The sum of `count` independent copies of each grid law, with everything that is uncertain bounded."""
-    step = grids[0][0].step
-    scale, mean, variance, centre = 0.0, 0.0, 0.0, 0
-    pieces: list[tuple[Array, int, int]] = []
-    for grid, count in grids:
-        exponent = tilt * grid.losses
-        with np.errstate(divide="ignore"):
-            exponent = exponent + np.log(grid.mass)
-        top = float(exponent.max())
-        weights = np.exp(exponent - top)
-        total = float(weights.sum())
-        scale += count * (top + math.log(total))
-        weights /= total
-        index = np.arange(grid.first, grid.first + len(weights), dtype=np.float64)
-        average = float(weights @ index)
-        middle = round(average)
-        mean += count * (average - middle)
-        variance += count * float(weights @ (index - average) ** 2)
-        centre += count * middle
-        pieces.append((weights, grid.first - middle, count))
-    deviation = math.sqrt(max(variance, 1e-12))
-    size = fft.next_fast_len(int(2 * (9 * deviation + abs(mean)) + 64), real=True)
+    pieces = [_tilted(grid, count, tilt) for grid, count in grids]
+    mean = math.fsum(piece.count * piece.mean for piece in pieces)
+    deviation = math.sqrt(max(math.fsum(piece.count * piece.variance for piece in pieces), 1e-12))
+    size = fft.next_fast_len(int(2 * 9 * deviation + 64), real=True)
     while True:
         start = round(mean) - size // 2
         right = _overflow(pieces, start + size, 1, deviation)
         left = _overflow(pieces, start, -1, deviation)
-        if right + left < 1e-9 or size * 2 > _MOST:
+        if right + left < 1e-12 or size * 2 > _MOST:
             break
         size = fft.next_fast_len(size * 2, real=True)
-    spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
-    copies = 0
-    for weights, first, count in pieces:
+    exponent = np.zeros(size // 2 + 1, dtype=np.complex128)
+    for piece in pieces:
+        exponent += piece.count * piece.log_transform(size)
+    summed, norm = _transformed_back(exponent, size, math.fsum(piece.count * piece.spread for piece in pieces) < 0.5)
+    tilted = np.maximum(np.roll(summed, -(start % size)), 0.0)
+    offset = math.fsum(piece.count * piece.offset for piece in pieces)
+    losses = offset + grids[0][0].step * np.arange(start, start + size, dtype=np.float64)
+    scale = math.fsum(piece.count * piece.scale for piece in pieces)
+    # An error e in every transformed value moves the sum by at most e·√size times its root mean square (Parseval).
+    error = _EPS * (8.0 * math.fsum(piece.count * piece.spread for piece in pieces) + 40.0 * math.log2(size) + 400.0)
+    rounding = error * math.sqrt(size) * min(1.0, 2.0 * norm)
+    missing = right * math.exp(min(scale - tilt * float(losses[-1]), 700.0))
+    kept = math.fsum(count * math.log1p(-min(grid.infinite, 1.0 - 1e-16)) for grid, count in grids)
+    drift = 8.0 * _EPS * math.fsum(piece.count * (1.0 + abs(piece.scale)) for piece in pieces)
+    return Curve(losses, tilted, tilt, scale, -math.expm1(kept), left + right + rounding, missing, drift)
+
+
+def _transformed_back(exponent: npt.NDArray[np.complex128], size: int, sparse: bool) -> tuple[Array, float]:
+    """The masses of the sum and the norm that rounding errors are relative to.
+
+    Where hardly any copy leaves its fullest cell, that atom is kept out of the transform, so that it cannot swamp the
+    rest. Elsewhere what lies below e^-90, far under the rounding that is counted, is left out for speed.
+    """
+    if sparse:
+        rest = fft.irfft(np.expm1(exponent), n=size)
+        norm = float(np.sqrt(np.sum(rest**2)))
+        rest[0] += 1.0
+        return rest, norm
+    seen = exponent.real > -90.0
+    spectrum = np.zeros(len(exponent), dtype=np.complex128)
+    spectrum[seen] = np.exp(exponent[seen])
+    summed = fft.irfft(spectrum, n=size)
+    return summed, float(np.sqrt(np.sum(summed**2)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A tilted, normalised law whose index 0 is its fullest cell, and how many copies of it are summed."""
+
+    weights: Array
+    first: int
+    count: int
+    scale: float
+    offset: float
+    """The loss at index 0."""
+    mean: float
+    variance: float
+    spread: float
+    """All mass but that of index 0."""
+
+    def log_transform(self, size: int) -> npt.NDArray[np.complex128]:
+        """log of the transform, from what index 0 leaves over: with little left, nothing is lost to rounding."""
         folded = np.zeros(size)
-        for begin in range(0, len(weights), size):
-            _place(folded, weights[begin : begin + size], first + begin)
-        transform = fft.rfft(folded)
-        spectrum *= transform if count == 1 else np.power(transform, count)
-        copies += count
-    summed = np.roll(fft.irfft(spectrum, n=size), -(start % size))
-    tilted = np.maximum(summed, 0.0)
-    offset = math.fsum(count * grid.offset for grid, count in grids)
-    losses = offset + step * np.arange(centre + start, centre + start + size, dtype=np.float64)
-    rounding = _EPS * (8.0 * copies + 20.0 * math.log2(size)) * math.sqrt(size)
-    log_missing = scale - tilt * float(losses[-1])
-    missing = right * math.exp(min(log_missing, 700.0))
-    kept = sum(count * math.log1p(-min(grid.infinite, 1.0 - 1e-16)) for grid, count in grids)
-    return Curve(losses, tilted, tilt, scale, -math.expm1(kept), left + right + rounding, missing)
+        for begin in range(0, len(self.weights), size):
+            _place(folded, self.weights[begin : begin + size], self.first + begin)
+        folded[0] -= self.weights[-self.first]
+        excess = fft.rfft(folded) - self.spread  # transform − 1
+        squared = np.maximum(excess.real * (2 + excess.real) + excess.imag**2, -0.75)  # |transform|² − 1
+        modulus = np.maximum(np.hypot(1 + excess.real, excess.imag), 1e-300)
+        real = np.where(modulus < 0.5, np.log(modulus), 0.5 * np.log1p(squared))
+        return np.asarray(real + 1j * np.arctan2(excess.imag, 1 + excess.real))
+
+
+def _tilted(grid: Grid, count: int, tilt: float) -> _Piece:
+    with np.errstate(divide="ignore"):
+        exponent = tilt * grid.losses + np.log(grid.mass)
+    fullest = int(np.argmax(exponent))
+    top = float(exponent[fullest])
+    weights = np.exp(exponent - top)
+    weights[fullest] = 0.0
+    others = float(weights.sum())
+    weights[fullest] = 1.0
+    weights /= 1.0 + others
+    index = np.arange(-fullest, len(weights) - fullest, dtype=np.float64)
+    mean = float(np.sum(weights * index))
+    variance = float(np.sum(weights * (index - mean) ** 2))
+    spread = others / (1.0 + others)
+    scale = top + math.log1p(others)
+    return _Piece(weights, -fullest, count, scale, float(grid.losses[fullest]), mean, variance, spread)
 
 
 def _place(folded: Array, weights: Array, first: int) -> None:
@@ -158,16 +205,16 @@ def _place(folded: Array, weights: Array, first: int) -> None:
     folded[: len(weights) - head] += weights[head:]
 
 
-def _overflow(pieces: Sequence[tuple[Array, int, int]], limit: int, side: int, deviation: float) -> float:
-    """Chernoff's bound on the tilted mass of sums beyond `limit`."""
-    rates = np.array([1.0, 3.0, 9.0]) / deviation
+def _overflow(pieces: Sequence[_Piece], limit: int, side: int, deviation: float) -> float:
+    """Chernoff's bound on the tilted mass of sums beyond `limit`, at rates that fit many small or few large losses."""
+    widest = max(len(piece.weights) for piece in pieces)
+    rates = np.array([1 / deviation, 3 / deviation, 9 / deviation, 2 / widest, 6 / widest, 18 / widest])
     exponent = -side * rates * limit
-    for weights, first, count in pieces:
-        index = np.arange(first, first + len(weights), dtype=np.float64)
-        with np.errstate(divide="ignore"):
-            logs = np.log(weights)
+    for piece in pieces:
+        index = np.arange(piece.first, piece.first + len(piece.weights), dtype=np.float64)
         for k, rate in enumerate(side * rates):
-            power = rate * index + logs
-            top = float(power.max())
-            exponent[k] += count * (top + math.log(float(np.exp(power - top).sum())))
+            if max(rate * index[0], rate * index[-1]) > 600:
+                exponent[k] = math.inf  # of no use at this rate
+            else:
+                exponent[k] += piece.count * math.log1p(float(np.sum(np.expm1(rate * index) * piece.weights)))
     return math.exp(min(0.0, float(exponent.min())))

@@ -74,14 +74,14 @@ def each_epsilon(orders: Array, values: Array, delta: float) -> Array:
 
 
 def each_log_delta(orders: Array, values: Array, epsilon: float) -> Array:
-    """log δ at every order, cut at 0 and rounded up; at order ∞ nothing is left once ε covers the pure loss."""
+    """log δ at every order, rounded up and not cut at 0; at order ∞ nothing is left once ε covers the pure loss."""
     finite = np.isfinite(orders)
     a = np.where(finite, orders, 2.0)
     loss = np.where(np.isfinite(values), values, 0.0)
     found = (a - 1) * (loss - epsilon + (np.log(a - 1) - np.log(a))) - np.log(a)
     rounding = 1e-14 * ((a - 1) * (np.abs(loss) + epsilon) + 1)
-    found = np.where(np.isfinite(values), np.minimum(0.0, found + rounding), 0.0)
-    return np.where(finite, found, np.where(values <= epsilon, -math.inf, 0.0))
+    found = np.where(np.isfinite(values), found + rounding, math.inf)
+    return np.where(finite, found, np.where(values <= epsilon, -math.inf, math.inf))
 
 
 def zcdp_to_epsilon(rho: float, delta: float) -> float:
@@ -119,7 +119,7 @@ def zcdp_to_delta(rho: float, epsilon: float) -> float:
 
     # (a − 1)(aρ − ε) is least at the first term; where ε is no help, log a against a²ρ at the second
     above = max(epsilon - rho, 0.0) / (2 * rho) + 1 / math.sqrt(2 * rho)
-    return min(1.0, math.exp(least(at, math.log(above), 8.0)))
+    return math.exp(min(0.0, least(at, math.log(above), 8.0)))
 
 
 def group_privacy(epsilon: float, delta: float, k: int) -> tuple[float, float]:

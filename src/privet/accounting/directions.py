@@ -18,7 +18,7 @@ from privet.core.unit import Unit
 
 __all__ = ["Direction", "Side", "directions", "unpriced"]
 
-_CUT = 1e-7
+_CUT = 1e-5
 """Tails whose total mass is below this share of δ are cut to an infinite loss."""
 _TILTS: Array = np.geomspace(0.02, 2e5, 72)
 

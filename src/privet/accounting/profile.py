@@ -23,7 +23,7 @@ __all__ = ["Profile"]
 
 _TARGETS = (0.2, 1e-2, 1e-4, 1e-7, 1e-11)
 _ASIDE = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-_FINE = 1e-3
+_FINE = 5e-4
 
 
 class Profile:

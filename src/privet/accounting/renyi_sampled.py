@@ -39,6 +39,7 @@ from privet.core.unit import Neighbours, Unit
 __all__ = ["sampled_curve", "two_points"]
 
 _ULP = 2.0**-52
+_HIGHER = 1 + np.geomspace(1e-4, 0.9, 64)
 
 
 def sampled_curve(leaf: Leaf, sampling: Sampling, unit: Unit, orders: Array) -> Array:
@@ -126,16 +127,26 @@ def _gaussian(leaf: Any, rate: float, unit: Unit, orders: Array) -> Array:
 
 
 def _split(orders: Array, rate: float, moved: float) -> Array:
-    """For 1 < a < 2 and little noise: r^a ≤ r·((1 − q)^(a−1) + (q·w)^(a−1)), as powers below 1 are subadditive."""
+    """For 1 < a < 2 and little noise: r^a ≤ r·((1 − q)^(a−1) + (q·w)^(a−1)), as powers below 1 are subadditive.
+
+    The bound grows again as a falls to 1, and D_a does not, so the least bound at any higher order will do as well.
+    """
     below = orders < 2
     a = np.where(below, orders, 1.5)
     half = moved * moved / 2
+    higher = np.minimum.accumulate(_split_at(_HIGHER, rate, half)[::-1])[::-1]
+    least = np.append(higher, math.inf)[np.searchsorted(_HIGHER, a)]
+    return np.where(below, np.minimum(_split_at(a, rate, half), least), math.inf)
+
+
+def _split_at(a: Array, rate: float, half: float) -> Array:
     out, inside = math.log1p(-rate), math.log(rate)
     first = np.logaddexp((a - 1) * out + out, (a - 1) * out + inside)
     second = out + (a - 1) * inside + (a - 1) * (a - 2) * half
     third = a * inside + a * (a - 1) * half
     total = np.logaddexp(first, np.logaddexp(second, third)) + 1e-14 * (1 + a * half)
-    return np.where(below, np.maximum(total, 0.0) / (a - 1), math.inf)
+    bound: Array = np.maximum(total, 0.0) / (a - 1)
+    return bound
 
 
 _POISSON: dict[type[Leaf], Callable[[Any, float, Unit, Array], Array]] = {

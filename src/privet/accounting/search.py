@@ -7,30 +7,42 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 __all__ = ["Array", "falling_root", "least"]
 
 Array = npt.NDArray[np.float64]
 _POINTS = np.linspace(-1.0, 1.0, 65)
-_LARGEST = 1e6  # what an infinite value counts as while the root is looked for
 
 
 def falling_root(value: Callable[[float], float], low: float, high: float, *, tolerance: float = 1e-13) -> float:
     """Where a falling function becomes ≤ 0 in [low, high], rounded up to a point where it was seen to be ≤ 0.
 
-    `value(low) > 0 ≥ value(high)` is the caller's business; values may be infinite.
+    `value(high) ≤ 0` is the caller's business; values may be infinite, and may jump. False position (Illinois), with a
+    bisection whenever two steps in a row have not halved the bracket: never slower than three bisections.
     """
-
-    def seen(x: float) -> float:
-        found = value(x)
-        return min(found, _LARGEST) if found > 0 else min(max(found, -_LARGEST), -1e-300)  # 0 is low enough
-
-    root = float(brentq(seen, low, high, xtol=1e-300, rtol=tolerance))
-    step = tolerance * abs(root) + 1e-300
-    while root < high and value(root) > 0:
-        root, step = root + step, 2 * step
-    return min(root, high)
+    at_low, at_high = value(low), min(value(high), 0.0)
+    if at_low <= 0:
+        return low
+    nothing = 1e-20 * (abs(low) + abs(high)) + 1e-300
+    slow, side = 0, 0
+    while (width := high - low) > tolerance * max(abs(low), abs(high)) + nothing:
+        middle = low + width / 2
+        if slow < 2 and math.isfinite(at_low) and math.isfinite(at_high):
+            # at least a third of the tolerance away from the ends, so that the bracket closes from both sides
+            margin = tolerance * max(abs(low), abs(high)) / 3 + nothing / 3
+            guess = low + width * (at_low / (at_low - at_high))
+            middle = min(max(guess, low + margin), high - margin)
+        if not low < middle < high:
+            break
+        found = value(middle)
+        if found > 0:
+            at_high = at_high / 2 if side > 0 else at_high
+            low, at_low, side = middle, found, 1
+        else:
+            at_low = at_low / 2 if side < 0 else at_low
+            high, at_high, side = middle, found, -1
+        slow = 0 if slow == 2 or high - low <= width / 2 else slow + 1
+    return high
 
 
 def least(objective: Callable[[Array], Array], centre: float, radius: float) -> float:

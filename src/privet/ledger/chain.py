@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import os
 import re
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,12 +61,9 @@ class Head:
 
 
 def _hash(parts: Sequence[bytes]) -> bytes:
-    """SHA-256 of parts, each after its length, so that no two lists of parts give the same bytes."""
-    hasher = hashlib.sha256(_FORMAT)
-    for part in parts:
-        hasher.update(len(part).to_bytes(8, "big"))
-        hasher.update(part)
-    return hasher.digest()
+    """SHA-256 of parts after all their lengths, so that no two lists of parts give the same bytes."""
+    lengths = struct.pack(f">{len(parts)}Q", *map(len, parts))
+    return hashlib.sha256(b"".join((_FORMAT, len(parts).to_bytes(8, "big"), lengths, *parts))).digest()
 
 
 def state_hash(terms: str, state: str) -> bytes:
@@ -75,8 +73,8 @@ def state_hash(terms: str, state: str) -> bytes:
 
 def row_hash(previous: bytes, seq: int, kind: str, entry: str, at: str, body: str, state: bytes) -> bytes:
     """The hash of one row; every field of the row is in it, and so is the row before."""
-    text = (field.encode() for field in (kind, entry, at, body))
-    return _hash((b"row", previous, seq.to_bytes(8, "big"), *text, state))
+    number = seq.to_bytes(8, "big")
+    return _hash((b"row", previous, number, kind.encode(), entry.encode(), at.encode(), body.encode(), state))
 
 
 def seal(key: bytes, hash_: bytes) -> bytes:

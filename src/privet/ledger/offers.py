@@ -77,4 +77,3 @@ def _whole(rules: Rules, unit: Unit, event: Event) -> Offer | None:
     amount = amount_of(rules, block_values(epsilon, rules.orders), rules.delta, whole=True)
     fits = Sums.empty(rules).order_for(amount, rules) is not None
     return Offer(Form.WHOLE, amount, (epsilon, rules.delta)) if fits else None
-

@@ -71,8 +71,10 @@ class Store:
         """A transaction that is on the disk when this returns, or has left no trace."""
         with self._errors():
             engine = self._ready(create=create)
+            # On a server the lock on a budget's row keeps writers apart; a stricter level would only make them fail.
+            options: dict[str, Any] = {} if self.sqlite else {"isolation_level": "READ COMMITTED"}
             with engine.connect() as connection:
-                connection.execution_options(privet_writing=True)
+                connection.execution_options(privet_writing=True, **options)
                 with connection.begin():
                     if create and not self.sqlite:
                         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -21,6 +20,13 @@ __all__ = ["verify_budget"]
 
 _MOST_PROBLEMS = 20
 _MODULUS = 1 << 256
+_FROM = {
+    "drawing": State.RESERVED,
+    "aborted": State.RESERVED,
+    "committed": State.DRAWING,
+    "resumed": State.DRAWING,
+}
+"""The state in which an entry must be for each kind of row."""
 
 
 @dataclass
@@ -43,6 +49,8 @@ class _Replay:
     wanted: chain.Head | None
     problems: list[str] = field(default_factory=list)
     terms: Terms | None = None
+    written: str = ""
+    """The terms, as the first row has them."""
     running: Running | None = None
     previous: bytes = chain.START
     length: int = 0
@@ -87,7 +95,7 @@ class _Replay:
         if self.terms is None or self.running is None:
             return b""
         if self.hashed is None or self.hashed[0] is not self.running:
-            self.hashed = self.running, chain.state_hash(self.terms.text(), self.running.text())
+            self.hashed = self.running, chain.state_hash(self.written, self.running.text())
         return self.hashed[1]
 
     def _sealed(self, row: chain.Row, key: bytes) -> None:
@@ -95,7 +103,7 @@ class _Replay:
             self.report(f"row {row.seq} ({row.kind}) does not have the seal of the key: it was rewritten")
 
     def _apply(self, row: chain.Row) -> None:
-        body = read_body(row)
+        body = {} if row.body == "{}" else read_body(row)
         if row.kind == "created":
             self._created(row, body)
             return
@@ -125,7 +133,8 @@ class _Replay:
     def _created(self, row: chain.Row, body: dict[str, object]) -> None:
         if row.seq != 1 or self.terms is not None:
             raise LedgerError("a budget is created only once")
-        self.terms = Terms.parse(str(body.get("terms")))
+        self.written = str(body.get("terms"))
+        self.terms = Terms.parse(self.written)
         rules = self.terms.rules
         tag = body.get("fingerprint")
         self.running = Running(Sums.empty(rules), version=int(tag is not None), fingerprint=str(tag) if tag else None)
@@ -144,13 +153,7 @@ class _Replay:
             self.report(f"a key was given, and the chain {which}: it was made without it, or rewritten")
 
     def _moved(self, row: chain.Row, entry: _Open, terms: Terms, running: Running) -> None:
-        allowed = {
-            State.DRAWING.value: State.RESERVED,
-            State.ABORTED.value: State.RESERVED,
-            State.COMMITTED.value: State.DRAWING,
-            "resumed": State.DRAWING,
-        }
-        if allowed.get(row.kind) is not entry.state:
+        if _FROM.get(row.kind) is not entry.state:
             raise LedgerError(f"is not allowed for an entry that is {entry.state.value}")
         entry.last = row.seq
         if row.kind == "resumed":
@@ -168,7 +171,7 @@ class _Replay:
 
 def _weight(id_: str, seq: int, last: int, state: str, attempt: int) -> int:
     """A number for one place; equal sums of these mean equal sets of places (a multiset hash)."""
-    text = json.dumps([id_, seq, last, state, attempt])
+    text = f"{len(id_)} {id_} {seq} {last} {state} {attempt}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
 
 
@@ -203,7 +206,7 @@ def _compare_budget(connection: sa.Connection, budget: int, replay: _Replay) -> 
     row = connection.execute(sa.select(schema.BUDGETS).where(schema.BUDGETS.c.id == budget)).one()
     if row.length != replay.length or bytes(row.head) != replay.previous:
         replay.report(f"the budget's row ends at row {row.length} of the chain, which ends at row {replay.length}")
-    if replay.terms is not None and row.terms != replay.terms.text():
+    if replay.terms is not None and row.terms != replay.written:
         replay.report("the budget's row has other terms than the chain")
     if replay.running is not None and row.state != replay.running.text():
         replay.report("the budget's row has other sums than the chain adds up to")

@@ -1,0 +1,138 @@
+"""`privet account`: what a described run costs, by every accountant, and what that means."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privet.cli import console
+from privet.cli.described import conditions, described_batches, run_of, times
+from privet.cli.options import (
+    AccountantWord,
+    AsJson,
+    BatchSize,
+    Delta,
+    Epochs,
+    NeighboursOption,
+    NeighboursWord,
+    Population,
+    Records,
+    SampleRate,
+    SamplingOption,
+    SamplingWord,
+    Steps,
+    WhoseOption,
+    unit_of,
+)
+from privet.cli.other_neighbours import advised
+from privet.core import checked
+
+if TYPE_CHECKING:
+    from privet.report.card import RunCard
+
+__all__ = ["account"]
+
+_WHICH = "Prove it by this accountant alone; the tightest, if left out."
+_PLOT = "Write a page with five figures here; it needs no network."
+
+
+def account(
+    noise_multiplier: Annotated[
+        float,
+        typer.Option(help="Standard deviation of the noise over the clip, such as 1.1.", rich_help_panel="The run"),
+    ],
+    delta: Delta,
+    sample_rate: SampleRate = None,
+    batch_size: BatchSize = None,
+    population: Population = None,
+    epochs: Epochs = None,
+    steps: Steps = None,
+    sampling: SamplingOption = SamplingWord.POISSON,
+    neighbours: NeighboursOption = NeighboursWord.ADD_REMOVE,
+    whose: WhoseOption = None,
+    records: Records = 1,
+    accountant: Annotated[AccountantWord | None, typer.Option(help=_WHICH)] = None,
+    as_json: AsJson = False,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.html", help=_PLOT, rich_help_panel="Output")] = None,
+) -> None:
+    """Price a run of noisy, clipped updates (DP-SGD) before it is done; no data is read.
+
+    Shows ε by every accountant that has a theorem for the run, and what it means: how well the best attack can do, and
+    how far an attacker's belief about one person can move.
+
+    The usual run on MNIST, with a page of figures:
+
+    privet account --noise-multiplier 1.1 --batch-size 256 --population 60000 --epochs 60 --delta 1e-5 --plot run.html
+    """
+    from privet.report import curves_of, document, page, price_run, require_writable, write_page
+
+    checked.nonnegative("noise_multiplier", noise_multiplier)
+    unit = unit_of(neighbours, whose, records)
+    batches = described_batches(sampling, sample_rate, batch_size, population)
+    repetitions = times(batches, epochs, steps)
+    if population is not None:
+        checked.count("population", population)
+    if plot is not None:
+        require_writable(plot)
+    event = run_of(batches, noise_multiplier, repetitions.count)
+    with console.waiting("Pricing the run …"), advised(event):
+        card = price_run(
+            event,
+            delta,
+            unit=unit,
+            accountant=accountant.meant if accountant else None,
+            population=population,
+            described=(
+                ("noise multiplier", f"{noise_multiplier:g}"),
+                ("batches", f"{sampling.value}: {batches.shown}"),
+                ("epochs" if batches.is_pass else "steps", f"{repetitions.count:,}"),
+            ),
+            conditions=conditions(batches, unit.whose.value),
+            notes=(repetitions.note,) if repetitions.note else (),
+        )
+    if plot is not None:
+        with console.progress_bar("Drawing the page …") as progress:
+            write_page(plot, page(card, curves_of(card, progress=progress)))
+    if as_json:
+        console.show_json(document(card))
+    else:
+        _show(card, plot)
+
+
+def _show(card: RunCard, plot: Path | None) -> None:
+    from privet.report.words import headline, proven_by
+
+    guarantee = card.guarantee.value
+    console.line(headline(guarantee), "bold yellow" if card.warnings.value else "bold green")
+    for note in card.notes.value:
+        console.line(note, "dim")
+    if card.warnings.value:
+        console.heading("Beware")
+        console.bullets(tuple(f"{warning}." for warning in card.warnings.value), "yellow")
+    if math.isfinite(guarantee.epsilon.upper):
+        console.heading("By every accountant")
+        _show_ladder(card)
+    console.heading("What it means")
+    console.bullets(card.meaning.value.sentences)
+    if math.isfinite(guarantee.epsilon.upper):
+        console.heading("It holds if")
+        console.bullets(card.conditions.value)
+        console.line()
+        console.line(proven_by(guarantee), "dim")
+    if plot is not None:
+        console.line(f"The page with the figures is {plot}; open it in a browser.", "bold")
+
+
+def _show_ladder(card: RunCard) -> None:
+    from privet.report.words import ACCOUNTANTS, down, up, why_not
+
+    made = console.table("accountant", "name", "ε at most", "ε at least", "", right=("ε at most", "ε at least"))
+    for rung in card.ladder.value:
+        answer = rung.guarantee.epsilon if rung.guarantee else None
+        upper = up(answer.upper) if answer else "–"
+        lower = down(answer.lower) if answer and answer.lower > 0 else ""
+        made.add_row(rung.accountant.value, ACCOUNTANTS[rung.accountant], upper, lower, why_not(rung))
+    console.show_table(made)

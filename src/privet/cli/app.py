@@ -1,0 +1,64 @@
+"""The tree of commands."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import click
+import typer
+
+from privet.cli.account import account
+from privet.cli.calibrate import calibrate
+from privet.cli.ledger import ledger
+from privet.cli.teach import help_of
+
+__all__ = ["app", "privet"]
+
+app = typer.Typer(
+    name="privet",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(help=help_of(account))(account)
+app.command(help=help_of(calibrate))(calibrate)
+app.add_typer(ledger, name="ledger")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        try:
+            click.echo(f"privet {version('privet')}")
+        except PackageNotFoundError:
+            click.echo("privet, not installed as a package")
+        raise typer.Exit
+
+
+def privet(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    """Learn from data about people, with a proven bound on what the result reveals about any one of them.
+
+    A guarantee is a pair (ε, δ): whatever an attacker sees, the odds that someone's data was used move by a factor of
+    at most e^ε, but for a chance of about δ. Smaller is safer: ε = 1 is strong, and ε above 10 is weak.
+
+    What does a run cost, and what does that mean?
+
+    privet account --noise-multiplier 1.1 --sample-rate 0.01 --steps 1000 --delta 1e-5
+
+    How much noise does ε = 3 need?
+
+    privet calibrate --epsilon 3 --delta 1e-5 --sample-rate 0.01 --steps 1000
+
+    Who keeps the bill?
+
+    privet ledger create clinic --epsilon 3 --delta 1e-6
+    """
+
+
+app.callback(help=help_of(privet))(privet)

@@ -1,0 +1,189 @@
+"""`privet ledger`: budgets that survive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privet.cli import console
+from privet.cli.options import AsJson, NeighboursOption, NeighboursWord, Records, WhoseOption, unit_of
+from privet.cli.run import FAILED
+from privet.cli.teach import help_of
+from privet.core.codec import VERSION, encode
+
+if TYPE_CHECKING:
+    from privet.core.codec import Record
+    from privet.ledger import Ledger
+
+__all__ = ["about", "bind", "create", "ledger", "list_", "release", "show", "verify"]
+
+ledger = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+_WHERE = "A file, or a URL such as postgresql://user@host/database."
+_FINGERPRINT = "The data set's file: its keyed fingerprint is kept, and other data is refused."
+_Where = Annotated[str, typer.Option("--ledger", "--url", envvar="PRIVET_LEDGER", metavar="FILE|URL", help=_WHERE)]
+_KeyFile = Annotated[
+    Path | None,
+    typer.Option(envvar="PRIVET_LEDGER_KEY_FILE", help="A key, kept away from the database, that seals every entry."),
+]
+_Wait = Annotated[float, typer.Option(metavar="SECONDS", help="How long to wait for other processes.")]
+_Name = Annotated[str, typer.Argument(help="The data set that the budget is for.")]
+_FILE = "privet-ledger.db"
+
+
+def about() -> None:
+    """Keep the bill of a data set: releases are charged before noise is drawn, and refused once the budget is spent.
+
+    A budget for a year of questions about one data set, and how much of it is left:
+
+    privet ledger create clinic --epsilon 3 --delta 1e-6
+
+    privet ledger show clinic
+    """
+
+
+def _open(where: str, key_file: Path | None, wait: float) -> Ledger:
+    from privet.ledger import Ledger
+
+    return Ledger(where, key=key_file, timeout=wait)
+
+
+def _document(command: str, name: str, shown: Record | tuple[Record, ...]) -> dict[str, Any]:
+    return {"privet": VERSION, "command": f"ledger {command}", name: encode(shown)}
+
+
+def create(
+    name: _Name,
+    epsilon: Annotated[float, typer.Option(help="The ε of everything that is ever released, together.")],
+    delta: Annotated[float, typer.Option(help="The δ of everything together: far below 1/n.")],
+    neighbours: NeighboursOption = NeighboursWord.ADD_REMOVE,
+    whose: WhoseOption = None,
+    records: Records = 1,
+    fingerprint_of: Annotated[Path | None, typer.Option(metavar="FILE", help=_FINGERPRINT)] = None,
+    where: _Where = _FILE,
+    key_file: _KeyFile = None,
+    wait: _Wait = 60.0,
+) -> None:
+    """Make a budget for a data set. It cannot be changed or made anew.
+
+    privet ledger create clinic --epsilon 3 --delta 1e-6 --fingerprint-of patients.csv
+    """
+    from privet.cli.ledger_view import total
+    from privet.ledger import fingerprint_of as read
+
+    unit = unit_of(neighbours, whose, records)
+    fingerprint = read(fingerprint_of) if fingerprint_of is not None else None
+    with _open(where, key_file, wait) as book:
+        budget = book.create(name, epsilon=epsilon, delta=delta, unit=unit, fingerprint=fingerprint)
+    console.line(f"{budget.name}: {total(budget)}", "bold green")
+    console.line(
+        f"Charge it from Python, with privet.Ledger(...).reserve({budget.name!r}, event), before noise is drawn."
+    )
+    console.line(f"head {budget.head}", "dim")
+
+
+def list_(where: _Where = _FILE, key_file: _KeyFile = None, wait: _Wait = 60.0, as_json: AsJson = False) -> None:
+    """List all budgets and how full they are.
+
+    privet ledger list --ledger clinic.db
+    """
+    from privet.cli.ledger_view import show_budgets
+
+    with _open(where, key_file, wait) as book:
+        budgets = book.list()
+    if as_json:
+        console.show_json(_document("list", "budgets", budgets))
+    else:
+        show_budgets(budgets)
+
+
+def show(
+    name: _Name,
+    last: Annotated[int, typer.Option(help="How many entries to show, the newest first.")] = 20,
+    open_only: Annotated[bool, typer.Option("--open", help="Only entries that are reserved or drawing.")] = False,
+    where: _Where = _FILE,
+    key_file: _KeyFile = None,
+    wait: _Wait = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Show one budget: what is spent and left, its entries, and the head of its chain.
+
+    Also shows what the whole history would have cost had it been planned in advance. That is not a guarantee: the
+    guarantee is the budget's own (ε, δ).
+
+    privet ledger show clinic --open
+    """
+    from privet.cli.ledger_view import show_statement
+
+    with _open(where, key_file, wait) as book, console.waiting("Reading the history …"):
+        statement = book.show(name, last=last, open_only=open_only)
+    if as_json:
+        console.show_json(_document("show", "statement", statement))
+    else:
+        show_statement(statement)
+
+
+def verify(
+    name: Annotated[str | None, typer.Argument(help="One data set; all of them, if left out.")] = None,
+    head: Annotated[str | None, typer.Option(help="A head from a card: finds a tail that was cut off.")] = None,
+    where: _Where = _FILE,
+    key_file: _KeyFile = None,
+    wait: _Wait = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute every chain, and find entries that were edited, dropped or reordered. Exit code 1 if there are any.
+
+    privet ledger verify clinic --head 12:9f…e1
+    """
+    from privet.cli.ledger_view import show_verification
+
+    with _open(where, key_file, wait) as book, console.waiting("Recomputing the chain …"):
+        found = book.verify(name, head=head)
+    if as_json:
+        console.show_json(_document("verify", "verification", found) | {"intact": bool(found)})
+    else:
+        show_verification(found)
+    if not found:
+        raise typer.Exit(FAILED)
+
+
+def release(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="An entry; see: privet ledger show NAME --open")],
+    where: _Where = _FILE,
+    key_file: _KeyFile = None,
+    wait: _Wait = 60.0,
+) -> None:
+    """Give back a reservation that nobody will use. Refused once noise may have been drawn.
+
+    privet ledger release 3f2a9c…
+    """
+    with _open(where, key_file, wait) as book:
+        entry = book.release(id_)
+    console.line(f"{entry.id} of {entry.budget} is {entry.state.value}; nothing of it counts any more", "bold green")
+
+
+def bind(
+    name: _Name,
+    fingerprint_of: Annotated[Path, typer.Option(metavar="FILE", help="The new version of the data set.")],
+    note: Annotated[str, typer.Option(help="Why this is the same data set, in a few words; it is kept.")],
+    where: _Where = _FILE,
+    key_file: _KeyFile = None,
+    wait: _Wait = 60.0,
+) -> None:
+    """State that a file is a new version of a budget's data set. The budget stays the same; nothing is refunded.
+
+    privet ledger bind clinic --fingerprint-of patients-2.csv --note "June's corrections"
+    """
+    from privet.ledger import fingerprint_of as read
+
+    with _open(where, key_file, wait) as book:
+        budget = book.bind(name, read(fingerprint_of), note=note)
+    console.line(f"{budget.name}: version {budget.version} is bound to the same budget", "bold green")
+    console.line(f"head {budget.head}", "dim")
+
+
+ledger.callback(help=help_of(about))(about)
+for _command in (create, list_, show, verify, release, bind):
+    ledger.command(_command.__name__.rstrip("_"), help=help_of(_command))(_command)

@@ -1,0 +1,108 @@
+"""How budgets, their entries and their verification look on a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from enum import Enum
+from typing import Any, cast
+
+from privet.cli import console
+from privet.core.codec import Record
+from privet.ledger import Budget, Entry, Form, Statement, Verification
+from privet.report.words import down, protected, up
+
+__all__ = ["brief", "show_budgets", "show_statement", "show_verification", "total"]
+
+
+def total(budget: Budget) -> str:
+    """The whole budget in words."""
+    return f"ε = {budget.epsilon:g}, δ = {budget.delta:g} for {protected(budget.unit)}"
+
+
+def show_budgets(budgets: tuple[Budget, ...]) -> None:
+    """All budgets, one a row."""
+    if not budgets:
+        console.line("There are no budgets yet; make one with: privet ledger create NAME --epsilon 3 --delta 1e-6")
+        return
+    made = console.table(
+        "data set", "ε", "δ", "spent", "left as one block", "entries", "protects", right=("ε", "δ", "spent", "entries")
+    )
+    for budget in budgets:
+        made.add_row(
+            budget.name,
+            f"{budget.epsilon:g}",
+            f"{budget.delta:g}",
+            _spent(budget),
+            _left(budget),
+            f"{budget.active:,}",
+            protected(budget.unit),
+        )
+    console.show_table(made)
+
+
+def show_statement(statement: Statement) -> None:
+    """One budget with its entries."""
+    budget = statement.budget
+    console.line(f"{budget.name}: {total(budget)}", "bold green")
+    console.line(f"spent {_spent(budget)}; left, as one block: {_left(budget)}")
+    version = f"version {budget.version} of the data is bound" if budget.version else "no fingerprint is bound"
+    console.line(f"{budget.active:,} of {budget.entries:,} entries count; {version}", "dim")
+    if statement.entries:
+        console.heading("Entries, the newest first")
+        made = console.table("id", "state", "purpose", "what", "charged as", "reserved")
+        for entry in statement.entries:
+            when = entry.reserved[:16].replace("T", " ") + " UTC"
+            made.add_row(entry.id, entry.state.value, entry.purpose, brief(entry.event), _charged(entry), when)
+        console.show_table(made)
+    console.line()
+    if statement.planned is not None:
+        console.line(f"ε ≤ {up(statement.planned.epsilon.upper)} at δ = {statement.planned.delta:g}: {statement.note}")
+    else:
+        console.line(statement.note)
+    console.line(f"head {budget.head}", "dim")
+
+
+def show_verification(found: Verification) -> None:
+    """What `verify` found."""
+    for problem in found.problems:
+        console.line(problem, "bold red")
+    names = ", ".join(found.budgets) or "no budgets"
+    seals = "every seal was checked with the key" if found.sealed else "without a key a rewritten chain is not seen"
+    if found:
+        console.line(f"intact: {names} ({found.rows:,} rows; {seals})", "bold green")
+    else:
+        console.line(f"broken: {names} ({found.rows:,} rows); trust none of it, and restore a backup", "bold red")
+
+
+def _spent(budget: Budget) -> str:
+    """How full the order with the most room is: the next entry needs only one that has some."""
+    return f"{100 * min(*budget.used, 1.0):.1f} %"
+
+
+def _left(budget: Budget) -> str:
+    if budget.epsilon_left <= 0:
+        return "nothing"
+    return f"ε {down(budget.epsilon_left)}, δ {budget.delta_left:.3g}"
+
+
+def _charged(entry: Entry) -> str:
+    if entry.form is Form.BLOCK and entry.epsilon is not None:
+        return f"ε {up(entry.epsilon)}, δ {entry.delta:.3g}"
+    return entry.form.value
+
+
+def brief(value: object) -> str:
+    """An event as one would write it down, without the names of its fields.
+
+    >>> from privet.core.event import Gaussian, Repeated
+    >>> brief(Repeated(Gaussian(1.1), 1000))
+    'Repeated(Gaussian(1.1), 1000)'
+    """
+    if isinstance(value, Record):
+        inside = (brief(getattr(value, field.name)) for field in fields(cast("Any", value)))
+        return f"{type(value).__name__}({', '.join(inside)})"
+    if isinstance(value, tuple):
+        return ", ".join(brief(item) for item in value)
+    if isinstance(value, Enum):
+        return str(value.value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,77 @@
+"""`privet`: run a command, and turn every expected failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
+
+__all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "main"]
+
+FAILED = 1
+"""A check was made, and it failed."""
+BAD_INPUT = 2
+"""The command cannot be done as it was asked."""
+INTERRUPTED = 130
+_OTHER_NAMES = {"url": "ledger", "timeout": "wait", "data": "fingerprint_of"}
+"""Where an option is called differently from the library's argument."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `privet` with these arguments (those of the process, if none are given) and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        # Imported here, so that an interruption is quiet from the first moment on.
+        return _run(given)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(given: list[str]) -> int:
+    import click
+    from typer.main import get_command
+
+    from privet.cli.app import app
+    from privet.core.errors import InvalidInput, PrivetError
+
+    command = get_command(app)
+    try:
+        done = command.main(given, prog_name="privet", standalone_mode=False)
+    except click.exceptions.Abort:
+        return INTERRUPTED
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx is not None else "privet"
+        return _refuse(f"{error.format_message().rstrip('.')}; see: {where} --help")
+    except InvalidInput as error:
+        return _refuse(_as_option(error.argument, _options(command)) + str(error).removeprefix(error.argument))
+    except PrivetError as error:
+        return _refuse(str(error))
+    except (MemoryError, OverflowError):
+        return _refuse("these numbers need more than this machine has; use fewer steps, or more noise")
+    return done if isinstance(done, int) else 0
+
+
+def _refuse(message: str) -> int:
+    """One line on stderr, whatever the message was made of."""
+    import click
+
+    click.echo("privet: " + " ".join(message.split()), err=True)
+    return BAD_INPUT
+
+
+def _as_option(argument: str, options: set[str]) -> str:
+    """The library's argument as one types it, if it is an option."""
+    option = "--" + _OTHER_NAMES.get(argument, argument).replace("_", "-")
+    return option if option in options else argument
+
+
+def _options(command: click.Command) -> set[str]:
+    """Every option of a command and of those below it."""
+    import click
+
+    found = {option for parameter in command.params for option in parameter.opts}
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    return found.union(*(_options(other) for other in below))

@@ -1,0 +1,72 @@
+"""From a described run to its card: the price by every accountant, what it means, and what to beware of."""
+
+from __future__ import annotations
+
+import math
+
+from privet.accounting import Accountant, Rung, epsilon, ladder
+from privet.accounting.meaning import meaning
+from privet.core.event import Event
+from privet.core.guarantee import Guarantee
+from privet.core.unit import Unit
+from privet.report.bound import Bound
+from privet.report.card import Public, RunCard
+from privet.report.words import up
+
+__all__ = ["WEAK", "price_run"]
+
+WEAK = 10.0
+"""Above this ε the odds of an attacker may grow more than 20,000-fold."""
+
+
+def price_run(
+    event: Event,
+    delta: float,
+    *,
+    unit: Unit,
+    accountant: Accountant | None = None,
+    population: int | None = None,
+    described: tuple[tuple[str, str], ...] = (),
+    conditions: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> RunCard:
+    """The card of a run that is described and not yet done. Raises `NotProven` where no theorem covers it.
+
+    >>> from privet.core.event import Gaussian
+    >>> price_run(Gaussian(4.0), 1e-5, unit=Unit()).guarantee.value.accountant
+    'pld'
+    """
+    guarantee = epsilon(event, delta, unit=unit, accountant=accountant)
+    bound = Bound(event, unit, guarantee)
+    return RunCard(
+        event=Public(event),
+        guarantee=Public(guarantee),
+        ladder=Public(tuple(sorted(ladder(event, delta, unit=unit), key=_height))),
+        meaning=Public(meaning(bound.delta, bound.tail)),
+        described=Public(described),
+        conditions=Public(conditions),
+        notes=Public(notes),
+        warnings=Public(_warnings(guarantee, population)),
+    )
+
+
+def _height(rung: Rung) -> tuple[bool, float]:
+    return rung.guarantee is None, rung.guarantee.epsilon.upper if rung.guarantee else 0.0
+
+
+def _warnings(guarantee: Guarantee, population: int | None) -> tuple[str, ...]:
+    found = []
+    upper, delta = guarantee.epsilon.upper, guarantee.delta
+    if math.isinf(upper):
+        reasons = [text for text in guarantee.assumptions if text.startswith("no guarantee")]
+        no_finite = "no guarantee: at δ = 0 this noise has no finite ε; allow a δ such as 1e-5"
+        found.append(reasons[0] if reasons else no_finite if delta == 0 else "no guarantee: ε has no finite bound")
+    elif upper > WEAK:
+        times = f"e^{up(upper)}" if upper > 700 else f"{math.exp(upper):.2g}"
+        found.append(f"ε is above {WEAK:g}, which is weak: an attacker's odds may grow {times}-fold")
+    if population is not None and delta * population >= 1:
+        found.append(
+            f"δ = {delta:g} is at least 1/n = {1 / population:.2g}: publishing a random record outright would be "
+            "allowed; use a δ far below 1/n"
+        )
+    return tuple(found)

@@ -1,0 +1,99 @@
+"""The privacy loss of a run as a density, with δ in its tail: the plain tail, and the part of it that δ counts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privet.accounting.search import Array
+from privet.core.errors import NotProven
+from privet.core.guarantee import Guarantee
+from privet.report.bound import Bound
+
+__all__ = ["Loss", "loss_of"]
+
+_POINTS = 240
+_DEEPER = 1e-3
+"""The picture goes on until δ has fallen to this share of the guarantee's."""
+_OFF = 0.05
+"""How far the total of a density may be from 1 before it is not believed."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A density for looking at, beginning at the least loss shown; `tail` and `delta` belong to the loss `epsilon`."""
+
+    losses: tuple[float, ...]
+    density: tuple[float, ...]
+    epsilon: float
+    tail: float
+    """The plain tail: the chance, about, that the loss exceeds ε."""
+    delta: float
+    """The exact one, E[max(0, 1 − e^(ε − loss))]: a certified upper bound."""
+    is_whole: bool
+    """Whether losses below 0 are shown too."""
+
+
+def loss_of(bound: Bound, guarantee: Guarantee) -> Loss | None:
+    """The loss distribution of a run, or None where it has none of its own."""
+    epsilon, profile = guarantee.epsilon.upper, bound.profile
+    if profile is None or not bound.is_exact or not 0 < epsilon < math.inf:
+        return None
+    # Above 0 the loss follows from the certified curve; below, from the profile's own picture of it.
+    below = _below(bound)
+    width = 0.02 * max(epsilon, 0.01)
+    losses = np.linspace(width, _farthest(bound, epsilon, guarantee.delta), _POINTS)
+    pairs = [_from_curve(bound, float(loss), width) for loss in losses]
+    tail = _from_curve(bound, epsilon, width)
+    if tail is None:
+        return None
+    shown = [(float(loss), pair[1]) for loss, pair in zip(losses, pairs, strict=True) if pair and pair[1] > 0]
+    points = [*zip(*below, strict=True), *shown] if below is not None else shown
+    if len(points) < 2:
+        return None
+    return Loss(
+        tuple(float(loss) for loss, _ in points),
+        tuple(float(density) for _, density in points),
+        epsilon,
+        tail[0],
+        bound.delta(epsilon),
+        below is not None,
+    )
+
+
+def _from_curve(bound: Bound, loss: float, width: float) -> tuple[float, float] | None:
+    """The tail and the density of the loss: δ − δ′ and δ″ − δ′, since δ(ε) = P(L > ε) − e^ε·Q(L > ε).
+
+    The derivatives are those of log δ, which is nearly a parabola.
+    """
+    around = [bound.delta(max(0.0, loss + offset)) for offset in (-width, 0.0, width)]
+    if min(around) <= 1e-290:
+        return None
+    left, here, right = (math.log(delta) for delta in around)
+    slope, bend = (right - left) / (2 * width), (right - 2 * here + left) / width**2
+    return around[1] * (1 - slope), around[1] * (slope**2 + bend - slope)
+
+
+def _farthest(bound: Bound, epsilon: float, delta: float) -> float:
+    end = epsilon
+    for _ in range(60):
+        end += 0.05 * epsilon
+        if bound.delta(end) <= _DEEPER * max(delta, 1e-12):
+            break
+    return end
+
+
+def _below(bound: Bound) -> tuple[Array, Array] | None:
+    if bound.profile is None:
+        return None
+    try:
+        losses, density = bound.profile.density()
+    except NotProven:
+        return None
+    total = float(np.sum(density) * (losses[1] - losses[0]))
+    if not abs(total - 1) < _OFF:
+        return None
+    keep = (losses < 0) & (density > 0)
+    return losses[keep], density[keep]

@@ -1,0 +1,101 @@
+"""Numbers and records in words, rounded so that nothing is promised too much."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+from privet.accounting import Accountant, Rung
+from privet.core.guarantee import Guarantee
+from privet.core.unit import Neighbours, Unit
+
+__all__ = ["ACCOUNTANTS", "down", "headline", "percent", "protected", "proven_by", "up", "why_not"]
+
+ACCOUNTANTS: dict[Accountant, str] = {
+    Accountant.PLD: "privacy-loss distribution",
+    Accountant.RENYI: "Rényi (moments accountant)",
+    Accountant.ZCDP: "zero-concentrated DP",
+    Accountant.GDP: "Gaussian DP",
+    Accountant.ADVANCED: "advanced composition",
+    Accountant.BASIC: "basic composition",
+}
+_CHANGES: dict[Neighbours, str] = {
+    Neighbours.ADD_REMOVE: "added or removed",
+    Neighbours.ZERO_OUT: "blanked out",
+    Neighbours.REPLACE: "replaced by another",
+    Neighbours.L1_BALL: "moved within an L1 ball",
+    Neighbours.L2_BALL: "moved within an L2 ball",
+}
+
+
+def up(value: float) -> str:
+    """Three decimals, or four digits of a small or large number, never below the value.
+
+    >>> up(2.3811), up(0.0000123451), up(2.5), up(math.inf)
+    ('2.382', '1.235e-05', '2.500', '∞')
+    """
+    return _rounded(value, ROUND_CEILING)
+
+
+def down(value: float) -> str:
+    """Three decimals, or four digits of a small or large number, never above the value.
+
+    >>> down(2.3819), down(1234567.8), down(0.0)
+    ('2.381', '1.234e+06', '0')
+    """
+    return _rounded(value, ROUND_FLOOR)
+
+
+def _rounded(value: float, way: str) -> str:
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else "∞"
+    digits = 3 if 0.01 <= value < 1e5 else 3 - math.floor(math.log10(value))
+    # A float that is the nearest to a short decimal stands for that decimal, and is not moved.
+    exact = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), rounding=way)
+    return f"{exact:.3f}" if digits == 3 else f"{float(exact):.4g}"
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """A share in per cent, never below it.
+
+    >>> percent(0.006055), percent(0.2397), percent(1.0)
+    ('0.61 %', '24 %', '100 %')
+    """
+    shown = Context(digits, ROUND_CEILING).create_decimal(repr(100 * share))
+    return f"{min(float(shown), 100.0):.6g} %"
+
+
+def protected(unit: Unit) -> str:
+    """Whose data is hidden, in words.
+
+    >>> protected(Unit())
+    'one example, added or removed'
+    """
+    many = f" with at most {unit.records} records" if unit.records > 1 else ""
+    comma = "," if unit.neighbours is Neighbours.ADD_REMOVE or many else ""
+    trust = "" if unit.trust.value == "central" else f" ({unit.trust.value})"
+    return f"one {unit.whose.value}{many}{comma} {_CHANGES[unit.neighbours]}{trust}"
+
+
+def headline(guarantee: Guarantee) -> str:
+    """The promise in one line; the upper end of ε, rounded up."""
+    if math.isinf(guarantee.epsilon.upper):
+        return f"ε = ∞ at δ = {guarantee.delta:g}: no guarantee for {protected(guarantee.unit)}"
+    return f"ε ≤ {up(guarantee.epsilon.upper)} at δ = {guarantee.delta:g} for {protected(guarantee.unit)}"
+
+
+def proven_by(guarantee: Guarantee) -> str:
+    """How it is proven and what that assumes, in one sentence; empty where nothing is proven."""
+    if math.isinf(guarantee.epsilon.upper):
+        return ""
+    names = {accountant.value: name for accountant, name in ACCOUNTANTS.items()}
+    assumed = f", assuming {' and '.join(guarantee.assumptions)}" if guarantee.assumptions else ""
+    return f"Proven by {names[guarantee.accountant]}{assumed}."
+
+
+def why_not(rung: Rung) -> str:
+    """Why an accountant has no answer, in a few words; empty where it has one."""
+    if rung.refusal is None:
+        return ""
+    # The table's own words; which other accountants there are is plain from the ladder.
+    return "no theorem for " + rung.refusal.partition(" with the ")[0]

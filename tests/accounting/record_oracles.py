@@ -18,8 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from privet.accounting.renyi import epsilon as renyi_epsilon
 from privet.accounting.canonical import Part
+from privet.accounting.renyi import epsilon as renyi_epsilon
 from privet.core.event import Gaussian, Poisson
 from privet.core.random import SeededRng
 from privet.core.unit import Unit

@@ -135,13 +135,15 @@ def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
         return _fixed(_LEAVES[type(part.leaf)](part.leaf, replace).above, part.sampling.sample_rate, one)
     if isinstance(part.sampling, WithoutReplacement):
         rate = part.sampling.batch_size / part.sampling.population
-        leaf = _LEAVES[type(part.leaf)](part.leaf, replace)
-        return (leaf, leaf) if rate == 1 and unit.neighbours is Neighbours.REPLACE else _fixed(leaf.above, rate, one)
+        if rate == 1:
+            everyone = _LEAVES[type(part.leaf)](part.leaf, unit)
+            return everyone, everyone
+        return _fixed(_LEAVES[type(part.leaf)](part.leaf, replace).above, rate, one)
     if not isinstance(part.sampling, WithReplacement) or not isinstance(part.leaf, Gaussian):
         raise NotProven(f"{type(part.leaf).__name__} sampled by {type(part.sampling).__name__} has no pair here")
-    chance, weights = draws_of_one_row(part.sampling.draws, part.sampling.population, tail)
+    chance, weights, rest = draws_of_one_row(part.sampling.draws, part.sampling.population, tail)
     laws = tuple(GaussianLoss(2 * (k + 1) / part.leaf.noise_multiplier) for k in range(len(weights)))
-    return _fixed(Mixture(laws, tuple(weights)), chance, None)
+    return _fixed(Mixture(laws, weights, rest), chance, None)
 
 
 def _below_one(part: Part, absent: Unit) -> Bracket | None:

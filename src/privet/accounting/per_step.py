@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from scipy.special import bdtrc
-
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import log_gdp_delta
 from privet.accounting.canonical import Part
@@ -134,14 +132,12 @@ def _with_replacement(part: Part, unit: Unit) -> Steps:
     def epsilon_at(delta: float) -> float:
         if delta <= 0:
             return math.inf
-        chance, weights = draws_of_one_row(draws, population, delta * 1e-3)
-        cut_off = 2 * float(bdtrc(len(weights), draws, 1 / population)) if len(weights) < draws else 0.0
+        chance, weights, rest = draws_of_one_row(draws, population, delta * 1e-3)
         classes = _classes(weights)
-        slack = 1 + 1e-15 * draws * math.log(draws + 1)  # of the binomial weights
 
         def excess(epsilon: float) -> float:
             known = math.fsum(w * math.exp(log_gdp_delta(2 * k / noise, epsilon)) for k, w in classes)
-            total = chance * known * slack + cut_off
+            total = chance * (known + rest)
             return math.log(total) - math.log(delta) if total > 0 else -math.inf
 
         if excess(0.0) <= 0:

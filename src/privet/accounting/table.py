@@ -152,8 +152,8 @@ def _block_covers(part: Part, neighbours: Neighbours) -> bool:
     leaf = part.leaf
     if not isinstance(leaf, (Pure, Approximate, Concentrated)):
         return True
-    if isinstance(part.sampling, Poisson) and leaf.neighbours is _REPLACE:
-        return False  # a batch with and one without the row must be compared too
+    if isinstance(part.sampling, Poisson) and leaf.neighbours is not _ADD:
+        return False  # a batch with the row is compared with one without it, not with one where it is blank
     covered = {
         _ADD: (_ADD, _ZERO, _REPLACE),  # a blanked contribution is one that is not there
         _ZERO: (_ZERO, _REPLACE),

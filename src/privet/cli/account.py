@@ -129,10 +129,15 @@ def _show(card: RunCard, plot: Path | None) -> None:
 def _show_ladder(card: RunCard) -> None:
     from privet.report.words import ACCOUNTANTS, down, up, why_not
 
-    made = console.table("accountant", "name", "ε at most", "ε at least", "", right=("ε at most", "ε at least"))
+    made = console.table("accountant", "name", "ε at most", "ε at least", right=("ε at most", "ε at least"))
+    refused: dict[str, list[str]] = {}
     for rung in card.ladder.value:
         answer = rung.guarantee.epsilon if rung.guarantee else None
-        upper = up(answer.upper) if answer else "–"
         lower = down(answer.lower) if answer and answer.lower > 0 else ""
-        made.add_row(rung.accountant.value, ACCOUNTANTS[rung.accountant], upper, lower, why_not(rung))
+        name = rung.accountant.value
+        made.add_row(name, ACCOUNTANTS[rung.accountant], up(answer.upper) if answer else "no theorem", lower)
+        if not answer:
+            refused.setdefault(why_not(rung), []).append(name)
     console.show_table(made)
+    for reason, names in refused.items():
+        console.line(f"{' and '.join(names)}: {reason}.", "dim")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -64,7 +65,8 @@ def show_table(made: Table) -> None:
 
 def show_json(data: dict[str, Any]) -> None:
     """One JSON object and nothing else on stdout."""
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    click.echo(json.dumps(data, indent=2, ensure_ascii=plain, allow_nan=False))
 
 
 @contextmanager

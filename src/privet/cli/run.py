@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -38,6 +39,9 @@ def _run(given: list[str]) -> int:
     from privet.core.errors import InvalidInput, PrivetError
 
     command = get_command(app)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Greek letters shows something in their place
     try:
         done = command.main(given, prog_name="privet", standalone_mode=False)
     except click.exceptions.Abort:
@@ -51,6 +55,10 @@ def _run(given: list[str]) -> int:
         return _refuse(str(error))
     except (MemoryError, OverflowError):
         return _refuse("these numbers need more than this machine has; use fewer steps, or more noise")
+    except OSError as error:
+        return _refuse(
+            f"the output cannot be written: {(error.strerror or 'unknown reason').lower()}; make room for it"
+        )
     return done if isinstance(done, int) else 0
 
 

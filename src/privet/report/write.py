@@ -39,10 +39,12 @@ def write_page(path: Path, text: str, argument: str = "plot") -> None:
             file.write(text)
         part.replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
         reason = (error.strerror or "unknown reason").lower()
         raise InvalidInput(argument, f"cannot be written: {reason}", "make room, or choose another folder") from None
+    finally:
+        # Also after an interruption; once the page is in its place there is nothing to remove.
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def _is_ours(path: Path) -> bool:

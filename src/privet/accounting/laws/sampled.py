@@ -113,16 +113,17 @@ def _around_zero(left: Array, right: Array, zero: Array, bounds: Array) -> Array
 
 @dataclass(frozen=True)
 class Mixture:
-    """A pair chosen at random by public weights and revealed; weights that do not sum to 1 leave the rest at +∞."""
+    """A pair chosen at random by public weights and revealed; `cut` is the weight left out, whose loss is +∞."""
 
     laws: tuple[Law, ...]
     weights: tuple[float, ...]
+    cut: float
 
     @property
     def infinite(self) -> float:
         """What the chosen pairs reveal, and the weight that was cut off."""
         revealed = math.fsum(w * law.infinite for w, law in zip(self.weights, self.laws, strict=True))
-        return max(0.0, 1.0 - math.fsum(self.weights)) + revealed
+        return self.cut + revealed
 
     @property
     def support(self) -> tuple[float, float]:
@@ -136,22 +137,26 @@ class Mixture:
             inner_p, inner_q = law.cells(bounds)
             p += weight * inner_p
             q += weight * inner_q
-        q[0] += max(0.0, 1.0 - math.fsum(self.weights))
+        q[0] += self.cut
         return p, q
 
 
-def draws_of_one_row(draws: int, population: int, tail: float) -> tuple[float, list[float]]:
-    """η = P(a row is drawn at all) and, given that, the chances of 1, 2, … draws, cut at `tail`."""
+def draws_of_one_row(draws: int, population: int, tail: float) -> tuple[float, tuple[float, ...], float]:
+    """η = P(a row is drawn at all); given that, the chances of 1, 2, … draws, and of the rest, which is at most `tail`.
+
+    The chances are rounded up by more than their rounding error, so that a mixture of them is on the safe side.
+    """
     chance = -math.expm1(draws * math.log1p(-1 / population)) if population > 1 else 1.0
     weights: list[float] = []
+    rest = 0.0
     for k in range(1, draws + 1):
         ways = gammaln(draws + 1) - gammaln(k + 1) - gammaln(draws - k + 1)
         others = (draws - k) * math.log1p(-1 / population) if population > 1 else (0.0 if k == draws else -math.inf)
-        weights.append(math.exp(ways - k * math.log(population) + others) / chance)
-        if k < draws and float(bdtrc(k, draws, 1 / population)) <= tail * chance:
+        weights.append(math.exp(ways - k * math.log(population) + others) / chance * (1 + 1e-9))
+        rest = float(bdtrc(k, draws, 1 / population)) / chance * (1 + 1e-9) if k < draws else 0.0
+        if rest <= tail:
             break
-    total = math.fsum(weights)
-    return chance, [w / total for w in weights] if total > 1 else weights
+    return chance, tuple(weights), rest
 
 
 def _mixed(loss: float, rate: float) -> float:

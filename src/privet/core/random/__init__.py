@@ -1,6 +1,6 @@
 """Randomness: the secure stream, the seeded one for tests, and exact samplers on top of either.
 
-Names load on first use, because the records import `privet.core.random.kind` and must not pay for NumPy or a cipher.
+Names load on first use, so that importing the records does not pay for NumPy or a cipher.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from privet.core.random.kind import Randomness
+from privet.core.randomness import Randomness
 
 if TYPE_CHECKING:
     from privet.core.random.bernoulli import bernoulli_exp

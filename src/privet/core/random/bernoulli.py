@@ -164,7 +164,7 @@ def bernoulli_exp(
 ) -> bool | _Booleans:
     """Coins that are true with probability exp(-numerator/denominator), exactly.
 
-    One numerator and a `size`, or an array of numerators and no size. _Integers of any length are fine.
+    One numerator and a `size`, or an array of numerators and no size. Integers of any length are fine.
 
     >>> from privet.core.random import SeededRng
     >>> bool(bernoulli_exp(0, 1, None, SeededRng(1))), int(bernoulli_exp(1, 2, 1000, SeededRng(1)).sum())

@@ -1,4 +1,4 @@
-"""_Exact discrete Laplace and Gaussian noise (Canonne, Kamath & Steinke 2020, Algorithms 2 and 3), on whole arrays.
+"""Exact discrete Laplace and Gaussian noise (Canonne, Kamath & Steinke 2020, Algorithms 2 and 3), on whole arrays.
 
 The parameters are fractions, a float being the fraction that it holds, and no floating-point number takes part in any
 decision. What is drawn is an integer, so the noise of a count or of a sum on a grid hides its last bit too.
@@ -41,7 +41,7 @@ def discrete_laplace(scale: _Exact, size: None, rng: Rng) -> int: ...
 @overload
 def discrete_laplace(scale: _Exact, size: Size, rng: Rng) -> _Integers: ...
 def discrete_laplace(scale: _Exact, size: Size | None, rng: Rng) -> int | _Integers:
-    """_Integers x with probability proportional to exp(-|x|/scale), exactly.
+    """Integers x with probability proportional to exp(-|x|/scale), exactly.
 
     Any scale above 0 and up to 2^50. `size=None` gives one Python int.
 
@@ -59,7 +59,7 @@ def discrete_gaussian(sigma: _Exact, size: None, rng: Rng) -> int: ...
 @overload
 def discrete_gaussian(sigma: _Exact, size: Size, rng: Rng) -> _Integers: ...
 def discrete_gaussian(sigma: _Exact, size: Size | None, rng: Rng) -> int | _Integers:
-    """_Integers x with probability proportional to exp(-x²/(2σ²)), exactly.
+    """Integers x with probability proportional to exp(-x²/(2σ²)), exactly.
 
     Any σ above 0 and up to 2^50. `size=None` gives one Python int. The variance is at most σ², and close to it unless
     σ is small (Canonne, Kamath & Steinke 2020, Corollary 9).

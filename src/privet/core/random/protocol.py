@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.random.kind import Randomness
+from privet.core.randomness import Randomness
 
 if TYPE_CHECKING:
     import torch

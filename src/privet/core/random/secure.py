@@ -7,9 +7,9 @@ import threading
 from typing import Final
 
 from privet.core.random.keystream import KEY_BYTES, Bytes, Keystream
-from privet.core.random.kind import Randomness
 from privet.core.random.lineage import Home, here
 from privet.core.random.stream import StreamRng
+from privet.core.randomness import Randomness
 
 __all__ = ["BYTES_PER_KEY", "SecureRng", "default_rng"]
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from privet.core.errors import InvalidInput, PrivetError
 from privet.core.random.keystream import Bytes, Keystream
-from privet.core.random.kind import Randomness
 from privet.core.random.lineage import here
 from privet.core.random.stream import StreamRng
+from privet.core.randomness import Randomness
 
 __all__ = ["SeededRng"]
 

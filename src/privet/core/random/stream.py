@@ -12,10 +12,10 @@ from privet.core.errors import InvalidInput
 from privet.core.random import box_muller
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.core.random.keystream import Bytes
-from privet.core.random.kind import Randomness
 from privet.core.random.protocol import F, Size
 from privet.core.random.sizes import count_of, shape_of
 from privet.core.random.tensors import in_memory_order, usable_std, view_of, was_written
+from privet.core.randomness import Randomness
 
 if TYPE_CHECKING:
     import torch

@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from privet.report.card import RunCard
-from privet.report.curves import Curves
-from privet.report.figures.attack import attack
 from privet.report.figures.drawing import Figure
-from privet.report.figures.growth import growth
-from privet.report.figures.ladder import ladder
-from privet.report.figures.loss import loss
-from privet.report.figures.profile import profile
+from privet.report.figures.every import figures
 
-__all__ = ["FIGURES", "Curves", "Figure", "RunCard", "attack", "figures", "growth", "ladder", "loss", "profile"]
-
-FIGURES = (ladder, attack, growth, profile, loss)
-"""Every figure, in the order of the page."""
-
-
-def figures(card: RunCard, curves: Curves) -> tuple[Figure, ...]:
-    """All figures of a card."""
-    return tuple(make(card, curves) for make in FIGURES)
+__all__ = ["Figure", "figures"]

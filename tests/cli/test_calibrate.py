@@ -1,0 +1,134 @@
+"""`privet calibrate`: the printed number itself fits, and a little less of it would not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from privet.accounting import epsilon
+from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled, ShuffledEpoch
+from privet.core.unit import Neighbours, Unit
+from tests.cli.conftest import Run
+from tests.cli.test_account import event_in
+
+RUN = "--epsilon 3 --delta 1e-5 --batch-size 256 --population 60000"
+Build = Callable[[float], Event]
+
+
+def upper(event: Event, delta: float, unit: Unit | None = None) -> float:
+    return epsilon(event, delta, unit=unit).epsilon.upper
+
+
+CASES: dict[str, tuple[str, str, Build, float, float]] = {
+    # words, what is found, the event it belongs to, δ, and a factor that must be too much
+    "noise of a run": (
+        f"{RUN} --epochs 10",
+        "noise_multiplier",
+        lambda noise: Repeated(Sampled(Gaussian(noise), by=Poisson(256 / 60000)), 2344),
+        1e-5,
+        1 - 1.2e-3,
+    ),
+    "rate of a run": (
+        "--epsilon 3 --delta 1e-5 --noise-multiplier 1.1 --steps 1000",
+        "sample_rate",
+        lambda rate: Repeated(Sampled(Gaussian(1.1), by=Poisson(rate)), 1000),
+        1e-5,
+        1 + 1.2e-3,
+    ),
+    "Gaussian answers": (
+        "--epsilon 1 --delta 1e-6 --mechanism gaussian --answers 10",
+        "noise_multiplier",
+        lambda noise: Repeated(Gaussian(noise), 10),
+        1e-6,
+        1 - 1.2e-3,
+    ),
+    "Laplace answers": (
+        "--epsilon 1 --mechanism laplace --answers 10",
+        "scale",
+        lambda scale: Repeated(Laplace(scale), 10),
+        0.0,
+        1 - 1.2e-3,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_printed_number_fits_and_little_less_does_not(privet: Run, case: str) -> None:
+    """Fails when rounding crosses the target, or when much more noise than needed is asked for."""
+    words, name, build, delta, too_much = CASES[case]
+    answer = privet("calibrate", words, "--json").json
+    value = answer["value"]
+    assert answer["found"] == name
+    assert event_in(answer) == build(value)
+    assert upper(build(value), delta) == answer["guarantee"]["epsilon"]["upper"] <= answer["target"]["epsilon"]
+    assert upper(build(value * too_much), delta) > answer["target"]["epsilon"]
+    shown = privet("calibrate", words)
+    assert f": {value:.10g}\n" in shown.out
+    assert f"asked was ε = {answer['target']['epsilon']:g}" in shown.out
+
+
+def test_the_most_steps(privet: Run) -> None:
+    """Fails when one more step would still fit, or the number printed exceeds the target."""
+    step = Sampled(Gaussian(1.1), by=Poisson(256 / 60000))
+    answer = privet("calibrate", RUN, "--noise-multiplier", "1.1", "--json").json
+    assert answer["found"] == "steps"
+    assert upper(Repeated(step, answer["value"]), 1e-5) <= 3 < upper(Repeated(step, answer["value"] + 1), 1e-5)
+    assert "That is 91.1" in answer["notes"][-1]
+
+
+def test_epochs_are_found_where_a_pass_is_priced_as_one(privet: Run) -> None:
+    """Fails when shuffled epochs are found as steps."""
+    words = f"{RUN} --noise-multiplier 8 --sampling shuffled --neighbours zero-out --json"
+    answer = privet("calibrate", words).json
+    unit = Unit(neighbours=Neighbours.ZERO_OUT)
+    one = Sampled(Gaussian(8.0), by=ShuffledEpoch(235))
+    assert answer["found"] == "epochs"
+    found = answer["value"]
+    assert upper(Repeated(one, found), 1e-5, unit) <= 3 < upper(Repeated(one, found + 1), 1e-5, unit)
+
+
+def test_a_survey(privet: Run) -> None:
+    """Fails when randomised response is priced for neighbours that it has no theorem for, or rounded upwards."""
+    words = "--epsilon 1 --mechanism randomized-response --categories 4 --answers 3"
+    answer = privet("calibrate", words, "--json").json
+    unit = Unit(neighbours=Neighbours.REPLACE)
+    assert answer["guarantee"]["unit"]["neighbours"] == "replace"
+    assert 0.333 < answer["value"] <= 1 / 3
+    assert upper(Repeated(RandomizedResponse(answer["value"], 4), 3), 0.0, unit) <= 1
+
+
+def test_round_answers_stay_round(privet: Run) -> None:
+    """Fails when a tolerance of the search shows: ten counts at ε = 1 need Laplace noise of scale 10, not 10.001."""
+    assert privet("calibrate", "--epsilon 1 --mechanism laplace --answers 10 --json").json["value"] == 10
+    assert privet("calibrate", "--epsilon 1 --mechanism laplace --json").json["value"] == 1
+
+
+BAD = {
+    "nothing is left to find": f"{RUN} --noise-multiplier 1.1 --steps 10",
+    "--steps is missing": RUN,
+    "--noise-multiplier is given, and it is what shall be found": f"{RUN} --noise-multiplier 1 --steps 1 --find noise",
+    "--sample-rate is given": "--epsilon 1 --delta 1e-5 --sample-rate 0.1 --find rate --noise-multiplier 1 --steps 1",
+    "with --epochs it would depend on the rate": "--epsilon 1 --delta 1e-5 --noise-multiplier 1 --epochs 1",
+    "--steps has no place with --mechanism laplace": "--epsilon 1 --mechanism laplace --steps 3",
+    "--find has no place with --mechanism": "--epsilon 1 --mechanism laplace --find rate",
+    "a rate is found for poisson alone": (
+        "--epsilon 1 --delta 1e-5 --find rate --sampling shuffled --noise-multiplier 1 --steps 1"
+    ),
+    "--categories is 1, which is below 2": "--epsilon 1 --mechanism randomized-response --categories 1",
+    "--answers is 0": "--epsilon 1 --mechanism laplace --answers 0",
+    "exceeded by a single one of the steps": f"{RUN} --noise-multiplier 0.01",
+    "--epsilon is 0.0, which is not positive": "--epsilon 0 --mechanism laplace",
+    "cannot be reached": "--epsilon 1 --mechanism gaussian",
+    "--noise-multiplier is missing": f"{RUN} --find steps",
+}
+
+
+@pytest.mark.parametrize("complaint", BAD)
+def test_what_cannot_be_found_is_refused_in_one_line(privet: Run, complaint: str) -> None:
+    """Fails when two unknowns are guessed, a contradiction is passed over, or the line does not say what is wrong."""
+    done = privet("calibrate", BAD[complaint])
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("privet: ")
+    assert done.err.count("\n") == 1
+    assert complaint in done.err

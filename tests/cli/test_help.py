@@ -64,9 +64,11 @@ def test_every_option_is_explained(path: tuple[str, ...]) -> None:
 
 
 def test_nothing_typed_gives_the_help(privet: Run) -> None:
-    """Fails when a newcomer who types only the program's name learns nothing."""
-    done = privet()
-    assert "Usage: privet" in done.out + done.err
+    """Fails when a newcomer who types only the program's name, or only a group's, learns nothing."""
+    for words in ("", "ledger"):
+        done = privet(words)
+        assert (done.code, done.err) == (0, "")
+        assert f"Usage: privet {words}".strip() in done.out
 
 
 def test_the_version(privet: Run) -> None:

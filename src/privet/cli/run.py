@@ -46,9 +46,11 @@ def _run(given: list[str]) -> int:
         done = command.main(given, prog_name="privet", standalone_mode=False)
     except click.exceptions.Abort:
         return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError:
+        return 0  # the help has been shown
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else "privet"
-        return _refuse(f"{error.format_message().rstrip('.')}; see: {where} --help")
+        return _refuse(f"{error.format_message().rstrip('.?')}; see: {where} --help")
     except InvalidInput as error:
         return _refuse(_as_option(error.argument, _options(command)) + str(error).removeprefix(error.argument))
     except PrivetError as error:

@@ -72,10 +72,13 @@ class Record:
             data = json.loads(text)
         except (json.JSONDecodeError, RecursionError) as error:
             raise InvalidInput("JSON", f"cannot be read: {error}") from None
-        if not isinstance(data, dict) or data.get("privet") != VERSION:
-            found = data.get("privet") if isinstance(data, dict) else None
+        found = data.get("privet") if isinstance(data, dict) else None
+        if found != VERSION or isinstance(found, bool):
             raise InvalidInput("JSON", f"has version {found!r}, and this code reads version {VERSION}")
-        record = decode(data.get("record"), cls.kinds())
+        try:
+            record = decode(data.get("record"), cls.kinds())
+        except RecursionError:
+            raise InvalidInput("JSON", "is nested too deeply", "repeat and compose in fewer levels") from None
         if not isinstance(record, cls):
             raise InvalidInput("JSON", f"holds a {type(record).__name__}, where a {cls.__name__} is wanted")
         return record

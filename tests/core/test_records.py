@@ -130,9 +130,9 @@ def test_events_refuse_what_makes_no_sense() -> None:
         "[]",
         '{"privet": true, "record": {"is": "Gaussian", "noise_multiplier": 1.0}}',
         '{"privet": 1, "record": '
-        + '{"is": "Repeated", "count": 1, "event": ' * 450
+        + '{"is": "Repeated", "count": 1, "event": ' * 800
         + '{"is": "Gaussian", "noise_multiplier": 1.0}'
-        + "}" * 451,
+        + "}" * 801,
         '{"privet": 2, "record": {"is": "Gaussian", "noise_multiplier": 1.0}}',
         '{"privet": 1, "record": {"is": "Unheard", "x": 1}}',
         '{"privet": 1, "record": {"is": "Gaussian", "noise_multiplier": 1.0, "more": 2}}',

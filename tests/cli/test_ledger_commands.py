@@ -1,0 +1,189 @@
+"""`privet ledger`: what the commands show is what the ledger holds, and what they refuse stays as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from privet.core.event import DiscreteLaplace, Gaussian, Poisson, Repeated, Sampled
+from privet.ledger import Ledger, State
+from privet.ledger.schema import CHAIN
+from tests.cli.conftest import Run
+from tests.cli.test_errors import refused
+
+RUN = Repeated(Sampled(Gaussian(1.1), by=Poisson(256 / 60000)), 1000)
+
+
+@pytest.fixture
+def spent(privet: Run) -> Iterator[tuple[Ledger, str]]:
+    """A ledger with one committed count and one reservation; gives the reservation's id."""
+    assert privet("ledger create clinic --epsilon 3 --delta 1e-6").code == 0
+    with Ledger("privet-ledger.db") as ledger:
+        with ledger.reserve("clinic", DiscreteLaplace(10.0, 1), purpose="patients over 60").drawing():
+            pass
+        yield ledger, ledger.reserve("clinic", RUN, purpose="a model").id
+
+
+def test_a_new_budget(privet: Run) -> None:
+    """Fails when the unit, ε or δ that were typed are not those of the budget, or a budget can be made anew."""
+    words = "ledger create clinic --epsilon 3 --delta 1e-6 --neighbours replace --records 4 --ledger other.db"
+    done = privet(words)
+    assert (done.code, done.err) == (0, "")
+    assert "clinic: ε = 3, δ = 1e-06 for one user with at most 4 records, replaced by another" in done.out
+    with Ledger("other.db") as ledger:
+        budget = ledger.budget("clinic")
+    assert (budget.epsilon, budget.delta, budget.unit.records) == (3.0, 1e-6, 4)
+    assert budget.head in done.out
+    assert "already" in refused(privet(words))
+    assert not Path("privet-ledger.db").exists()
+
+
+def test_the_ledger_may_be_named_by_the_environment(privet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when PRIVET_LEDGER is ignored, or is stronger than what was typed."""
+    monkeypatch.setenv("PRIVET_LEDGER", "named.db")
+    assert privet("ledger create clinic --epsilon 3 --delta 1e-6").code == 0
+    assert Path("named.db").exists()
+    assert privet("ledger create clinic --epsilon 3 --delta 1e-6 --url typed.db").code == 0
+    assert Path("typed.db").exists()
+
+
+def test_list(privet: Run, spent: tuple[Ledger, str]) -> None:
+    """Fails when a budget is not listed, or as JSON with other numbers than the ledger's own."""
+    assert privet("ledger create school --epsilon 1 --delta 1e-8").code == 0
+    done = privet("ledger list")
+    assert (done.code, done.err) == (0, "")
+    assert [name for name in ("clinic", "school") if name in done.out] == ["clinic", "school"]
+    rows = {row["name"]: row for row in privet("ledger list --json").json["budgets"]}
+    ledger, _ = spent
+    assert set(rows) == {"clinic", "school"}
+    assert rows["clinic"]["epsilon_left"] == ledger.budget("clinic").epsilon_left < 3
+    assert rows["school"]["head"] == ledger.head("school")
+
+
+def test_show(privet: Run, spent: tuple[Ledger, str]) -> None:
+    """Fails when an entry, its state, the head, or the words that the plan's price is no guarantee are missing."""
+    ledger, waiting = spent
+    done = privet("ledger show clinic")
+    assert (done.code, done.err) == (0, "")
+    for text in ("committed", "patients over 60", "reserved", "a model", waiting, ledger.head("clinic")):
+        assert text in done.out
+    assert "had it been planned in advance; not a guarantee" in done.out
+    assert "Repeated(Sampled(Gaussian(1.1)" in done.out
+    statement = privet("ledger show clinic --json").json["statement"]
+    assert [entry["state"] for entry in statement["entries"]] == ["reserved", "committed"]
+    assert statement["planned"]["epsilon"]["upper"] > 0
+    assert statement["note"] == "had it been planned in advance; not a guarantee"
+    only = privet("ledger show clinic --open --json").json["statement"]["entries"]
+    assert [entry["id"] for entry in only] == [waiting]
+
+
+def test_release(privet: Run, spent: tuple[Ledger, str]) -> None:
+    """Fails when a reservation cannot be given back, or one that was drawn can."""
+    ledger, waiting = spent
+    done = privet("ledger release", waiting)
+    assert (done.code, done.err) == (0, "")
+    assert ledger.entry(waiting).state is State.ABORTED
+    drawn = next(entry for entry in ledger.show("clinic").entries if entry.state is State.COMMITTED)
+    assert "committed" in refused(privet("ledger release", drawn.id))
+    assert ledger.entry(drawn.id).state is State.COMMITTED
+    assert "there is no entry 'nosuch'" in refused(privet("ledger release nosuch"))
+
+
+def test_verify(privet: Run, spent: tuple[Ledger, str]) -> None:
+    """Fails when an edited entry passes, when it is not told apart from bad input, or when a whole chain is doubted."""
+    ledger, _ = spent
+    head = ledger.head("clinic")
+    done = privet("ledger verify")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("intact: clinic")
+    assert privet("ledger verify clinic --head", head).code == 0
+    assert privet("ledger verify --json").json["intact"] is True
+    ledger.close()
+    with sqlite3.connect("privet-ledger.db") as raw:
+        changed = raw.execute(f"UPDATE {CHAIN.name} SET body = replace(body, 'over 60', 'over 90')").rowcount  # noqa: S608
+    raw.close()
+    assert changed > 0
+    broken = privet("ledger verify")
+    assert (broken.code, broken.err) == (1, "")
+    assert "broken: clinic" in broken.out
+    answer = privet("ledger verify --json")
+    assert answer.code == 1
+    assert answer.json["intact"] is False
+    assert answer.json["verification"]["problems"]
+
+
+def test_a_cut_tail_is_found_with_the_head(privet: Run, spent: tuple[Ledger, str]) -> None:
+    """Fails when --head does not reach the check."""
+    ledger, _ = spent
+    length, hash_ = ledger.head("clinic").split(":")
+    longer = f"{int(length) + 1}:{hash_}"
+    done = privet("ledger verify clinic --head", longer)
+    assert done.code == 1
+    assert "tail was cut" in done.out
+
+
+def test_bind(privet: Run) -> None:
+    """Fails when the fingerprint is not that of the file, is shown, or a second version makes a second budget."""
+    Path("one.csv").write_text("age\n41\n")
+    Path("two.csv").write_text("age\n41\n42\n")
+    assert privet("ledger create clinic --epsilon 3 --delta 1e-6 --fingerprint-of one.csv").code == 0
+    done = privet("ledger bind clinic --fingerprint-of two.csv --note 'June, corrected'")
+    assert (done.code, done.err) == (0, "")
+    assert "version 2" in done.out
+    assert [row["version"] for row in privet("ledger list --json").json["budgets"]] == [2]
+    assert "cannot be read" in refused(privet("ledger bind clinic --fingerprint-of three.csv --note x"))
+
+
+def test_a_key_seals_the_chain(privet: Run) -> None:
+    """Fails when --key-file does not reach the ledger."""
+    Path("ledger.key").write_text("a" * 64)
+    assert privet("ledger create clinic --epsilon 3 --delta 1e-6 --key-file ledger.key").code == 0
+    assert "every seal was checked" in privet("ledger verify --key-file ledger.key").out
+    assert "without a key" in privet("ledger verify").out
+    assert "key file cannot be read" in refused(privet("ledger verify --key-file nowhere.key"))
+
+
+BAD = {
+    "ledger list": "there is no ledger at",
+    "ledger show clinic": "there is no ledger at",
+    "ledger create clinic --epsilon nan --delta 1e-6": "--epsilon is nan",
+    "ledger create clinic --epsilon 1 --delta 1": "--delta is 1.0",
+    "ledger create clinic --epsilon 1 --delta 1e-6 --records 0": "--records is 0",
+    "ledger create clinic --epsilon 1": "Missing option '--delta'",
+    "ledger create '' --epsilon 1 --delta 1e-6": "name is empty",
+    "ledger create clinic --epsilon 1 --delta 1e-6 --ledger nowhere/x.db": "make its folder first",
+    "ledger create clinic --epsilon 1 --delta 1e-6 --url mysql://x/y": "--ledger names mysql",
+    "ledger create clinic --epsilon 1 --delta 1e-6 --wait 0": "--wait is 0.0",
+    "ledger list --ledger page.txt": "is not a ledger; it was left as it is",
+    "ledger verify --head 3:ab": "--head belongs to one budget",
+    "ledger verify clinic --head xyz": "--head is 'xyz', which is no head",
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input_is_refused_in_one_line(privet: Run, words: str) -> None:
+    """Fails when bad input makes a ledger, changes a file, or ends in anything but one line."""
+    Path("page.txt").write_text("something else, and long enough to be looked at as a database")
+    assert BAD[words] in refused(privet(words))
+    assert [path.name for path in Path.cwd().iterdir()] == ["page.txt"]
+    assert Path("page.txt").read_text().startswith("something else")
+
+
+def test_an_unknown_budget(privet: Run, spent: tuple[Ledger, str]) -> None:
+    """Fails when a name that is not there is made, or ends in more than one line."""
+    assert "there is no budget for 'nobody'" in refused(privet("ledger show nobody"))
+    assert "there is no budget for 'nobody'" in refused(privet("ledger verify nobody"))
+
+
+def test_a_locked_ledger(privet: Run, spent: tuple[Ledger, str]) -> None:
+    """Fails when another process that holds the file ends in a traceback, or is waited for without end."""
+    other = sqlite3.connect("privet-ledger.db", isolation_level=None)
+    try:
+        other.execute("BEGIN EXCLUSIVE")
+        line = refused(privet("ledger create school --epsilon 1 --delta 1e-6 --wait 0.2"))
+        assert "is locked by another process; nothing was changed" in line
+    finally:
+        other.close()

@@ -1,0 +1,84 @@
+"""`privet` as a program of its own: pipes, signals, and what its package must carry."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import privet
+
+PROGRAM = [sys.executable, "-c", "import sys; from privet.cli import main; sys.exit(main())"]
+GOOD = ["account", "--noise-multiplier", "1.1", "--sample-rate", "0.01", "--steps", "100", "--delta", "1e-5"]
+ROOT = Path(__file__).parents[2]
+# Also where the package is not installed, and the tests are pointed at its source.
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(privet.__file__).parents[1])}
+
+
+def test_json_goes_to_stdout_and_nothing_else_does(tmp_path: Path) -> None:
+    """Fails when importing or computing prints anything, on either stream, or a progress bar reaches a pipe."""
+    command = [*PROGRAM, *GOOD, "--json", "--plot", "page.html"]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, encoding="utf-8")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["guarantee"]["epsilon"]["upper"] < 1
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_bad_input_leaves_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    """Fails when the exit code does not reach the shell."""
+    command = [*PROGRAM, "account", "--delta", "2"]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, encoding="utf-8")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("privet: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path: Path) -> None:
+    """Fails when `privet … | head -1` ends in a traceback."""
+    reading, writing = os.pipe()
+    command = [*PROGRAM, *GOOD]
+    process = subprocess.Popen(command, cwd=tmp_path, env=ENVIRONMENT, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    os.close(reading)
+    _, said = process.communicate(timeout=60)
+    assert b"Traceback" not in said
+    assert process.returncode != 0
+
+
+def test_an_interrupted_program_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Fails when Ctrl-C in the middle of the work prints a traceback, leaves half a page, or looks like success."""
+    long = ["account", "--noise-multiplier", "1.1", "--sample-rate", "0.001", "--steps", "1000000", "--delta", "1e-5"]
+    ready = "import sys; from privet.cli import main; print('ready', file=sys.stderr, flush=True); sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", ready, *long, "--records", "5", "--plot", "page.html"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"ready\n"
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=60)
+    assert (process.returncode, out, said.strip()) == (130, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_package_carries_every_file_that_it_reads() -> None:
+    """Fails when a style sheet or a script lies in the source tree and would be missing from an installed wheel."""
+    source = Path(privet.__file__).parent
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]
+    patterns = [
+        "/".join([*package.split(".")[1:], pattern]) for package, several in listed.items() for pattern in several
+    ]
+    assets = [path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()]
+    assets = [name for name in assets if not name.endswith((".py", ".pyc"))]
+    assert "report/page.css" in assets
+    assert [name for name in assets if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns)] == []

@@ -75,6 +75,8 @@ class Curve:
         """A certified bound on the least ε with δ(ε) ≤ delta: above for side = 1, below for side = −1."""
         mass, discounted, centre = self._sums
         unit = math.exp(min(self.scale + side * self.drift - self.tilt * centre, 700.0))
+        if unit == 0:  # too far out for a double: nothing is certified here
+            return math.inf if side > 0 else 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             safety = side * (self.stray * np.exp(np.minimum(self.scale - self.tilt * self.losses, 700.0)))
             safety += self.missing if side > 0 else 0.0

@@ -47,6 +47,10 @@ from privet.core.unit import Neighbours, Unit
 __all__ = ["Bracket", "brackets"]
 
 
+_HOPELESS = 1000.0
+"""Above this many standard deviations of shift, ε is beyond 500,000 for every row that is sampled."""
+
+
 @dataclass(frozen=True)
 class Bracket:
     """A law that dominates what was done, and one that it dominates; None where there is none."""
@@ -154,13 +158,21 @@ def _below_one(part: Part, absent: Unit) -> Bracket | None:
 
 
 def _poisson(leaf: Bracket, rate: float) -> tuple[Bracket, Bracket]:
+    leaf = _sane(leaf)
     removed = Bracket(leaf.above and Removed(leaf.above, rate), leaf.below and Removed(leaf.below, rate))
     added = Bracket(leaf.above and Added(leaf.above, rate), leaf.below and Added(leaf.below, rate))
     return removed, added
 
 
+def _sane(leaf: Bracket) -> Bracket:
+    """A Gaussian with next to no noise gives a sampled row away: the loss is called infinite, and no grid is laid."""
+    hopeless = isinstance(leaf.above, GaussianLoss) and leaf.above.mu > _HOPELESS
+    return Bracket(block(0.0, 1.0), None) if hopeless else leaf
+
+
 def _fixed(above: Law | None, rate: float, one: Bracket | None) -> tuple[Bracket, Bracket]:
     """Replace-one under sampling, from the replace-one leaf; below, the row is replaced by one that adds nothing."""
+    above = _sane(Bracket(above, None)).above
     dominating = above and (Symmetric(Removed(above, rate)) if rate < 1 else above)
     if one is None or one.below is None:
         return Bracket(dominating, None), Bracket(dominating, None)

@@ -24,9 +24,11 @@ __all__ = ["RENYI_SHARE", "delta", "epsilon", "upper_delta", "upper_epsilon"]
 
 RENYI_SHARE = 0.5
 """The share of δ given to parts that only Rényi can price; they join as one (ε, δ) block."""
-_LEAST_DELTA = 1e-250
+_LEAST_DELTA = 1e-150
 _FINE, _LEAST_FINE = 1e-4, 0.02
 """How far above the truth the first grid may be, relative to ε or to the least ε worth it."""
+_LARGE = 60.0
+"""Above this ε a tenth of the precision will do."""
 _CLOSE = 1.5e-3
 """How far apart the two ends may end up, relative to max(1, ε)."""
 _EXACT = 1e-11
@@ -74,14 +76,15 @@ def _uppers(parts: Sequence[Part], delta: float, unit: Unit) -> list[_Found]:
     if delta <= _LEAST_DELTA:
         return [_Found(way, way.above.largest if way.above else 0.0) for way in directions(parts, unit, 1e-12, joined)]
     ways = directions(parts, unit, delta, joined)
-    found = [_upper(way, delta, _FINE) for way in ways[:1]]
+    found = [_upper(way, delta, _FINE, 0.0) for way in ways[:1]]
     for way in ways[1:]:  # a coarser grid shows that the other direction is cheaper, where it is
-        other = _upper(way, delta, 10 * _FINE)
-        found.append(other if other.epsilon <= found[0].epsilon else _upper(way, delta, _FINE))
+        first = found[0].epsilon
+        other = _upper(way, delta, 10 * _FINE, first if math.isfinite(first) else 0.0)
+        found.append(other if other.epsilon <= first else _upper(way, delta, _FINE, 0.0))
     return found
 
 
-def _upper(way: Direction, delta: float, fine: float) -> _Found:
+def _upper(way: Direction, delta: float, fine: float, at_least: float) -> _Found:
     above = way.above
     if above is None:
         return _Found(way, 0.0)
@@ -92,9 +95,13 @@ def _upper(way: Direction, delta: float, fine: float) -> _Found:
     if (law := above.single) is not None:
         return _Found(way, epsilon_of_one(law, delta, 1))
     tilt, guess = above.tilt_for(delta)
-    step = above.first_step(tilt, fine * max(_LEAST_FINE, guess))
+    step = above.first_step(tilt, fine * max(_LEAST_FINE, guess, at_least) * _looser(guess))
     priced = above.curve(step, tilt, worse=True).epsilon(delta, 1)
     return _Found(way, min(priced, above.largest), tilt, step)
+
+
+def _looser(epsilon: float) -> float:
+    return 1.0 if epsilon < _LARGE else 10.0
 
 
 def _lower(found: _Found, delta: float) -> float:
@@ -112,8 +119,8 @@ def _lower(found: _Found, delta: float) -> float:
     lower, before = 0.0, math.inf
     for _ in range(6):
         lower = max(lower, below.curve(step, tilt, worse=False).epsilon(delta, -1))
-        gap, close = found.epsilon - lower, _CLOSE * max(1.0, found.epsilon)
-        if above != below or not math.isfinite(gap) or gap <= close:
+        gap, close = found.epsilon - lower, _CLOSE * max(1.0, found.epsilon) * _looser(found.epsilon)
+        if above != below or found.epsilon > 100 or gap <= close:
             break
         step *= max(0.2, min(0.6, 0.8 * math.sqrt(close / gap)))
         if below.widest / step > Side.MOST_CELLS or gap > 0.9 * before:

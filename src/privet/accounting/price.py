@@ -28,8 +28,10 @@ _CLOSED: dict[Accountant, ModuleType] = {
     Accountant.ADVANCED: advanced,
     Accountant.BASIC: basic,
 }
-TOO_LARGE = 300.0
-"""Above this Rényi ε a loss distribution is not worth its memory; any certified bound will do."""
+TOO_LARGE = 150.0
+"""Above this Rényi ε a loss distribution is not worth its time; any certified bound will do."""
+_MOST_RUNS = 10**8
+"""Above this many runs a grid that is fine enough would not fit in memory; closed forms still answer."""
 
 
 def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant: Accountant | None = None) -> Guarantee:
@@ -41,7 +43,7 @@ def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant:
     >>> from privet.core.event import Gaussian, Poisson, Repeated, Sampled
     >>> run = Repeated(Sampled(Gaussian(1.1), by=Poisson(256 / 60000)), 14062)
     >>> print(epsilon(run, 1e-5))
-    (ε ≤ 2.382, δ = 1e-05) for example, add/remove, central [pld]
+    (ε ≤ 2.382, δ = 1e-05) for one example, add/remove, central [pld]
     """
     unit = unit or Unit()
     delta = checked.share("delta", delta)
@@ -104,7 +106,7 @@ class Rung:
 
 
 def ladder(event: Event, delta: float, *, unit: Unit | None = None) -> tuple[Rung, ...]:
-    """Every accountant side by side, the tightest first; those without a theorem say so."""
+    """Every accountant side by side, in the order of `Accountant`; those without a theorem say so."""
     rungs = []
     for accountant in Accountant:
         try:
@@ -172,6 +174,8 @@ def _upper(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) ->
 
 def gate(parts: Sequence[Part], delta: float, unit: Unit) -> float:
     """A quick certified ε, or 0 where Rényi cannot price the parts: only a gate before heavier work."""
+    if sum(part.count for part in parts if part.sampling is not None) > _MOST_RUNS:
+        return math.inf
     try:
         return renyi.epsilon(parts, delta, unit)
     except NotProven:

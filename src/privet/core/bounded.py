@@ -21,7 +21,7 @@ class Bounded(Generic[T]):
     It is made by clippers and counting queries, and refuses to be printed, pickled or written as JSON.
 
     >>> Bounded(41, l1=1.0, unit=Unit())
-    Bounded(<private int>, l1=1.0, unit=example, add/remove, central)
+    Bounded(<private int>, l1=1.0, unit=one example, add/remove, central)
     """
 
     value: T

@@ -44,7 +44,7 @@ class Guarantee(Record):
     Printing gives the upper end, rounded up.
 
     >>> print(Guarantee(Interval(0.9, 1.0), 1e-5, Unit(), "pld"))
-    (ε ≤ 1.000, δ = 1e-05) for example, add/remove, central [pld]
+    (ε ≤ 1.000, δ = 1e-05) for one example, add/remove, central [pld]
     """
 
     epsilon: Interval

@@ -74,4 +74,4 @@ class Unit(Record):
 
     def __str__(self) -> str:
         many = f" of at most {self.records} records" if self.records > 1 else ""
-        return f"{self.whose.value}{many}, {self.neighbours.value}, {self.trust.value}"
+        return f"one {self.whose.value}{many}, {self.neighbours.value}, {self.trust.value}"

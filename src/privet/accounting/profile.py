@@ -34,7 +34,7 @@ class Profile:
     >>> from privet.core.event import Gaussian
     >>> profile = Profile(Gaussian(1.0))
     >>> round(profile.delta(1.0), 6), round(profile.epsilon(1e-5), 3)
-    (0.126937, 4.378)
+    (0.126937, 4.377)
     """
 
     def __init__(self, event: Event, unit: Unit | None = None) -> None:

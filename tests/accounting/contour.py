@@ -32,7 +32,7 @@ class _Step:
     def excess(self, z: Complex) -> Complex:
         """E[e^(zL)] − 1, from e^(zL) − 1, so that small rates lose nothing."""
         found = [np.sum(np.expm1(value * self.loss) * self.mass) for value in z]
-        return np.array(found) + (np.sum(self.mass) - 1.0)
+        return np.asarray(np.array(found) + (np.sum(self.mass) - 1.0), dtype=np.complex128)
 
     def cumulant(self, z: Complex) -> Complex:
         """log E[e^(zL)]."""
@@ -59,7 +59,7 @@ def contour_delta(sigma: float, rate: float, steps: int, epsilon: float, added: 
             break
         reach *= 1.3
     t = np.linspace(0.0, reach, 4001)
-    z = tilt + 1j * t
+    z = np.asarray(tilt + 1j * t, dtype=np.complex128)
     values = np.exp(steps * step.cumulant(z) - z * epsilon - np.log(z * (z + 1)) - peak).real
     values[0] /= 2
     return float(np.sum(values) * (t[1] - t[0]) / math.pi * math.exp(peak))

@@ -211,7 +211,7 @@ def refuted(row: dict[str, Any], oracle: dict[str, float]) -> bool:
     if row["steps"] < 1000:
         return False
     found = contour_delta(row["sigma"], row["rate"], row["steps"], oracle["upper"], added=False)
-    return found > row["delta"] * (1 + 1e-4)
+    return bool(found > row["delta"] * (1 + 1e-4))
 
 
 @pytest.mark.parametrize("slice_", range(10))

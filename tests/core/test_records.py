@@ -128,6 +128,10 @@ def test_events_refuse_what_makes_no_sense() -> None:
         "",
         "{",
         "[]",
+        '{"privet": 1, "record": {"is": "Gaussian", "noise_multiplier": 1.0, "noise_multiplier": 9.0}}',
+        '{"privet": 1, "record": {"is": "Repeated", "event": {"is": "Gaussian", "noise_multiplier": 1.0}, "count": '
+        + "9" * 5000
+        + "}}",
         '{"privet": true, "record": {"is": "Gaussian", "noise_multiplier": 1.0}}',
         '{"privet": 1, "record": '
         + '{"is": "Repeated", "count": 1, "event": ' * 800
@@ -166,9 +170,12 @@ def test_bounded_never_shows_its_value() -> None:
     """Not by repr, str, format, JSON, pickle or copy; and a value without a bound cannot be one."""
     private = Bounded([123456789], UNIT, l1=1.0)
     assert "123456789" not in f"{private!r} {private} {private:>100}"
-    for attempt in (pickle.dumps, copy.copy, copy.deepcopy, json.dumps, lambda b: b.to_json()):
+    attempts: list[Any] = [pickle.dumps, copy.copy, copy.deepcopy, json.dumps, vars, dataclasses.asdict]
+    for attempt in (*attempts, lambda b: b.to_json()):
         with pytest.raises(TypeError):
             attempt(private)
+    with pytest.raises(AttributeError):
+        private.value = [1]
     with pytest.raises(InvalidInput, match="bound"):
         Bounded(1, UNIT)
     for bad in (math.nan, math.inf, -1.0):
@@ -211,6 +218,7 @@ def test_seeded_randomness_taints_all_that_follows() -> None:
 def test_guarantee_prints_its_upper_end_rounded_up() -> None:
     """1.0001 is not printed as 1.000."""
     assert "ε ≤ 1.001" in str(Guarantee(Interval(0.0, 1.0001), 1e-5, UNIT, "pld"))
+    assert "δ = 1.0000004e-05" in str(Guarantee(Interval(0.0, 1.0), 1.0000004e-5, UNIT, "pld"))
     assert "∞" in str(Guarantee(Interval(0.0, math.inf), 1e-5, UNIT, "none"))
     with pytest.raises(InvalidInput, match="lower"):
         Interval(2.0, 1.0)

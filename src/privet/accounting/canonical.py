@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privet.core.errors import NotProven
+from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import (
     Composed,
     DiscreteGaussian,
@@ -23,6 +23,8 @@ from privet.core.event import (
 )
 
 __all__ = ["Canonical", "Part", "canonical"]
+
+_MOST = 10**100
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ def canonical(event: Event) -> Canonical:
         if times == 0:
             continue
         if isinstance(this, Repeated):
+            if times * this.count > _MOST:
+                raise InvalidInput("count", "multiplies to more than 10^100 runs", "nothing runs so often")
             waiting.append((this.event, times * this.count))
         elif isinstance(this, Composed):
             waiting.extend((inner, times) for inner in this.events)

@@ -30,6 +30,7 @@ __all__ = ["delta", "epsilon", "rho"]
 
 _UP = 1 + 1e-14
 _ULP = 2.0**-52
+_TINY = 5e-324
 
 
 def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
@@ -57,7 +58,9 @@ def rho(leaf: Leaf, unit: Unit) -> float:
     >>> rho(Gaussian(2.0), Unit())
     0.125
     """
-    return _RHO[type(leaf)](leaf, unit)
+    found = _RHO[type(leaf)](leaf, unit)
+    free = isinstance(leaf, Concentrated) or pure_epsilon(leaf, unit) == 0
+    return found if found > 0 or free else _TINY  # what underflows to 0 still costs something
 
 
 def _total(parts: Sequence[Part], unit: Unit) -> float:

@@ -128,10 +128,10 @@ def directions(parts: Sequence[Part], unit: Unit, delta: float, joined: Law | No
 def _side(laws: Sequence[tuple[Law | None, int]], delta: float) -> Side | None:
     """All plain Gaussians are one Gaussian: μ² adds up."""
     kept = [(law, n) for law, n in laws if law is not None]
-    square = math.fsum(n * law.mu**2 for law, n in kept if isinstance(law, GaussianLoss))
+    gaussians = [math.sqrt(n) * law.mu for law, n in kept if isinstance(law, GaussianLoss)]
     merged: list[tuple[Law, int]] = [(law, n) for law, n in kept if not isinstance(law, GaussianLoss)]
-    if square > 0:
-        merged.append((GaussianLoss(math.sqrt(square)), 1))
+    if gaussians:
+        merged.append((GaussianLoss(math.hypot(*gaussians)), 1))
     if not merged:
         return None
     copies = sum(count for _law, count in merged)

@@ -32,10 +32,10 @@ def mu(parts: Sequence[Part], unit: Unit) -> float:
     >>> mu([Part(Gaussian(2.0), None, 16)], Unit())
     2.0
     """
-    squares: list[float] = []
+    parts_of_mu: list[float] = []
     for part in parts:
         require(part, unit, Accountant.GDP)
         noise = part.leaf.noise_multiplier if isinstance(part.leaf, Gaussian) else 0.0
         one = span(unit) / noise if noise > 0 else math.inf
-        squares.append(part.count * one * one)
-    return math.sqrt(math.fsum(squares)) if math.inf not in squares else math.inf
+        parts_of_mu.append(math.sqrt(part.count) * one)
+    return math.hypot(*parts_of_mu)  # squares nothing that could underflow

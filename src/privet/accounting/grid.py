@@ -20,6 +20,8 @@ __all__ = ["Grid", "optimistic", "pessimistic"]
 
 _ROUNDING = 1e-15
 """A generous bound on the relative rounding error of a tail mass, and on the rounding error of a cell's bound."""
+_LEAST = 1e-316
+"""What the Q-mass of a cell may be that underflowed to 0, atom by atom."""
 _LENT = 0.45
 """No cell lends more than this share of itself to one side."""
 
@@ -59,7 +61,7 @@ def optimistic(law: Law, step: float, low: float, high: float) -> Grid:
     """A grid law that `law` dominates: whatever is priced with it is a lower bound."""
     offset, first, points = _points(law, step, low, high)
     p_all, q_all = law.cells(_balanced(law, points, step))
-    p, q = p_all[1:-1], q_all[1:-1]
+    p, q = p_all[1:-1], np.maximum(q_all[1:-1], _LEAST)  # what underflowed may have been this much
     fullest = int(np.argmax(p))
     moved = float(np.log(p[fullest] / q[fullest]) - points[fullest]) - 1e-12 if q[fullest] > 0 else 0.0
     if abs(moved) < step:  # the fullest cell has no neighbours large enough to lend to it: the grid comes to its mean
@@ -70,9 +72,9 @@ def optimistic(law: Law, step: float, low: float, high: float) -> Grid:
     # A cell below its grid point borrows from the next higher cell, one above it from the next lower cell.
     from_above = np.append((p[1:] - _scaled(q[1:], points[:-1])) * (1 - 1e-6), 0.0)
     from_below = np.append(0.0, (_scaled(q[:-1], points[1:]) - p[:-1]) * (1 + 1e-6))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         take_high = np.where((excess < 0) & (from_above > 0), -excess / from_above, 0.0)
-        ratio = np.where((excess > 0) & (from_below > 0), excess / from_below, 0.0)
+        ratio = np.where((excess > 0) & (from_below > 0), np.minimum(excess / from_below, 1e12), 0.0)
     lost = (excess < 0) & ((take_high > _LENT) | (from_above <= 0))  # too coarse here: round down a whole step
     take_high = np.where(lost, 0.0, take_high)
     lent_down = np.append(0.0, take_high[:-1])
@@ -137,7 +139,7 @@ def _points(law: Law, step: float, low: float, high: float) -> tuple[float, int,
 
 
 def _scaled(q: Array, losses: Array) -> Array:
-    """e^loss · q without overflow; an underflowed q counts as 0, which is on the safe side of either use."""
+    """e^loss · q without overflow; an underflowed q counts as 0, which is on the safe side for an upper price."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.where(q > 0, np.exp(np.minimum(losses + np.log(q), 700.0)), 0.0)
 

@@ -127,6 +127,8 @@ def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
     """The laws of one run of a part: (the unit is removed, the unit is added); masses below `tail` may be cut to +∞."""
     if isinstance(part.sampling, (type(None), ShuffledEpoch, IndependentBatches)):
         plain = _LEAVES[type(part.leaf)](part.leaf, unit)  # symmetric; a pass uses a row once, so it is the leaf
+        if part.sampling is not None and part.sampling.batches > 1:
+            plain = Bracket(plain.above, None)  # where a row went may be hidden: how much that helps is not proven
         return plain, plain
     absent = Unit(neighbours=Neighbours.ADD_REMOVE)
     replace = Unit(neighbours=Neighbours.REPLACE)

@@ -93,6 +93,8 @@ def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval
         return Interval(0.0, 1.0)
     found = _answers(_rungs(whole.parts, unit, None), lambda rung: _delta_of(rung, whole.parts, epsilon, unit))
     best = min(interval.upper for interval in found)
+    if best == 0 and upper(event, 0.0, unit=unit) > epsilon:
+        best = 5e-324  # underflowed, and not pure
     return Interval(min(max(interval.lower for interval in found), best), best)
 
 

@@ -67,7 +67,9 @@ class Profile:
         checked.nonnegative("epsilon", epsilon)
         if not self._sides:
             return price.delta(self.event, epsilon, unit=self.unit).upper
-        return max(self._one(side, curves, epsilon) for side, curves in zip(self._sides, self._curves, strict=True))
+        found = max(self._one(side, curves, epsilon) for side, curves in zip(self._sides, self._curves, strict=True))
+        beyond = any(side.largest > epsilon for side in self._sides)
+        return max(found, 5e-324) if beyond else found  # underflowed, and not pure
 
     def _one(self, side: Side, curves: list[Curve], epsilon: float) -> float:
         if side.gaussian is not None:

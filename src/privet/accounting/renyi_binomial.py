@@ -35,7 +35,8 @@ class _Terms:
         top = np.maximum.reduceat(logs, self.starts)
         top = np.where(np.isfinite(top), top, 0.0)
         lengths = np.diff(np.append(self.starts, len(logs)))
-        found: Array = top + np.log(np.add.reduceat(np.exp(logs - np.repeat(top, lengths)), self.starts))
+        with np.errstate(divide="ignore"):  # a sum of nothing is 0, and its logarithm −∞
+            found: Array = top + np.log(np.add.reduceat(np.exp(logs - np.repeat(top, lengths)), self.starts))
         return found
 
 

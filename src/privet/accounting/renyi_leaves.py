@@ -30,6 +30,8 @@ from privet.core.unit import Unit
 __all__ = ["failure", "leaf_curve", "linear", "log_moments", "swapped"]
 
 _ULP = 2.0**-52
+_TINY = 5e-324
+"""What underflows to 0 still costs something."""
 
 
 def leaf_curve(leaf: Leaf, unit: Unit, orders: Array) -> Array:
@@ -82,17 +84,17 @@ def _log_sinh(x: Array) -> Array:
 
 def _gaussian(leaf: Any, unit: Unit, orders: Array) -> Array:
     mu = span(unit) / leaf.noise_multiplier
-    return linear(mu * mu / 2, orders)
+    return linear(max(mu * mu / 2, _TINY), orders)
 
 
 def _discrete_gaussian(leaf: Any, unit: Unit, orders: Array) -> Array:
     # Canonne, Kamath & Steinke 2020, Thm 4: no more than the continuous one of the same σ, for whole shifts
     mu = span(unit) * leaf.bound / leaf.sigma
-    return linear(mu * mu / 2, orders)
+    return linear(max(mu * mu / 2, _TINY), orders)
 
 
-def _exponentials(epsilon: float, kappa: Array, orders: Array) -> Array:
-    """log(A·e^((a−1)ε) + (1 − A)·e^(−aε))/(a − 1) with A = (1 + κ)/2: Laplace noise, continuous or discrete.
+def _exponentials(epsilon: float, share: Array, orders: Array) -> Array:
+    """log((1 − B)·e^((a−1)ε) + B·e^(−aε))/(a − 1) with a share B ≤ ½: Laplace noise, continuous or discrete.
 
     As a function of the shift it is a log-sum-exp of linear terms that is 0 at 0, hence convex and superadditive: a
     shift spread over several coordinates costs at most what the whole shift costs in one of them.
@@ -100,31 +102,35 @@ def _exponentials(epsilon: float, kappa: Array, orders: Array) -> Array:
     if math.isinf(epsilon):
         return np.full_like(orders, math.inf)
     finite = np.isfinite(orders)
-    a, k = np.where(finite, orders, 2.0), np.where(finite, kappa, 1.0)
-    up, down = (1 + k) / 2, np.maximum((1 - k) / 2, 0.0)
+    a, down = np.where(finite, orders, 2.0), np.where(finite, share, 0.0)
+    up = 1 - down
     small = np.minimum((a - 1) * epsilon, 1.0)
     rising, falling = up * np.expm1(small), down * np.expm1(-a * epsilon)
-    near = np.log1p(np.maximum(rising + falling, 0.0) + 8 * _ULP * (rising - falling))
+    near = np.log1p(np.maximum(rising + falling, 0.0) + 16 * _ULP * (rising - falling))
     far = np.logaddexp(np.log(up) + (a - 1) * epsilon, np.log(np.maximum(down, 1e-300)) - a * epsilon)
     grown = np.where((a - 1) * epsilon < 1, near, far) / (a - 1)
     return np.where(finite, np.minimum(grown * (1 + 32 * _ULP), epsilon), epsilon)
 
 
 def _laplace(leaf: Any, unit: Unit, orders: Array) -> Array:
-    # Mironov 2017, Prop. 6: A = a/(2a − 1)
-    return _exponentials(pure_epsilon(leaf, unit), 1 / (2 * orders - 1), orders)
+    # Mironov 2017, Prop. 6: B = (a − 1)/(2a − 1)
+    a = np.where(np.isfinite(orders), orders, 2.0)
+    return _exponentials(pure_epsilon(leaf, unit), (a - 1) / (2 * a - 1), orders)
 
 
 def _discrete_laplace(leaf: Any, unit: Unit, orders: Array) -> Array:
-    """Three geometric sums, left of both centres, between them and right of both, give κ = tanh(τ/2)/tanh((2a − 1)τ/2).
+    """Three geometric sums, left of both centres, between them and right of both.
 
-    Here τ = 1/scale; as τ → 0 this is the continuous κ = 1/(2a − 1).
+    With h = τ/2 = 1/(2·scale) they give 1 − 2B = tanh(h)/tanh((2a − 1)h), that is
+    B = sinh((2a − 2)h)/(2·sinh((2a − 1)h)·cosh(h)); as h → 0 this is the continuous (a − 1)/(2a − 1).
     """
     half = 0.5 / leaf.scale
     if math.isinf(half):
         return np.full_like(orders, math.inf)
-    kappa = np.tanh(half) / np.tanh((2 * orders - 1) * half)
-    return _exponentials(pure_epsilon(leaf, unit), kappa, orders)
+    a = np.where(np.isfinite(orders), orders, 2.0)
+    ratio = np.exp(-half) * np.expm1(-4 * (a - 1) * half) / np.expm1(-2 * (2 * a - 1) * half)  # of the two sinh
+    inverse_cosh = 2 * math.exp(-half) / (1 + math.exp(-2 * half))
+    return _exponentials(pure_epsilon(leaf, unit), ratio * inverse_cosh / 2, orders)
 
 
 def _pure(leaf: Any, unit: Unit, orders: Array) -> Array:

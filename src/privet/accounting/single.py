@@ -11,16 +11,18 @@ from privet.accounting.laws import Law
 __all__ = ["delta_of_one", "epsilon_of_one"]
 
 _ROUNDING = 1e-14
+_LEAST = 1e-316
+"""What a Q-mass may be that underflowed to 0, atom by atom."""
 
 
 def delta_of_one(law: Law, epsilon: float, side: int) -> float:
     """δ(ε) = P(L ≥ ε) − e^ε·Q(L ≥ ε), rounded up for side = 1 and down for side = −1."""
     p, q = law.cells(np.array([epsilon]))
-    above, scaled = float(p[1]), 0.0
-    if q[1] > 0:
-        scaled = math.exp(min(epsilon + math.log(q[1]), 700.0))
+    above, below = float(p[1]), float(q[1]) if side > 0 else max(float(q[1]), _LEAST)
+    scaled = math.exp(min(epsilon + math.log(below), 700.0)) if below > 0 else 0.0
     slack = _ROUNDING * (above + scaled)
-    return min(1.0, max(0.0, law.infinite + above - scaled + side * slack))
+    found = min(1.0, max(0.0, law.infinite + above - scaled + side * slack))
+    return max(found, 5e-324) if side > 0 and epsilon < law.support[1] else found
 
 
 def epsilon_of_one(law: Law, delta: float, side: int) -> float:

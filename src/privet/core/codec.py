@@ -53,6 +53,14 @@ def decode(data: object, kinds: Mapping[str, type[Record]]) -> Any:
     return data
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are all different: of two values for one key, which one was meant cannot be known."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise InvalidInput("JSON", "has the same key twice")
+    return found
+
+
 class Record:
     """A frozen dataclass with `to_json` and `from_json`; subclasses name the classes that may occur inside them."""
 
@@ -69,8 +77,8 @@ class Record:
     def from_json(cls, text: str) -> Any:
         """The record that `to_json` wrote; anything malformed is an `InvalidInput`."""
         try:
-            data = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+            data = json.loads(text, object_pairs_hook=_once)
+        except (ValueError, RecursionError) as error:
             raise InvalidInput("JSON", f"cannot be read: {error}") from None
         found = data.get("privet") if isinstance(data, dict) else None
         if found != VERSION or isinstance(found, bool):

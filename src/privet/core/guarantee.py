@@ -75,7 +75,13 @@ class Guarantee(Record):
     def __str__(self) -> str:
         upper = self.epsilon.upper
         shown = "∞" if upper == float("inf") else f"{_rounded_up(upper):.3f}"
-        return f"(ε ≤ {shown}, δ = {self.delta:g}) for {self.unit} [{self.accountant}]"
+        return f"(ε ≤ {shown}, δ = {_digits_up(self.delta)}) for {self.unit} [{self.accountant}]"
+
+
+def _digits_up(value: float) -> str:
+    """Six digits where they do not understate the value, all of them otherwise."""
+    short = f"{value:g}"
+    return short if float(short) >= value else repr(value)
 
 
 def _rounded_up(value: float) -> float:

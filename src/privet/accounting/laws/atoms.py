@@ -14,17 +14,23 @@ __all__ = ["Atoms", "block", "randomized_response"]
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Atoms at given losses with their P- and Q-masses; `infinite` is the P-mass at +∞, `minus` the Q-mass at −∞."""
+    """Atoms at given losses with their P- and Q-masses; `infinite` is the P-mass at +∞, `minus` the Q-mass at −∞.
+
+    `unbounded` says that atoms of masses below the smallest double go on for ever, so that no ε holds at δ = 0.
+    """
 
     losses: Array
     p: Array
     q: Array
     infinite: float = 0.0
     minus: float = 0.0
+    unbounded: bool = False
 
     @property
     def support(self) -> tuple[float, float]:
-        """From the least to the largest atom."""
+        """From the least to the largest atom, or the whole line."""
+        if self.unbounded:
+            return -math.inf, math.inf
         return float(self.losses.min()), float(self.losses.max())
 
     def cells(self, bounds: Array) -> tuple[Array, Array]:

@@ -87,4 +87,4 @@ def discrete_gaussian(sigma: float, distance: int) -> Atoms | None:
     inverse = 1 / (2 * sigma * sigma)
     norm = math.fsum(np.exp(-inverse * np.arange(-half, half + 1, dtype=np.float64) ** 2))
     p, q = np.exp(-inverse * x * x) / norm, np.exp(-inverse * (x - distance) ** 2) / norm
-    return Atoms(inverse * distance * (distance - 2 * x), p, q)
+    return Atoms(inverse * distance * (distance - 2 * x), p, q, unbounded=True)

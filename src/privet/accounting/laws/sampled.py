@@ -6,11 +6,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import bdtrc, gammaln
 
 from privet.accounting.laws.law import Array, Law
+from privet.core.errors import NotProven
 
 __all__ = ["Added", "Mixture", "Removed", "Symmetric", "draws_of_one_row"]
+
+_MOST_DRAWS_OF_ONE = 10_000
+"""Above this many draws of each row, on average, a mixture over their number is not worth it."""
+_ROUNDED_UP = 1 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -142,21 +146,29 @@ class Mixture:
 
 
 def draws_of_one_row(draws: int, population: int, tail: float) -> tuple[float, tuple[float, ...], float]:
-    """η = P(a row is drawn at all); given that, the chances of 1, 2, … draws, and of the rest, which is at most `tail`.
+    """η = P(a row is drawn at all); given that, the chances of 1, 2, … draws, and a bound on the rest, at most `tail`.
 
-    The chances are rounded up by more than their rounding error, so that a mixture of them is on the safe side.
+    The chances follow from each other by P(k + 1) = P(k)·(m − k)/((k + 1)(n − 1)), and the rest from the ratio, which
+    falls: a geometric series. All are rounded up by more than their rounding error.
     """
-    chance = -math.expm1(draws * math.log1p(-1 / population)) if population > 1 else 1.0
-    weights: list[float] = []
-    rest = 0.0
-    for k in range(1, draws + 1):
-        ways = gammaln(draws + 1) - gammaln(k + 1) - gammaln(draws - k + 1)
-        others = (draws - k) * math.log1p(-1 / population) if population > 1 else (0.0 if k == draws else -math.inf)
-        weights.append(math.exp(ways - k * math.log(population) + others) / chance * (1 + 1e-9))
-        rest = float(bdtrc(k, draws, 1 / population)) / chance * (1 + 1e-9) if k < draws else 0.0
+    if draws > _MOST_DRAWS_OF_ONE * population:
+        raise NotProven(f"{draws} draws from {population} rows use each row too often to be priced; use no sampling")
+    if population == 1:
+        return 1.0, (*(0.0 for _ in range(draws - 1)), 1.0), 0.0
+    log_stay = math.log1p(-1 / population)
+    chance = -math.expm1(draws * log_stay)
+    log_now = math.log(draws) - math.log(population) + (draws - 1) * log_stay - math.log(chance)
+    weights, rest = [math.exp(log_now)], math.inf
+    for k in range(1, draws):
+        ratio = (draws - k) / ((k + 1) * (population - 1))
+        rest = weights[-1] * ratio / (1 - ratio) if ratio < 1 else math.inf
         if rest <= tail:
             break
-    return chance, tuple(weights), rest
+        log_now += math.log(ratio)
+        weights.append(math.exp(log_now))
+    else:
+        rest = 0.0
+    return chance, tuple(weight * _ROUNDED_UP for weight in weights), rest * _ROUNDED_UP
 
 
 def _mixed(loss: float, rate: float) -> float:

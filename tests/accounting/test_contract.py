@@ -157,6 +157,15 @@ def test_two_records_cost_more_than_one() -> None:
     assert both.upper > 2 * one.lower
 
 
+def test_many_records_have_a_finite_price() -> None:
+    """Where group privacy gives up, the same runs without sampling still bound the price."""
+    sampled = Repeated(Sampled(Gaussian(1.1), by=SAMPLINGS["Poisson"](0.01)), 100)
+    twenty = Unit(records=20)
+    plain = accounting.upper(Repeated(Gaussian(1.1 / 20), 100), 1e-5)
+    assert accounting.upper(sampled, 1e-5, unit=twenty) <= plain * 1.02
+    assert math.isfinite(plain)
+
+
 def test_every_row_of_the_table_names_a_theorem() -> None:
     """A cell without a theorem is not proven."""
     assert all(row.theorem and row.accountants and row.neighbours for row in TABLE)

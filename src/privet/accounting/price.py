@@ -14,7 +14,7 @@ from privet.accounting.canonical import Part, canonical
 from privet.accounting.conversions import group_privacy
 from privet.core import checked
 from privet.core.errors import NotProven
-from privet.core.event import Event, Gaussian, IndependentBatches, Laplace, ShuffledEpoch
+from privet.core.event import Event, Gaussian, IndependentBatches, Laplace, ShuffledEpoch, WithReplacement
 from privet.core.guarantee import Guarantee, Interval
 from privet.core.unit import Neighbours, Unit
 
@@ -171,7 +171,9 @@ def _upper(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) ->
         single = unit
         return alone(delta)
     single = _alone(unit)
-    return _group_epsilon(alone, delta, unit.records)
+    grouped = _group_epsilon(alone, delta, unit.records)
+    plain = _without_sampling(parts)
+    return grouped if plain is None else min(grouped, _upper(rung, plain, delta, unit))
 
 
 def gate(parts: Sequence[Part], delta: float, unit: Unit) -> float:
@@ -192,6 +194,17 @@ def _grouped(parts: Sequence[Part], unit: Unit) -> bool:
     """Whether k records must go through group privacy: sampled parts have no k-record pair of their own here."""
     plain = (type(None), ShuffledEpoch, IndependentBatches)
     return unit.records > 1 and any(not isinstance(part.sampling, plain) for part in parts)
+
+
+def _without_sampling(parts: Sequence[Part]) -> list[Part] | None:
+    """The same runs on all rows: never cheaper, and priced for k records at once; None where a row may count twice.
+
+    Given which rows are drawn, neighbouring sums are as far apart as the drawn records make them, at most as far as all
+    of them do, and a mixture of pairs is no easier to tell apart than the worst of them (joint convexity).
+    """
+    if any(isinstance(part.sampling, WithReplacement) for part in parts):
+        return None
+    return [Part(part.leaf, None, part.count) for part in parts]
 
 
 def _group_epsilon(alone: Callable[[float], float], delta: float, k: int) -> float:

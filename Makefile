@@ -27,7 +27,14 @@ help:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@
 
-demo: .venv/.installed
+# The demo alone needs neither torch nor the tests' tools.
+.venv/.small: pyproject.toml constraints.txt
+	@echo "== environment"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+demo: $(if $(wildcard .venv/.installed),.venv/.installed,.venv/.small)
 	@mkdir -p demo
 	$(BIN)/privet account --noise-multiplier 1.1 --batch-size 256 --population 60000 --epochs 60 --delta 1e-5 \
 		--plot demo/account.html

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from privet.core.event import (
 )
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Unit, Whose
+from privet.report.account import beware
 from tests.cli.conftest import Run
 
 MNIST = "--noise-multiplier 1.1 --batch-size 256 --population 60000 --epochs 60 --delta 1e-5"
@@ -122,6 +124,29 @@ def test_each_way_of_sampling_gives_its_own_event(privet: Run, word: str) -> Non
     assert event_in(done.json) == Repeated(Sampled(leaf, by=by) if by else leaf, count)
 
 
+@pytest.mark.parametrize(
+    ("words", "note"),
+    [
+        ("--sampling none --epochs 1", "1 epoch of 1 step is 1 step."),
+        ("--sampling shuffled --sample-rate 0.1 --steps 1", "1 step begins 1 epoch, which is priced whole."),
+        ("--sampling shuffled --sample-rate 0.1 --steps 11", "11 steps begin 2 epochs, which are priced whole."),
+        ("--sampling shuffled --sample-rate 0.1 --epochs 1.5", "1.5 epochs are priced as 2 whole ones."),
+    ],
+)
+def test_one_is_not_many(privet: Run, words: str, note: str) -> None:
+    """Fails when one thing is counted in the plural."""
+    done = privet("account --noise-multiplier 4 --delta 1e-5 --neighbours zero-out --json", words)
+    assert done.json["notes"] == [note]
+
+
+def test_a_group_without_a_finite_bound() -> None:
+    """Fails when a bound that the method cannot find is said not to exist."""
+    endless = replace(epsilon(Gaussian(0.0), 1e-5), assumptions=())
+    assert beware(endless, None) == ("no guarantee: ε has no finite bound",)
+    group = replace(endless, unit=Unit(Whose.USER, records=3))
+    assert beware(group, None) == ("no finite bound was found by group privacy",)
+
+
 def test_a_rate_that_is_a_round_decimal_gives_a_round_number_of_steps(privet: Run) -> None:
     """Fails when steps are worked out in floating point, where 21 / 0.7 is above 30, and would be priced as 31."""
     done = privet("account", "--noise-multiplier 4 --sample-rate 0.7 --epochs 21 --delta 1e-5 --json")
@@ -142,6 +167,23 @@ def test_the_unit_is_the_one_that_was_named(privet: Run) -> None:
     assert whose == "client"
 
 
+@pytest.mark.parametrize("word", SCHEMES)
+def test_the_conditions_fit_the_unit(privet: Run, word: str) -> None:
+    """Fails when a user's rows may be drawn or clipped one by one although the user is priced as one record, or when
+    the clip that group privacy prices (of each record) is said to be that of all a user's records together."""
+    run = f"--noise-multiplier 4 --delta 1e-5 --sampling {word} {SCHEMES[word][0]} --neighbours zero-out --json"
+    for who in ("user", "client"):
+        alone = privet("account", run, "--whose", who).json["conditions"]
+        assert re.search(rf"{who}.*all their rows", alone[0])
+        assert "own coin" not in alone[0]
+        assert any(f"each {who}'s contribution, of all their rows together, is clipped" in text for text in alone)
+    several = privet("account", run, "--records", "3").json["conditions"]
+    assert "record" in several[0]
+    assert "Each user owns at most 3 records in the whole data set." in several
+    assert any("each record's contribution is clipped" in text for text in several)
+    assert not any("user's contribution" in text for text in several)
+
+
 def test_one_accountant_may_be_asked_for(privet: Run) -> None:
     """Fails when --accountant is ignored, or hides the others."""
     answer = privet("account", MNIST, "--accountant", "renyi", "--json").json
@@ -157,6 +199,7 @@ def test_one_accountant_may_be_asked_for(privet: Run) -> None:
         ("--noise-multiplier 4 --batch-size 5 --population 1000 --steps 9 --delta 1e-3", "at least 1/n = 0.001"),
         ("--noise-multiplier 4 --sample-rate 0.1 --population 1000 --steps 9 --delta 0.01", "at least 1/n = 0.001"),
         ("--noise-multiplier 4 --sample-rate 0.1 --steps 9 --delta 0", "allow a δ such as 1e-5"),
+        ("--noise-multiplier 4 --sample-rate 0.1 --steps 9 --delta 0.01", "δ = 0.01 is large"),
     ],
 )
 def test_what_is_weak_is_said(privet: Run, words: str, warning: str) -> None:

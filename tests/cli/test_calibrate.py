@@ -104,6 +104,15 @@ def test_round_answers_stay_round(privet: Run) -> None:
     assert privet("calibrate", "--epsilon 1 --mechanism laplace --json").json["value"] == 1
 
 
+def test_what_is_weak_is_said(privet: Run) -> None:
+    """Fails when a δ that no data set can bear passes without a word, or when a good one is warned about."""
+    words = "--epsilon 1 --mechanism gaussian --delta"
+    assert "Beware\n· δ = 0.01 is large" in privet("calibrate", words, "0.01").out
+    assert "δ = 0.01 is large" in privet("calibrate", words, "0.01 --json").json["warnings"][0]
+    assert privet("calibrate", words, "1e-5 --json").json["warnings"] == []
+    assert "at least 1/n" in privet("calibrate", RUN, "--delta 1e-4 --epochs 1").out
+
+
 BAD = {
     "nothing is left to find": f"{RUN} --noise-multiplier 1.1 --steps 10",
     "--steps is missing": RUN,
@@ -119,7 +128,13 @@ BAD = {
     "--answers is 0": "--epsilon 1 --mechanism laplace --answers 0",
     "exceeded by a single one of the steps": f"{RUN} --noise-multiplier 0.01",
     "--epsilon is 0.0, which is not positive": "--epsilon 0 --mechanism laplace",
-    "cannot be reached": "--epsilon 1 --mechanism gaussian",
+    "--delta is missing, and Gaussian noise needs δ > 0": "--epsilon 1 --mechanism gaussian",
+    "--delta is missing, and": "--epsilon 1 --sample-rate 0.1 --steps 10",
+    "--delta is 0, and Gaussian noise needs δ > 0": "--epsilon 1 --delta 0 --sample-rate 0.1 --steps 10",
+    "--categories has no place with --mechanism laplace": "--epsilon 1 --mechanism laplace --categories 3",
+    "--sampling has no place with --mechanism laplace": "--epsilon 1 --mechanism laplace --sampling none",
+    "--answers has no place in a run": f"{RUN} --epochs 10 --answers 3",
+    "--categories has no place in a run": f"{RUN} --epochs 10 --categories 3",
     "--noise-multiplier is missing": f"{RUN} --find steps",
 }
 

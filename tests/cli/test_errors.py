@@ -53,6 +53,7 @@ BAD = {
     f"{GOOD} --neighbours both": "'both' is not one of 'add/remove'",
     f"{GOOD} --nosuch": "No such option",
     "nosuch": "No such command 'nosuch'; see: privet --help",
+    "acount": "privet: No such command 'acount'. Did you mean 'account'; see: privet --help",
     f"{GOOD} surplus": "unexpected extra argument",
     # places
     f"{GOOD} --plot nowhere/page.html": "--plot is in 'nowhere', which is no folder; make the folder first",

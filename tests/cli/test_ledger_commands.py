@@ -37,7 +37,7 @@ def test_a_new_budget(privet: Run) -> None:
         budget = ledger.budget("clinic")
     assert (budget.epsilon, budget.delta, budget.unit.records) == (3.0, 1e-6, 4)
     assert budget.head in done.out
-    assert "already" in refused(privet(words))
+    assert "already, and it cannot be made anew; see: privet ledger show" in refused(privet(words))
     assert not Path("privet-ledger.db").exists()
 
 
@@ -78,6 +78,17 @@ def test_show(privet: Run, spent: tuple[Ledger, str]) -> None:
     assert statement["note"] == "had it been planned in advance; not a guarantee"
     only = privet("ledger show clinic --open --json").json["statement"]["entries"]
     assert [entry["id"] for entry in only] == [waiting]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_an_id_is_never_broken(
+    privet: Run, spent: tuple[Ledger, str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """Fails when a narrow terminal breaks an entry's id over two lines, so that it cannot be copied."""
+    ledger, _ = spent
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = privet("ledger show clinic").out
+    assert all(entry.id in shown for entry in ledger.show("clinic").entries)
 
 
 def test_release(privet: Run, spent: tuple[Ledger, str]) -> None:

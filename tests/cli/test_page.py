@@ -135,6 +135,18 @@ def test_all_five_figures_are_there_in_words_and_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
+def test_the_curve_of_guarantees_is_drawn_in_steps(name: str) -> None:
+    """Fails when a slanted line between two guarantees claims a δ that was not proven: δ falls with ε, so the earlier
+    point's δ holds up to the next point, which plotly.js draws as horizontal first ("hv")."""
+    _, _, text = made(name)
+    specs = specs_in(text)
+    if "profile" in specs:
+        curve = specs["profile"]["data"][0]
+        assert curve["line"]["shape"] == "hv"
+        assert curve["x"] == sorted(curve["x"])
+
+
+@pytest.mark.parametrize("name", RUNS)
 def test_plotly_understands_the_figures(name: str) -> None:
     """Fails when a figure has a property that plotly.js does not know, or a value that it would not take."""
     _, _, text = made(name)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -39,6 +41,24 @@ def test_bad_input_leaves_one_line_and_exit_code_2(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_a_mistake_of_our_own_is_one_line(tmp_path: Path) -> None:
+    """Fails when what nobody expected shows users a traceback, looks like bad input, or cannot be looked into."""
+    broken = (
+        "import sys; from privet.cli import main; import privet.cli.account as account\n"
+        "def broken(*_): raise ValueError('two\\nlines')\n"
+        "account.run_of = broken; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", broken, *GOOD]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, encoding="utf-8")
+    assert (done.returncode, done.stdout) == (70, "")
+    assert done.stderr.startswith("privet: internal error: ValueError: two lines; please report it")
+    assert done.stderr.count("\n") == 1
+    wanted = ENVIRONMENT | {"PRIVET_TRACEBACK": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=wanted, capture_output=True, encoding="utf-8")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
 def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path: Path) -> None:
     """Fails when `privet … | head -1` ends in a traceback."""
     reading, writing = os.pipe()
@@ -69,6 +89,23 @@ def test_an_interrupted_program_leaves_nothing_behind(tmp_path: Path) -> None:
     out, said = process.communicate(timeout=60)
     assert (process.returncode, out, said.strip()) == (130, b"", b"")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    """Fails when the source imports what only comes along with something else today, and may not tomorrow."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["train"], *extras["postgres"]]
+    declared = {re.split(r"[^\w-]", text)[0] for text in wanted}
+    imported = set()
+    for path in Path(privet.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                imported.add(node.module.split(".")[0])
+    assert "click" in imported
+    assert imported - set(sys.stdlib_module_names) - {"privet"} - declared == set()
 
 
 def test_the_package_carries_every_file_that_it_reads() -> None:

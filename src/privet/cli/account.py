@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privet.cli import console
-from privet.cli.described import conditions, described_batches, run_of, times
+from privet.cli.conditions import conditions
+from privet.cli.described import described_batches, run_of, times
 from privet.cli.options import (
     AccountantWord,
     AsJson,
@@ -29,6 +30,7 @@ from privet.cli.options import (
 )
 from privet.cli.other_neighbours import advised
 from privet.core import checked
+from privet.core.unit import Whose
 
 if TYPE_CHECKING:
     from privet.report.card import RunCard
@@ -78,6 +80,9 @@ def account(
     if plot is not None:
         require_writable(plot)
     event = run_of(batches, noise_multiplier, repetitions.count)
+    # A user who is priced as one record is also drawn as one.
+    is_row = unit.whose is Whose.EXAMPLE or unit.records > 1
+    shown = batches.shown if is_row else batches.shown.replace("rows", f"{unit.whose.value}s")
     with console.waiting("Pricing the run …"), advised(event):
         card = price_run(
             event,
@@ -87,10 +92,10 @@ def account(
             population=population,
             described=(
                 ("noise multiplier", f"{noise_multiplier:g}"),
-                ("batches", f"{sampling.value}: {batches.shown}"),
+                ("batches", f"{sampling.value}: {shown}"),
                 ("epochs" if batches.is_pass else "steps", f"{repetitions.count:,}"),
             ),
-            conditions=conditions(batches, unit.whose.value),
+            conditions=conditions(sampling, unit),
             notes=(repetitions.note,) if repetitions.note else (),
         )
     if plot is not None:

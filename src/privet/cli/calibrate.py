@@ -12,14 +12,12 @@ from privet.cli.described import described_batches, run_of, times
 from privet.cli.options import (
     AsJson,
     BatchSize,
-    Delta,
     Epochs,
     NeighboursWord,
     NoiseMultiplier,
     Population,
     Records,
     SampleRate,
-    SamplingOption,
     SamplingWord,
     Steps,
     WhoseOption,
@@ -49,14 +47,17 @@ class MechanismWord(StrEnum):
 
 
 _FIND = "What to find; if left out, the one thing that is not given."
+_CATEGORIES = "For randomized-response: how many possible answers; 2, if left out."
 _MECHANISM = "Find the noise of some answers in place of a run."
 _NEIGHBOURS = "What may change for one person: add/remove, or replace for randomized-response, if left out."
+_DELTA = "The δ of the guarantee: far below 1/n, such as 1e-5; may be left out for laplace and randomized-response."
+_SAMPLING = "How batches are really drawn: poisson, if left out; shuffling is not poisson."
 _ANSWERS = "Answers, not a run"
 
 
 def calibrate(
     epsilon: Annotated[float, typer.Option(help="The ε that must not be exceeded.")],
-    delta: Delta = 0.0,
+    delta: Annotated[float | None, typer.Option(help=_DELTA)] = None,
     find: Annotated[FindWord | None, typer.Option(help=_FIND)] = None,
     noise_multiplier: NoiseMultiplier = None,
     sample_rate: SampleRate = None,
@@ -64,12 +65,12 @@ def calibrate(
     population: Population = None,
     epochs: Epochs = None,
     steps: Steps = None,
-    sampling: SamplingOption = SamplingWord.POISSON,
+    sampling: Annotated[SamplingWord | None, typer.Option(help=_SAMPLING, rich_help_panel="The run")] = None,
     mechanism: Annotated[MechanismWord | None, typer.Option(help=_MECHANISM, rich_help_panel=_ANSWERS)] = None,
-    answers: Annotated[int, typer.Option(help="How many answers.", rich_help_panel=_ANSWERS)] = 1,
-    categories: Annotated[
-        int, typer.Option(help="For randomized-response: how many possible answers.", rich_help_panel=_ANSWERS)
-    ] = 2,
+    answers: Annotated[
+        int | None, typer.Option(help="How many answers; 1, if left out.", rich_help_panel=_ANSWERS)
+    ] = None,
+    categories: Annotated[int | None, typer.Option(help=_CATEGORIES, rich_help_panel=_ANSWERS)] = None,
     neighbours: Annotated[
         NeighboursWord | None, typer.Option(help=_NEIGHBOURS, rich_help_panel="Who is protected")
     ] = None,
@@ -96,7 +97,11 @@ def calibrate(
     is_response = mechanism is MechanismWord.RANDOMIZED_RESPONSE
     usual = NeighboursWord.REPLACE if is_response else NeighboursWord.ADD_REMOVE
     unit = unit_of(neighbours or usual, whose, records)
-    target = solve.Target(checked.positive("epsilon", epsilon), checked.share("delta", delta), unit)
+    checked.positive("epsilon", epsilon)
+    if population is not None and mechanism is None:
+        checked.count("population", population)
+    share = _delta(delta, is_gaussian=mechanism in (None, MechanismWord.GAUSSIAN))
+    target = solve.Target(epsilon, share, unit, population)
     given: dict[str, float | int | None] = {
         "noise_multiplier": noise_multiplier,
         "sample_rate": sample_rate,
@@ -109,22 +114,40 @@ def calibrate(
         _refuse(given, tuple(given), f"has no place with --mechanism {mechanism.value}")
         if find not in (None, FindWord.NOISE):
             raise InvalidInput("find", "has no place with --mechanism, which finds its noise", "leave it out")
-        checked.count("answers", answers)
+        if sampling is not None:
+            raise InvalidInput("sampling", f"has no place with --mechanism {mechanism.value}", "leave it out")
+        if categories is not None and not is_response:
+            raise InvalidInput("categories", f"has no place with --mechanism {mechanism.value}", "leave it out")
+        count = checked.count("answers", 1 if answers is None else answers)
         with console.waiting("Searching …"):
             if mechanism is MechanismWord.GAUSSIAN:
-                found = solve.gaussian_noise(target, answers)
+                found = solve.gaussian_noise(target, count)
             elif mechanism is MechanismWord.LAPLACE:
-                found = solve.laplace_noise(target, answers)
+                found = solve.laplace_noise(target, count)
             else:
-                found = solve.response(target, answers, checked.count("categories", categories, 2))
+                several = checked.count("categories", 2 if categories is None else categories, 2)
+                found = solve.response(target, count, several)
     else:
-        wanted = find or _left_out(given, sampling)
+        for name, value in (("answers", answers), ("categories", categories)):
+            if value is not None:
+                raise InvalidInput(name, "has no place in a run", "leave it out, or give --mechanism")
+        drawn = sampling or SamplingWord.POISSON
+        wanted = find or _left_out(given, drawn)
         with console.waiting("Searching …"):
-            found = _in_run(wanted, target, given, sampling)
+            found = _in_run(wanted, target, given, drawn)
     if as_json:
         console.show_json(found.document(target))
     else:
         _show(found, target)
+
+
+def _delta(given: float | None, *, is_gaussian: bool) -> float:
+    if is_gaussian and not given:
+        problem = "is missing" if given is None else "is 0"
+        raise InvalidInput(
+            "delta", f"{problem}, and Gaussian noise needs δ > 0", "give one far below 1/n, such as 1e-5"
+        )
+    return checked.share("delta", given or 0.0)
 
 
 def _left_out(given: dict[str, float | int | None], sampling: SamplingWord) -> FindWord:
@@ -187,3 +210,7 @@ def _show(found: solve.Found, target: solve.Target) -> None:
     console.line(f"{headline(found.guarantee)}; asked was ε = {target.epsilon:g}")
     for note in found.notes:
         console.line(note, "dim")
+    warnings = found.warnings(target)
+    if warnings:
+        console.heading("Beware")
+        console.bullets(tuple(f"{warning}." for warning in warnings), "yellow")

@@ -1,4 +1,4 @@
-"""From the words of a command to an event: how rows are chosen, how often, and what must then be true."""
+"""From the words of a command to an event: how rows are chosen, and how often."""
 
 from __future__ import annotations
 
@@ -22,20 +22,12 @@ from privet.core.event import (
     WithReplacement,
 )
 
-__all__ = ["MOST", "Batches", "Repetitions", "conditions", "described_batches", "run_of", "times"]
+__all__ = ["MOST", "Batches", "Repetitions", "described_batches", "run_of", "times"]
 
 MOST = 10**8
 """The most repetitions that are priced: beyond, a loss distribution would not fit into an ordinary machine's memory."""
 _FIXED = (SamplingWord.WITHOUT_REPLACEMENT, SamplingWord.WITH_REPLACEMENT)
 _PASSES = (SamplingWord.SHUFFLED, SamplingWord.INDEPENDENT_BATCHES)
-_RULES = {
-    SamplingWord.POISSON: "every row enters each batch by its own coin (Poisson sampling; shuffling is not that)",
-    SamplingWord.WITHOUT_REPLACEMENT: "every batch is a fresh draw of exactly that many rows, without replacement",
-    SamplingWord.WITH_REPLACEMENT: "every batch is a fresh draw of exactly that many rows, with replacement",
-    SamplingWord.SHUFFLED: "every epoch uses every row exactly once; no gain from shuffling is claimed",
-    SamplingWord.INDEPENDENT_BATCHES: "in every epoch each row picks its batch by itself; no gain from it is claimed",
-    SamplingWord.NONE: "every step uses every row",
-}
 
 
 @dataclass(frozen=True)
@@ -113,6 +105,8 @@ def _pass(word: SamplingWord, batches: int) -> Sampling:
 
 def times(batches: Batches, epochs: float | None, steps: int | None) -> Repetitions:
     """Read `--epochs` or `--steps`; what is begun counts as whole, so that the price is never too low."""
+    from privet.report.words import counted
+
     if (epochs is None) == (steps is None):
         problem = "is missing" if epochs is None else "and --epochs say the same thing twice"
         raise InvalidInput("steps", problem, "give --epochs or --steps, and not both")
@@ -121,13 +115,19 @@ def times(batches: Batches, epochs: float | None, steps: int | None) -> Repetiti
         if not batches.is_pass:
             return Repetitions(count)
         whole = math.ceil(count * batches.per_step)
-        return Repetitions(whole, f"{count:,} steps begin {whole:,} epochs, which are priced whole.")
+        begun, are = counted(whole, "epoch"), "is" if whole == 1 else "are"
+        begin = "begins" if count == 1 else "begin"
+        return Repetitions(whole, f"{counted(count, 'step')} {begin} {begun}, which {are} priced whole.")
     passes = _exact(checked.positive("epochs", epochs if epochs is not None else 0.0))
     exact = passes if batches.is_pass else passes / batches.per_step
     count = _at_most("epochs", math.ceil(exact))
+    are = "is" if passes == 1 else "are"
     if batches.is_pass:
-        return Repetitions(count, "" if count == exact else f"{epochs:g} epochs are priced as {count:,} whole ones.")
-    how = f"{epochs:g} epochs of {float(1 / batches.per_step):,.10g} steps are {float(exact):,.10g} steps"
+        whole_ones = f"{count:,} whole {'one' if count == 1 else 'ones'}"
+        note = f"{counted(float(passes), 'epoch')} {are} priced as {whole_ones}."
+        return Repetitions(count, "" if count == exact else note)
+    each, all_steps = counted(float(1 / batches.per_step), "step"), counted(float(exact), "step")
+    how = f"{counted(float(passes), 'epoch')} of {each} {are} {all_steps}"
     return Repetitions(count, f"{how}, priced as {count:,}." if count != exact else f"{how}.")
 
 
@@ -140,19 +140,6 @@ def _at_most(argument: str, count: int) -> int:
 def run_of(batches: Batches, noise_multiplier: float, count: int) -> Event:
     """The event of the whole run."""
     return Repeated(batches.one(noise_multiplier), count)
-
-
-def conditions(batches: Batches, whose: str) -> tuple[str, ...]:
-    """What must be true of the code, in words: an accountant prices a description and cannot see what is run."""
-    rule = _RULES[batches.word]
-    clipped = (
-        f"In every step each {whose}'s contribution is clipped to one L2 norm C, and the clipped ones are added up"
-    )
-    return (
-        f"{rule[0].upper()}{rule[1:]}.",
-        f"{clipped}; normal noise of standard deviation noise multiplier × C is added to the sum.",
-        "Nothing else that depends on the data leaves: choosing settings or stopping by private scores costs extra.",
-    )
 
 
 def _exact(value: float) -> Fraction:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from privet.cli import console
 from privet.core.codec import Record
 from privet.ledger import Budget, Entry, Form, Statement, Verification
-from privet.report.words import down, protected, up
+from privet.report.words import counted, down, protected, up
 
 __all__ = ["brief", "show_budgets", "show_statement", "show_verification", "total"]
 
@@ -49,7 +49,7 @@ def show_statement(statement: Statement) -> None:
     console.line(f"{budget.active:,} of {budget.entries:,} entries count; {version}", "dim")
     if statement.entries:
         console.heading("Entries, the newest first")
-        made = console.table("id", "state", "purpose", "what", "charged as", "reserved")
+        made = console.table("id", "state", "purpose", "what", "charged as", "reserved", whole=("id",))
         for entry in statement.entries:
             when = entry.reserved[:16].replace("T", " ") + " UTC"
             made.add_row(entry.id, entry.state.value, entry.purpose, brief(entry.event), _charged(entry), when)
@@ -69,9 +69,11 @@ def show_verification(found: Verification) -> None:
     names = ", ".join(found.budgets) or "no budgets"
     seals = "every seal was checked with the key" if found.sealed else "without a key a rewritten chain is not seen"
     if found:
-        console.line(f"intact: {names} ({found.rows:,} rows; {seals})", "bold green")
+        console.line(f"intact: {names} ({counted(found.rows, 'row')}; {seals})", "bold green")
     else:
-        console.line(f"broken: {names} ({found.rows:,} rows); trust none of it, and restore a backup", "bold red")
+        console.line(
+            f"broken: {names} ({counted(found.rows, 'row')}); trust none of it, and restore a backup", "bold red"
+        )
 
 
 def _spent(budget: Budget) -> str:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import io
+import os
+import re
 import sys
 from collections.abc import Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import click
 
-__all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "main"]
+__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "main"]
 
 FAILED = 1
 """A check was made, and it failed."""
 BAD_INPUT = 2
 """The command cannot be done as it was asked."""
+BROKEN = 70
+"""A mistake of Privet's own: the `EX_SOFTWARE` of sysexits.h."""
 INTERRUPTED = 130
 _OTHER_NAMES = {"url": "ledger", "timeout": "wait", "data": "fingerprint_of"}
 """Where an option is called differently from the library's argument."""
@@ -24,11 +29,25 @@ _OTHER_NAMES = {"url": "ledger", "timeout": "wait", "data": "fingerprint_of"}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `privet` with these arguments (those of the process, if none are given) and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    usual = sys.excepthook
+    if os.environ.get("PRIVET_TRACEBACK") != "1":
+        sys.excepthook = _report
     try:
         # Imported here, so that an interruption is quiet from the first moment on.
-        return _run(given)
+        code = _run(given)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        code = INTERRUPTED
+    # Not in a `finally`: what nobody expected must still find the hook on its way out of the process.
+    sys.excepthook = usual
+    return code
+
+
+def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The last word on what nobody expected: one line in place of a traceback."""
+    said = " ".join(f"{kind.__name__}: {error}".split()).rstrip(":. ")
+    sys.stderr.write(f"privet: internal error: {said}; please report it (PRIVET_TRACEBACK=1 shows where it was)\n")
+    # An exit from within the hook is how it sets the process's exit code.
+    sys.exit(BROKEN)
 
 
 def _run(given: list[str]) -> int:
@@ -50,11 +69,13 @@ def _run(given: list[str]) -> int:
         return 0  # the help has been shown
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else "privet"
-        return _refuse(f"{error.format_message().rstrip('.?')}; see: {where} --help")
+        # For a command, click and typer each add the same advice.
+        said = re.sub(r"( Did you mean [^?]*\?)\1+", r"\1", error.format_message())
+        return _refuse(f"{said.rstrip('.?')}; see: {where} --help")
     except InvalidInput as error:
         return _refuse(_as_option(error.argument, _options(command)) + str(error).removeprefix(error.argument))
     except PrivetError as error:
-        return _refuse(str(error))
+        return _refuse(str(error).replace("see ledger.show", "see: privet ledger show"))
     except (MemoryError, OverflowError):
         return _refuse("these numbers need more than this machine has; use fewer steps, or more noise")
     except OSError as error:

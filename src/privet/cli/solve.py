@@ -40,6 +40,7 @@ class Target:
     epsilon: float
     delta: float
     unit: Unit
+    population: int | None = None
 
     def price(self, event: Event) -> Guarantee:
         """The price of an event at the target's δ."""
@@ -63,6 +64,12 @@ class Found:
     guarantee: Guarantee
     notes: tuple[str, ...] = ()
 
+    def warnings(self, target: Target) -> tuple[str, ...]:
+        """What is weak about the answer."""
+        from privet.report.account import beware
+
+        return beware(self.guarantee, target.population)
+
     def document(self, target: Target) -> dict[str, Any]:
         """The answer for programs."""
         return {
@@ -74,6 +81,7 @@ class Found:
             "guarantee": encode(self.guarantee),
             "event": encode(self.event),
             "notes": list(self.notes),
+            "warnings": list(self.warnings(target)),
         }
 
 

@@ -13,10 +13,12 @@ from privet.report.bound import Bound
 from privet.report.card import Public, RunCard
 from privet.report.words import up
 
-__all__ = ["WEAK", "price_run"]
+__all__ = ["LARGE_DELTA", "WEAK", "beware", "price_run"]
 
 WEAK = 10.0
 """Above this ε the odds of an attacker may grow more than 20,000-fold."""
+LARGE_DELTA = 0.01
+"""From this δ on it is too large for any data set: one may publish each person outright with that probability."""
 
 
 def price_run(
@@ -46,7 +48,7 @@ def price_run(
         described=Public(described),
         conditions=Public(conditions),
         notes=Public(notes),
-        warnings=Public(_warnings(guarantee, population)),
+        warnings=Public(beware(guarantee, population)),
     )
 
 
@@ -54,13 +56,21 @@ def _height(rung: Rung) -> tuple[bool, float]:
     return rung.guarantee is None, rung.guarantee.epsilon.upper if rung.guarantee else 0.0
 
 
-def _warnings(guarantee: Guarantee, population: int | None) -> tuple[str, ...]:
+def beware(guarantee: Guarantee, population: int | None) -> tuple[str, ...]:
+    """What is weak about a guarantee, in words: no bound on ε or a large one, or a large δ.
+
+    >>> from privet.core.event import Gaussian
+    >>> beware(epsilon(Gaussian(4.0), 1e-5), 1000)
+    ()
+    """
     found = []
     upper, delta = guarantee.epsilon.upper, guarantee.delta
     if math.isinf(upper):
         reasons = [text for text in guarantee.assumptions if text.startswith("no guarantee")]
         no_finite = "no guarantee: at δ = 0 this noise has no finite ε; allow a δ such as 1e-5"
-        found.append(reasons[0] if reasons else no_finite if delta == 0 else "no guarantee: ε has no finite bound")
+        by_group = guarantee.unit.records > 1
+        no_bound = "no finite bound was found by group privacy" if by_group else "no guarantee: ε has no finite bound"
+        found.append(reasons[0] if reasons else no_finite if delta == 0 else no_bound)
     elif upper > WEAK:
         times = f"e^{up(upper)}" if upper > 700 else f"{math.exp(upper):.2g}"
         found.append(f"ε is above {WEAK:g}, which is weak: an attacker's odds may grow {times}-fold")
@@ -68,5 +78,10 @@ def _warnings(guarantee: Guarantee, population: int | None) -> tuple[str, ...]:
         found.append(
             f"δ = {delta:g} is at least 1/n = {1 / population:.2g}: publishing a random record outright would be "
             "allowed; use a δ far below 1/n"
+        )
+    elif delta >= LARGE_DELTA:
+        found.append(
+            f"δ = {delta:g} is large: with that probability anyone's record may be published outright; "
+            "use a δ far below 1/n, such as 1e-5"
         )
     return tuple(found)

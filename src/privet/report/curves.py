@@ -17,7 +17,7 @@ __all__ = ["Curves", "Point", "curves_of"]
 
 Point = tuple[float, float]
 _COUNTS = 12
-_POINTS = 60
+_POINTS = 180
 _LEAST_RATE = 1e-4
 
 

@@ -9,7 +9,7 @@ from privet.accounting import Accountant, Rung
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Unit
 
-__all__ = ["ACCOUNTANTS", "down", "headline", "percent", "protected", "proven_by", "up", "why_not"]
+__all__ = ["ACCOUNTANTS", "counted", "down", "headline", "percent", "protected", "proven_by", "up", "why_not"]
 
 ACCOUNTANTS: dict[Accountant, str] = {
     Accountant.PLD: "privacy-loss distribution",
@@ -53,6 +53,15 @@ def _rounded(value: float, way: str) -> str:
     # A float that is the nearest to a short decimal stands for that decimal, and is not moved.
     exact = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), rounding=way)
     return f"{exact:.3f}" if digits == 3 else f"{float(exact):.4g}"
+
+
+def counted(number: float, noun: str) -> str:
+    """A number of things, with the noun's plural where there is not exactly one.
+
+    >>> counted(1, "step"), counted(14063, "row"), counted(2.5, "epoch")
+    ('1 step', '14,063 rows', '2.5 epochs')
+    """
+    return f"{number:,.10g} {noun}{'' if number == 1 else 's'}"
 
 
 def percent(share: float, digits: int = 2) -> str:

@@ -8,7 +8,7 @@ from privet.core.event import IndependentBatches, Repeated, Sampled, ShuffledEpo
 from privet.report.card import RunCard
 from privet.report.curves import Curves
 from privet.report.figures.drawing import SERIES, Figure, axis, line, marks, pointer
-from privet.report.words import up
+from privet.report.words import counted, up
 
 __all__ = ["growth"]
 
@@ -33,7 +33,11 @@ def growth(card: RunCard, curves: Curves) -> Figure:
             else [],
         },
     }
-    after = f"After {curves.own_count:,} {what}, this run has ε ≤ {up(upper)}." if finite else "This run has ε = ∞."
+    after = (
+        f"After {counted(curves.own_count, what[:-1])}, this run has ε ≤ {up(upper)}."
+        if finite
+        else "This run has ε = ∞."
+    )
     return Figure(
         "growth",
         f"How ε grows with the number of {what}",

@@ -22,6 +22,9 @@ def profile(card: RunCard, curves: Curves) -> Figure:
         return Figure("profile", title, "At no ε is δ below 1.", ("ε", "δ at most"), (), None)
     deltas = [found for _, found in curves.profile]
     farthest = curves.profile[-1][0]
+    # Steps: δ never grows with ε, so what holds at a point holds up to the next; a slanted line would promise more.
+    drawn = line(curves.profile, "δ(ε)")
+    drawn["line"] |= {"shape": "hv"}
     label = pointer(
         upper,
         math.log10(delta) if marked else 0,
@@ -34,9 +37,12 @@ def profile(card: RunCard, curves: Curves) -> Figure:
         title,
         f"Every point on the curve is a guarantee of the same run: a larger ε holds with a smaller δ.{told}",
         ("ε", "δ at most"),
-        tuple((f"{epsilon:.4g}", f"{found:.3g}") for epsilon, found in curves.profile[::3]),
+        tuple(
+            (f"{epsilon:.4g}", f"{found:.3g}")
+            for epsilon, found in curves.profile[:: max(1, len(curves.profile) // 20)]
+        ),
         {
-            "data": [line(curves.profile, "δ(ε)"), *([marks([(upper, delta)])] if marked else [])],
+            "data": [drawn, *([marks([(upper, delta)])] if marked else [])],
             "layout": {
                 "xaxis": axis("ε") | {"rangemode": "tozero"},
                 "yaxis": axis("δ, logarithmic", decades=math.log10(max(deltas) / min(deltas))),

@@ -87,8 +87,7 @@ def main() -> None:
     search = timed({"privet": our_noise, "dp-accounting": dp_accounting_noise, "opacus": opacus_noise}, 3)
     ratios = {
         "price": pricing["privet"]["seconds"] / pricing["dp-accounting"]["seconds"],
-        "calibrate": search["privet"]["seconds"]
-        / min(search["dp-accounting"]["seconds"], search["opacus"]["seconds"]),
+        "calibrate": search["privet"]["seconds"] / min(search["dp-accounting"]["seconds"], search["opacus"]["seconds"]),
     }
     for title, table in (("price", pricing), ("calibrate to ε = 2", search)):
         print(title)

@@ -11,7 +11,7 @@ import pytest
 
 from privet.core.errors import InvalidInput, LedgerError
 from privet.core.event import Laplace
-from privet.ledger import Fingerprint, Ledger, Verification, chain, fingerprint_of
+from privet.ledger import Fingerprint, Ledger, State, Verification, chain, fingerprint_of
 
 KEY = b"a key that lies somewhere else"
 
@@ -156,6 +156,106 @@ def test_an_edited_state_gives_no_refund(filled: Ledger, path: Path, state: str)
     with pytest.raises(LedgerError, match="changed outside"):
         filled.release(id_)
     assert filled.budget("clinic").active == 4
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_state_that_points_back_gives_no_refund(ledger: Ledger, committed: bool) -> None:
+    """Catches steps that trust an entry which was pointed back to the row of its reservation after it was drawn."""
+    charge = ledger.reserve("clinic", Laplace(100.0))
+    charge.draw()
+    if committed:
+        charge.commit()
+    before = ledger.budget("clinic")
+    with ledger._store.writing() as connection:
+        connection.exec_driver_sql("UPDATE privet_entries SET state = 'reserved', last = seq")
+    for to in (State.DRAWING, State.COMMITTED, State.ABORTED):
+        with pytest.raises(LedgerError, match="changed outside"):
+            ledger.step(charge.id, to)
+    with pytest.raises(LedgerError, match="changed outside"):
+        ledger.release(charge.id)
+    assert ledger.budget("clinic") == before
+    assert not ledger.verify()
+
+
+@pytest.mark.parametrize("to", [State.COMMITTED, State.ABORTED])
+def test_a_committed_entry_cannot_be_drawing_again(ledger: Ledger, to: State) -> None:
+    """The same for an entry that is pointed back to the row in which it was drawn."""
+    with ledger.reserve("clinic", Laplace(100.0)).drawing() as charge:
+        pass
+    with ledger._store.writing() as connection:
+        connection.exec_driver_sql("UPDATE privet_entries SET state = 'drawing', last = seq + 1")
+    with pytest.raises(LedgerError, match="changed outside"):
+        ledger.step(charge.id, to)
+    assert ledger.budget("clinic").active == 1
+
+
+@pytest.mark.parametrize("also", [None, "chain", "entries"])
+def test_a_deleted_budget_is_missed_and_not_made_anew(ledger: Ledger, also: str | None) -> None:
+    """Catches a spent budget that is deleted, not missed by `verify`, and created again with nothing spent."""
+    ledger.bind("clinic", fingerprint_of(b"rows"), note="first")
+    ledger.reserve("clinic", Laplace(100.0), fingerprint=fingerprint_of(b"rows")).draw()
+    with ledger._store.writing() as connection:
+        connection.exec_driver_sql("DELETE FROM privet_budgets WHERE name = 'clinic'")
+        if also is not None:
+            connection.exec_driver_sql("DELETE FROM privet_ALSO".replace("ALSO", also))
+    found = ledger.verify()
+    assert len(found.problems) == 1
+    assert "was deleted" in found.problems[0]
+    assert "1 of its fingerprints remain" in found.problems[0]
+    with pytest.raises(LedgerError, match="restore a backup"):
+        ledger.create("clinic", epsilon=1.0, delta=1e-6)
+    if also != "chain":
+        assert "4 of its chain's rows" in found.problems[0]
+        assert found.broken == ("clinic",)
+        assert ledger.verify("clinic").problems == found.problems
+        # Another name is another matter; but it must not continue what was left behind.
+        ledger.create("other", epsilon=1.0, delta=1e-6)
+        assert ledger.verify("other").rows == 1
+        assert ledger.verify().broken == ("clinic",)
+
+
+def test_a_renamed_budget_is_not_made_anew(filled: Ledger, path: Path) -> None:
+    """Catches a spent budget that is moved out of the way."""
+    edit(path, """UPDATE privet_budgets SET name = 'x', terms = replace(terms, '"clinic"', '"x"')""")
+    assert filled.verify().broken == ("x",)
+    with pytest.raises(LedgerError, match="deleted or renamed"):
+        filled.create("clinic", epsilon=1.0, delta=1e-6)
+
+
+def test_only_what_is_broken_is_named(filled: Ledger, path: Path) -> None:
+    """Catches a report that drowns one dropped row in its consequences, doubts others, or sends people in a circle."""
+    filled.create("ward", epsilon=1.0, delta=1e-6)
+    edit(path, "DELETE FROM privet_chain WHERE seq = 2")
+    found = filled.verify()
+    assert (found.budgets, found.broken) == (("clinic", "ward"), ("clinic",))
+    assert found.problems[0] == "clinic: row 2 is missing"
+    assert len(found.problems) == 2
+    assert "more problems, which may follow" in found.problems[1]
+
+
+def test_problems_of_their_own_are_all_told(filled: Ledger, path: Path) -> None:
+    """Catches a second edit that is taken for a consequence of the first."""
+    edit(path, "UPDATE privet_chain SET at = '2020-01-01T00:00:00.000+00:00' WHERE seq IN (2, 9)")
+    assert [problem.split(" (")[0] for problem in filled.verify().problems] == ["clinic: row 2", "clinic: row 9"]
+
+
+@pytest.mark.parametrize(
+    "statement", ["UPDATE privet_chain SET body = 'no JSON'", "UPDATE privet_chain SET body = '[]'"]
+)
+def test_verify_does_not_advise_itself(filled: Ledger, path: Path, statement: str) -> None:
+    """Catches advice of other calls in what `verify` says."""
+    edit(path, statement)
+    assert not [problem for problem in filled.verify().problems if "ledger verify" in problem]
+
+
+def test_another_end_is_told_apart_from_a_shorter_chain(filled: Ledger, path: Path) -> None:
+    """Catches a sentence that compares row 14 with row 14."""
+    edit(path, "UPDATE privet_budgets SET head = zeroblob(32)")
+    assert filled.verify().problems == (
+        "clinic: the budget's row names another hash for row 14, the last, than the chain has",
+    )
+    edit(path, "DELETE FROM privet_chain WHERE seq = 14")
+    assert "ends at row 14 of the chain, which ends at row 13" in filled.verify().problems[0]
 
 
 def test_a_cut_tail_is_found_with_the_head(filled: Ledger, path: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 
 from privet.core.errors import InvalidInput, LedgerError, MissingExtra
 from privet.core.event import Laplace
-from privet.ledger import Ledger, State, schema
+from privet.ledger import Ledger, State, fingerprint_of, schema
 
 SMALL = Laplace(1000.0)
 
@@ -84,6 +85,48 @@ def test_a_locked_file(file_ledger: Ledger, path: Path) -> None:
     other.close()
     impatient.reserve("clinic", SMALL)
     assert file_ledger.verify("clinic").rows == 2
+
+
+@pytest.mark.parametrize("lock", ["EXCLUSIVE", "IMMEDIATE", "read"])
+def test_a_lock_that_ends_is_waited_for(file_ledger: Ledger, path: Path, lock: str) -> None:
+    """Catches a wait that ends with its first short turn: at the beginning, or at a commit that waits for a reader."""
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN" if lock == "read" else f"BEGIN {lock}")
+    other.execute("SELECT * FROM privet_budgets").fetchall()
+    ending = threading.Timer(0.7, lambda: other.execute("ROLLBACK"))
+    ending.start()
+    file_ledger.reserve("clinic", SMALL)
+    ending.join()
+    other.close()
+    assert file_ledger.verify("clinic").rows == 2
+
+
+WAITING = """
+import _thread, sqlite3, sys, threading, time
+from privet.core.event import Laplace
+from privet.ledger import Ledger
+
+ledger = Ledger(sys.argv[1], timeout=100.0)
+ledger.admits("clinic", Laplace(1000.0))
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("BEGIN")
+other.execute("SELECT * FROM privet_budgets").fetchall()
+if sys.argv[2] != "read":
+    other.execute("ROLLBACK")
+    other.execute(f"BEGIN {sys.argv[2]}")
+threading.Timer(0.5, _thread.interrupt_main).start()
+try:
+    ledger.reserve("clinic", Laplace(1000.0))
+except KeyboardInterrupt:
+    other.execute("ROLLBACK")
+    print(ledger.verify("clinic").rows)
+"""
+
+
+@pytest.mark.parametrize("lock", ["EXCLUSIVE", "IMMEDIATE", "read"])
+def test_waiting_for_a_lock_can_be_interrupted(file_ledger: Ledger, path: Path, lock: str) -> None:
+    """Catches a wait inside SQLite, which hears no interrupt before the lock's end; nothing is charged."""
+    assert run_script(WAITING, str(path), lock) == "1"
 
 
 @pytest.mark.xdist_group("postgres")
@@ -165,6 +208,31 @@ def test_a_database_of_something_else_is_left_alone(path: Path) -> None:
         with pytest.raises(LedgerError, match="patients and is not a ledger"):
             call()
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("table", ["ledger", "budgets", "chain", "entries", "fingerprints"])
+def test_a_dropped_table_is_said_to_be_one(url: str, table: str) -> None:
+    """Catches a raw message of the database, and advice to use another file while there is a backup."""
+    with Ledger(url) as ledger:
+        ledger.create("clinic", epsilon=1.0, delta=1e-6)
+        with ledger._store.writing() as connection:
+            connection.exec_driver_sql(f"DROP TABLE privet_{table}")
+        with Ledger(url) as fresh:
+            for verify in (ledger.verify, fresh.verify):
+                with pytest.raises(LedgerError, match=r"dropped; .*restore") as caught:
+                    verify()
+                assert "backup" in one_line(caught.value)
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM privet_ledger", "UPDATE privet_ledger SET value = 'x'"])
+def test_a_lost_salt_is_noticed(file_ledger: Ledger, path: Path, change: str) -> None:
+    """Catches fingerprints under an empty key, which anybody could guess."""
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"{change} WHERE name = 'salt'")
+    connection.close()
+    for call in (file_ledger.verify, lambda: file_ledger.bind("clinic", fingerprint_of(b"rows"), note="first")):
+        with pytest.raises(LedgerError, match="salt is damaged or gone"):
+            call()
 
 
 @pytest.mark.xdist_group("postgres")

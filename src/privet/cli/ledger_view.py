@@ -71,8 +71,9 @@ def show_verification(found: Verification) -> None:
     if found:
         console.line(f"intact: {names} ({counted(found.rows, 'row')}; {seals})", "bold green")
     else:
+        broken = ", ".join(found.broken) or "the ledger"
         console.line(
-            f"broken: {names} ({counted(found.rows, 'row')}); trust none of it, and restore a backup", "bold red"
+            f"broken: {broken} ({counted(found.rows, 'row')}); trust none of it, and restore a backup", "bold red"
         )
 
 

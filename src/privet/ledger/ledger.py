@@ -20,6 +20,7 @@ from privet.ledger.charge import Charge
 from privet.ledger.filter import Sums, largest_block, rules_for
 from privet.ledger.fingerprint import Fingerprint
 from privet.ledger.history import active_events, entry_of, event_in, last_places, place_of
+from privet.ledger.orphans import next_id, orphans, require_new
 from privet.ledger.records import NOT_A_GUARANTEE, Budget, Entry, State, Statement, Verification
 from privet.ledger.store import Store
 from privet.ledger.verify import verify_budget
@@ -92,8 +93,8 @@ class Ledger:
                 raise LedgerError(
                     f"there is a budget for {name!r} already, and it cannot be made anew; see ledger.show"
                 )
-            most = connection.execute(sa.select(sa.func.max(table.c.id))).scalar_one()
-            book = Book((most or 0) + 1, terms, Running(Sums.empty(rules)), chain.Head(0, chain.START))
+            require_new(connection, name)
+            book = Book(next_id(connection), terms, Running(Sums.empty(rules)), chain.Head(0, chain.START))
             running = book.running
             if fingerprint is not None:
                 running = moves.bound(connection, book, self._key, fingerprint)
@@ -234,15 +235,20 @@ class Ledger:
         with self._store.reading() as connection:
             query = sa.select(table.c.id, table.c.name).order_by(table.c.name)
             found = connection.execute(query if name is None else query.where(table.c.name == name)).all()
-        if name is not None and not found:
+            schema.salt_of(connection)  # without it no data would be recognised any more
+            lost = [orphan for orphan in orphans(connection) if name is None or orphan.name == name]
+        if name is not None and not found and not lost:
             raise LedgerError(f"there is no budget for {name!r}; see: privet ledger list")
         checks = [verify_budget(self._store, id_, this, self._key, wanted) for id_, this in found]
         damage = self._store.damage()
-        problems = tuple(problem for check in checks for problem in check.problems)
+        problems = (*map(str, lost), *(problem for check in checks for problem in check.problems))
         if damage is not None:
             problems = (f"the file is damaged: {damage}", *problems)
         sealed = bool(checks) and all(check.sealed for check in checks)
-        return Verification(tuple(this for _, this in found), sum(check.rows for check in checks), problems, sealed)
+        gone = tuple(dict.fromkeys(orphan.name for orphan in lost if orphan.name is not None))
+        broken = (*gone, *(this for check in checks for this in check.broken if this not in gone))
+        names = tuple(this for _, this in found)
+        return Verification(names, sum(check.rows for check in checks), problems, sealed, broken)
 
     def _planned(self, book: Book) -> tuple[Guarantee | None, str]:
         """What everything that counts would have cost as one plan, and what that means."""

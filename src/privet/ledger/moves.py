@@ -41,6 +41,9 @@ _WHY = {
     (State.ABORTED, State.COMMITTED): "is committed: the whole charge stays",
 }
 
+_NEWEST = sa.select(sa.func.max(schema.CHAIN.c.seq)).where(
+    schema.CHAIN.c.budget == sa.bindparam("budget"), schema.CHAIN.c.entry == sa.bindparam("entry")
+)
 _ENTER = sa.insert(schema.ENTRIES)
 _PLACE = (
     sa.update(schema.ENTRIES)
@@ -90,7 +93,8 @@ def changing(store: Store, id_: str) -> Iterator[tuple[sa.Connection, Book, Plac
         place = place_of(connection, id_)
         last = found_row(connection, book.id, place.last)
         kinds = {place.state.value} | ({RESUMED} if place.state is State.DRAWING else set())
-        if last.entry != id_ or last.kind not in kinds:
+        newest = connection.execute(_NEWEST, {"budget": book.id, "entry": id_}).scalar_one()
+        if last.entry != id_ or last.kind not in kinds or newest != place.last:
             raise LedgerError(f"the row of entry {id_} was changed outside the ledger; run: privet ledger verify")
         yield connection, book, place
 

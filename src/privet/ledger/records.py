@@ -133,6 +133,8 @@ class Verification(Record):
     problems: tuple[str, ...] = ()
     sealed: bool = False
     """Whether every row was also checked against a key outside the database."""
+    broken: tuple[str, ...] = ()
+    """The budgets that have problems, in the order in which they were checked."""
 
     def __bool__(self) -> bool:
         return not self.problems

@@ -86,6 +86,7 @@ CREATE TABLE privet_chain (
     budget BIGINT NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL, entry TEXT NOT NULL, at TEXT NOT NULL,
     body TEXT NOT NULL, state {bytes} NOT NULL, hash {bytes} NOT NULL, seal {bytes}, PRIMARY KEY (budget, seq)
 ) {clustered};
+CREATE INDEX privet_chain_entry ON privet_chain (budget, entry, seq);
 CREATE TABLE privet_entries (
     id TEXT PRIMARY KEY, budget BIGINT NOT NULL, seq BIGINT NOT NULL, last BIGINT NOT NULL, state TEXT NOT NULL,
     attempt BIGINT NOT NULL
@@ -114,6 +115,8 @@ def version_of(connection: sa.Connection) -> int:
     """The version of the tables in this database; 0 if there are none. A database of something else is refused."""
     tables = set(sa.inspect(connection).get_table_names())
     if META.name not in tables:
+        if tables & {table.name for table in _metadata.sorted_tables}:
+            raise LedgerError(f"the ledger's table {META.name} was dropped; nothing was changed; restore a backup")
         ours = sorted(table for table in tables if table.startswith("privet_"))
         if ours or (tables and connection.dialect.name == "sqlite"):
             shown = ", ".join(ours or sorted(tables)[:3])
@@ -152,6 +155,9 @@ def salt_of(connection: sa.Connection) -> bytes:
     """The ledger's own random key for fingerprints."""
     found: Any = connection.execute(sa.select(META.c.value).where(META.c.name == "salt")).scalar_one_or_none()
     try:
-        return bytes.fromhex(found or "")
+        salt = bytes.fromhex(found or "")
     except ValueError:
-        raise LedgerError("the ledger's salt is damaged; restore a backup") from None
+        salt = b""
+    if not salt:
+        raise LedgerError("the ledger's salt is damaged or gone; restore a backup")
+    return salt

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from privet.core import checked
 from privet.core.errors import InvalidInput, LedgerError, MissingExtra
-from privet.ledger import schema
+from privet.ledger import schema, waiting
 
 __all__ = ["Store"]
 
@@ -32,6 +31,9 @@ _WORDS = (
     ("disk i/o", "cannot be written: the disk is full or failing; nothing was changed; make room and try again"),
     ("no space left", "cannot be written because the disk is full; nothing was changed; make room and try again"),
     ("malformed", "is damaged; nothing was changed; restore a backup"),
+    ("no such table", "lacks one of its tables, which was dropped; restore it from a backup"),
+    ('relation "privet_', "lacks one of its tables, which was dropped; restore it from a backup"),
+    ("no such column", "has tables that were changed; restore it from a backup"),
     ("not a database", "is not a ledger; it was left as it is; use another file"),
     ("unable to open", "cannot be opened; check the path and its permissions"),
 )
@@ -143,9 +145,7 @@ class Store:
 
     def _sqlite_engine(self, path: Path) -> sa.Engine:
         def connect() -> sqlite3.Connection:
-            # mode=rw: a file that is gone is an error, and never a new, empty budget.
-            address = f"file:{quote(str(path))}?mode=rw"
-            made = sqlite3.connect(address, uri=True, timeout=self._timeout, isolation_level=None)
+            made = waiting.connect(path, self._timeout)
             # In this mode the journal's end is synced before COMMIT returns, so that no power cut can roll a committed
             # charge back; and at rest the ledger is one file, to be copied, or read where nothing can be written.
             made.execute("PRAGMA journal_mode = TRUNCATE")

@@ -20,6 +20,8 @@ __all__ = ["verify_budget"]
 
 _MOST_PROBLEMS = 20
 _MODULUS = 1 << 256
+_ADVICE = "; run: privet ledger verify"
+"""What others' messages advise, which is no advice here."""
 _FROM = {
     "drawing": State.RESERVED,
     "aborted": State.RESERVED,
@@ -48,6 +50,8 @@ class _Replay:
     key: bytes | None
     wanted: chain.Head | None
     problems: list[str] = field(default_factory=list)
+    more: int = 0
+    """How many problems were only counted."""
     terms: Terms | None = None
     written: str = ""
     """The terms, as the first row has them."""
@@ -61,14 +65,24 @@ class _Replay:
     """The state that was hashed last: most rows leave it as it is."""
     tags: set[str] = field(default_factory=set)
 
-    def report(self, problem: str) -> None:
-        """Keep the first few problems; one broken row can make many more."""
-        if len(self.problems) < _MOST_PROBLEMS:
+    def report(self, problem: str, *, follows: bool = False) -> None:
+        """Keep a problem; count it only, if there are many or if it may follow from an earlier one."""
+        if len(self.problems) >= _MOST_PROBLEMS or (follows and self.problems):
+            self.more += 1
+        else:
             self.problems.append(f"{self.name}: {problem}")
+
+    def found(self) -> tuple[str, ...]:
+        """Every problem that was kept, and how many were not."""
+        if not self.more:
+            return tuple(self.problems)
+        what = "1 more problem, which" if self.more == 1 else f"{self.more:,} more problems, which"
+        return (*self.problems, f"{self.name}: {what} may follow from what is said above")
 
     def take(self, row: chain.Row) -> None:
         """One more row: is it the next one, is it unchanged, is it allowed, and what does it do to the sums?"""
-        if row.seq != self.length + 1:
+        whole = row.seq == self.length + 1
+        if not whole:
             gap = (
                 f"row {self.length + 1} is"
                 if row.seq == self.length + 2
@@ -77,17 +91,19 @@ class _Replay:
             self.report(f"{gap} missing")
         if row.hash != chain.row_hash(self.previous, *fields_of(row)):
             self.report(
-                f"row {row.seq} ({row.kind}) was changed or moved: its hash does not follow from the row before"
+                f"row {row.seq} ({row.kind}) was changed or moved: its hash does not follow from the row before",
+                follows=not whole,
             )
         self.length, self.previous = row.seq, row.hash
         try:
             self._apply(row)
         except LedgerError as error:
-            self.report(f"row {row.seq} ({row.kind}): {error}")
+            self.report(f"row {row.seq} ({row.kind}): {str(error).removesuffix(_ADVICE)}", follows=True)
         if self.key is not None and self.terms is not None and self.terms.key is not None:
             self._sealed(row, self.key)
         if row.state != self._state_hash():
-            self.report(f"row {row.seq} ({row.kind}): the sums after it are not what its entries add up to")
+            wrong = "the sums after it are not what its entries add up to"
+            self.report(f"row {row.seq} ({row.kind}): {wrong}", follows=True)
         if self.wanted is not None and row.seq == self.wanted.length and row.hash != self.wanted.hash:
             self.report(f"row {row.seq} is not the one that the given head names")
 
@@ -120,7 +136,7 @@ class _Replay:
             if len(amount.orders) != len(running.sums.orders) or min(*amount.orders, amount.offset) < 0:
                 raise LedgerError("the charge is not one that this budget can have")
             if running.sums.order_for(amount, self.terms.rules) is None:
-                self.report(f"row {row.seq}: an entry was admitted that does not fit")
+                self.report(f"row {row.seq}: an entry was admitted that does not fit", follows=True)
             self.running = Running(
                 running.sums.after(amount), running.entries + 1, running.version, running.fingerprint
             )
@@ -199,17 +215,20 @@ def verify_budget(
     if replay.length == 0:
         replay.report("the chain has no rows")
     sealed = key is not None and replay.terms is not None and replay.terms.key is not None
-    return Verification((name,), replay.length, tuple(replay.problems), sealed)
+    problems = replay.found()
+    return Verification((name,), replay.length, problems, sealed, (name,) if problems else ())
 
 
 def _compare_budget(connection: sa.Connection, budget: int, replay: _Replay) -> None:
     row = connection.execute(sa.select(schema.BUDGETS).where(schema.BUDGETS.c.id == budget)).one()
-    if row.length != replay.length or bytes(row.head) != replay.previous:
+    if row.length == replay.length and bytes(row.head) != replay.previous:
+        replay.report(f"the budget's row names another hash for row {row.length}, the last, than the chain has")
+    elif row.length != replay.length:
         replay.report(f"the budget's row ends at row {row.length} of the chain, which ends at row {replay.length}")
     if replay.terms is not None and row.terms != replay.written:
         replay.report("the budget's row has other terms than the chain")
     if replay.running is not None and row.state != replay.running.text():
-        replay.report("the budget's row has other sums than the chain adds up to")
+        replay.report("the budget's row has other sums than the chain adds up to", follows=True)
 
 
 def _compare_places(connection: sa.Connection, budget: int, replay: _Replay) -> None:
@@ -221,7 +240,8 @@ def _compare_places(connection: sa.Connection, budget: int, replay: _Replay) -> 
     for row in connection.execute(query.where(table.c.budget == budget).execution_options(yield_per=5000)):
         total += _weight(*row)
     if total % _MODULUS != replay.places % _MODULUS:
-        replay.report("the table of entries differs from the chain: a state was changed, or an entry added or dropped")
+        wrong = "a state was changed, or an entry added or dropped"
+        replay.report(f"the table of entries differs from the chain: {wrong}", follows=True)
     known = connection.execute(sa.select(tags.c.tag).where(tags.c.budget == budget)).scalars()
     if set(known) != replay.tags:
-        replay.report("the table of fingerprints differs from the chain")
+        replay.report("the table of fingerprints differs from the chain", follows=True)

@@ -1,0 +1,90 @@
+"""What remains of budgets whose own row is gone: found by `verify`, and never continued or made anew by `create`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from privet.core.errors import LedgerError
+from privet.ledger import schema
+from privet.ledger.book import Terms, read_body, rows_between
+
+__all__ = ["Orphan", "next_id", "orphans", "require_new"]
+
+_TABLES = (
+    (schema.CHAIN, "of its chain's rows"),
+    (schema.ENTRIES, "of its entries"),
+    (schema.FINGERPRINTS, "of its fingerprints"),
+)
+"""Everything that names a budget by its number."""
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A budget without a row of its own."""
+
+    id: int
+    name: str | None
+    """As the first row of its chain has it, if that can be read."""
+    remains: str
+
+    def __str__(self) -> str:
+        who = f"{self.name}: the budget's row" if self.name is not None else f"the row of budget number {self.id}"
+        return f"{who} was deleted, and {self.remains} remain"
+
+
+def orphans(connection: sa.Connection) -> list[Orphan]:
+    """Every budget that something is left of, but not its row."""
+    known = set(connection.execute(sa.select(schema.BUDGETS.c.id)).scalars())
+    lost = sorted({id_ for table, _ in _TABLES for id_ in _ids(connection, table)} - known)
+    return [Orphan(id_, _first_name(connection, id_), _remains(connection, id_)) for id_ in lost]
+
+
+def require_new(connection: sa.Connection, name: str) -> None:
+    """Raise if a chain was ever begun for this name, whatever the table of budgets says now."""
+    if any(_first_name(connection, id_) == name for id_ in _ids(connection, schema.CHAIN)):
+        raise LedgerError(
+            f"there was a budget for {name!r}, and its row was deleted or renamed; what it spent is spent, so it "
+            "cannot be made anew; restore a backup"
+        )
+    if any(orphan.name is None for orphan in orphans(connection)):
+        # It may be this one: better no new budget than a spent one made anew.
+        raise LedgerError(
+            f"the ledger holds entries of a budget whose row and name are gone, which may be {name!r}; "
+            "nothing was changed; restore a backup"
+        )
+
+
+def next_id(connection: sa.Connection) -> int:
+    """A number that nothing in the ledger names, so that no budget continues what another has left behind."""
+    columns = [schema.BUDGETS.c.id, *(table.c.budget for table, _ in _TABLES)]
+    return 1 + max(connection.execute(sa.select(sa.func.max(column))).scalar_one() or 0 for column in columns)
+
+
+def _ids(connection: sa.Connection, table: sa.Table) -> Iterator[int]:
+    """The budgets that a table names, each found by a step along the index: the history is not read."""
+    if table is schema.FINGERPRINTS:
+        yield from connection.execute(sa.select(table.c.budget).distinct().order_by(table.c.budget)).scalars().all()
+        return
+    following = sa.select(sa.func.min(table.c.budget))
+    found = connection.execute(following).scalar_one()
+    while found is not None:
+        yield int(found)
+        found = connection.execute(following.where(table.c.budget > found)).scalar_one()
+
+
+def _first_name(connection: sa.Connection, budget: int) -> str | None:
+    try:
+        return next(
+            (Terms.parse(str(read_body(row).get("terms"))).name for row in rows_between(connection, budget, 1, 1)), None
+        )
+    except LedgerError:
+        return None
+
+
+def _remains(connection: sa.Connection, budget: int) -> str:
+    query = [sa.select(sa.func.count()).select_from(table).where(table.c.budget == budget) for table, _ in _TABLES]
+    counts = [int(connection.execute(one).scalar_one()) for one in query]
+    return ", ".join(f"{count:,} {what}" for count, (_, what) in zip(counts, _TABLES, strict=True) if count)

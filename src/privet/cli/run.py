@@ -44,8 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """The last word on what nobody expected: one line in place of a traceback."""
+    import click
+
     said = " ".join(f"{kind.__name__}: {error}".split()).rstrip(":. ")
-    sys.stderr.write(f"privet: internal error: {said}; please report it (PRIVET_TRACEBACK=1 shows where it was)\n")
+    click.echo(f"privet: internal error: {said}; please report it (PRIVET_TRACEBACK=1 shows where it was)", err=True)
     # An exit from within the hook is how it sets the process's exit code.
     sys.exit(BROKEN)
 

@@ -77,6 +77,12 @@ def test_enormous_cost_is_still_a_number(event: Event) -> None:
     assert 100 < found.upper < math.inf
 
 
+def test_few_large_losses_have_a_narrow_interval() -> None:
+    """A tilt that suits many small losses suits these badly; the interval was wider than 10 % of ε."""
+    found = accounting.epsilon(run(0.5, 1e-5, 10), 1e-10).epsilon
+    assert found.upper - found.lower <= 0.01
+
+
 def test_joint_releases_are_one_gaussian() -> None:
     """Two releases of one batch: σ_eff = σ/√2 under one sampling; two sampled events would claim 8.26 for 12.54."""
     joint = Repeated(Sampled(Joint((Gaussian(1.0), Gaussian(1.0))), by=Poisson(0.02)), 2000)

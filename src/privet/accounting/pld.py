@@ -122,6 +122,14 @@ def _lower(found: _Found, delta: float) -> float:
         gap, close = found.epsilon - lower, _CLOSE * max(1.0, found.epsilon) * _looser(found.epsilon)
         if above != below or found.epsilon > 100 or gap <= close:
             break
+        if gap > 3 * close:  # with few large losses half the tilt is often better; any tilt is certified
+            gentler = below.curve(step, tilt / 2, worse=False).epsilon(delta, -1)
+            if gentler > lower:
+                tilt, lower = tilt / 2, gentler
+                found.epsilon = min(found.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
+                gap = found.epsilon - lower
+        if gap <= close:
+            break
         step *= max(0.2, min(0.6, 0.8 * math.sqrt(close / gap)))
         if below.widest / step > Side.MOST_CELLS or gap > 0.9 * before:
             break

@@ -16,13 +16,13 @@ E = TypeVar("E", bound=Enum)
 def finite(argument: str, value: float) -> float:
     """A finite real number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidInput(argument, f"is {value!r}, which is not a number")
+        raise InvalidInput(argument, f"is {value!r}, which is not a number", "give a number such as 1.5")
     try:
         number = float(value)
     except OverflowError:
         raise InvalidInput(argument, "is too large for a floating-point number") from None
     if not math.isfinite(number):
-        raise InvalidInput(argument, f"is {number}, which is not finite")
+        raise InvalidInput(argument, f"is {number}, which is not finite", "give a finite number")
     return number
 
 
@@ -30,7 +30,7 @@ def nonnegative(argument: str, value: float) -> float:
     """A finite number that is at least 0."""
     number = finite(argument, value)
     if number < 0:
-        raise InvalidInput(argument, f"is {number}, which is negative")
+        raise InvalidInput(argument, f"is {number}, which is negative", "give 0 or more")
     return number
 
 
@@ -38,7 +38,7 @@ def positive(argument: str, value: float) -> float:
     """A finite number above 0."""
     number = finite(argument, value)
     if number <= 0:
-        raise InvalidInput(argument, f"is {number}, which is not positive")
+        raise InvalidInput(argument, f"is {number}, which is not positive", "give a number above 0")
     return number
 
 
@@ -61,9 +61,9 @@ def share(argument: str, value: float) -> float:
 def count(argument: str, value: int, least: int = 1) -> int:
     """A whole number that is at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(argument, f"is {value!r}, which is not a whole number")
+        raise InvalidInput(argument, f"is {value!r}, which is not a whole number", "give an integer such as 100")
     if value < least:
-        raise InvalidInput(argument, f"is {value}, which is below {least}")
+        raise InvalidInput(argument, f"is {value}, which is below {least}", f"give {least} or more")
     return value
 
 

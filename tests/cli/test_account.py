@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,7 +24,6 @@ from privet.core.event import (
 )
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Unit, Whose
-from privet.report.account import beware
 from tests.cli.conftest import Run
 
 MNIST = "--noise-multiplier 1.1 --batch-size 256 --population 60000 --epochs 60 --delta 1e-5"
@@ -139,12 +137,36 @@ def test_one_is_not_many(privet: Run, words: str, note: str) -> None:
     assert done.json["notes"] == [note]
 
 
-def test_a_group_without_a_finite_bound() -> None:
-    """Fails when a bound that the method cannot find is said not to exist."""
-    endless = replace(epsilon(Gaussian(0.0), 1e-5), assumptions=())
-    assert beware(endless, None) == ("no guarantee: ε has no finite bound",)
-    group = replace(endless, unit=Unit(Whose.USER, records=3))
-    assert beware(group, None) == ("no finite bound was found by group privacy",)
+def test_a_group_without_a_finite_bound(privet: Run) -> None:
+    """Fails when a bound that the method cannot find is said not to exist, or the accountants that find one are hidden.
+
+    Thirty records under group privacy leave the loss distribution nothing; Rényi has a bound, if a useless one.
+    """
+    words = "--noise-multiplier 0.3 --delta 1e-5 --sample-rate 0.5 --steps 30 --records 30"
+    done = privet("account", words, "--accountant pld")
+    unit = "one user with at most 30 records, added or removed"
+    assert done.code == 0
+    assert done.out.startswith(f"no finite ε was found at δ = 1e-05 for {unit}\n")
+    assert "ε = ∞" not in done.out
+    assert "no guarantee" not in done.out
+    assert re.search(r"^renyi .* 1\.\d+e\+05 *$", done.out, re.MULTILINE)
+
+
+def test_a_group_without_noise_has_no_guarantee(privet: Run) -> None:
+    """Fails when no noise at all is told as a bound that was merely not found."""
+    done = privet("account --noise-multiplier 0 --delta 1e-5 --sample-rate 0.5 --steps 3 --records 3")
+    assert done.out.startswith("ε = ∞ at δ = 1e-05: no guarantee for one user with at most 3 records, added")
+    assert "By every accountant" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("unit", "whose"),
+    [("", "a random record"), ("--whose user", "a random user's data"), ("--records 2", "a random record")],
+)
+def test_the_warning_names_what_delta_would_publish(privet: Run, unit: str, whose: str) -> None:
+    """Fails when users are priced and a single record is warned about."""
+    words = "account --noise-multiplier 4 --sample-rate 0.1 --population 1000 --steps 9 --delta 0.01"
+    assert f"publishing {whose} outright would be allowed" in privet(words, unit).out
 
 
 def test_a_rate_that_is_a_round_decimal_gives_a_round_number_of_steps(privet: Run) -> None:

@@ -104,6 +104,17 @@ def test_round_answers_stay_round(privet: Run) -> None:
     assert privet("calibrate", "--epsilon 1 --mechanism laplace --json").json["value"] == 1
 
 
+@pytest.mark.parametrize(
+    ("unit", "word"),
+    [("", "rows"), ("--whose user", "users"), ("--whose client", "clients"), ("--records 2", "records")],
+)
+def test_the_note_counts_what_is_drawn(privet: Run, unit: str, word: str) -> None:
+    """Fails when a rate for users is told in rows: whoever draws so many rows samples another unit than was priced."""
+    words = "--epsilon 3 --delta 1e-5 --population 60000 --noise-multiplier 1.1 --steps 100 --find rate --json"
+    (note,) = privet("calibrate", words, unit).json["notes"]
+    assert note.endswith(f" of 60,000 {word} in a batch, on average.")
+
+
 def test_what_is_weak_is_said(privet: Run) -> None:
     """Fails when a δ that no data set can bear passes without a word, or when a good one is warned about."""
     words = "--epsilon 1 --mechanism gaussian --delta"
@@ -115,7 +126,7 @@ def test_what_is_weak_is_said(privet: Run) -> None:
 
 BAD = {
     "nothing is left to find": f"{RUN} --noise-multiplier 1.1 --steps 10",
-    "--steps is missing": RUN,
+    "missing: --steps (or --epochs); see": RUN,
     "--noise-multiplier is given, and it is what shall be found": f"{RUN} --noise-multiplier 1 --steps 1 --find noise",
     "--sample-rate is given": "--epsilon 1 --delta 1e-5 --sample-rate 0.1 --find rate --noise-multiplier 1 --steps 1",
     "with --epochs it would depend on the rate": "--epsilon 1 --delta 1e-5 --noise-multiplier 1 --epochs 1",
@@ -128,14 +139,14 @@ BAD = {
     "--answers is 0": "--epsilon 1 --mechanism laplace --answers 0",
     "exceeded by a single one of the steps": f"{RUN} --noise-multiplier 0.01",
     "--epsilon is 0.0, which is not positive": "--epsilon 0 --mechanism laplace",
-    "--delta is missing, and Gaussian noise needs δ > 0": "--epsilon 1 --mechanism gaussian",
-    "--delta is missing, and": "--epsilon 1 --sample-rate 0.1 --steps 10",
+    "missing: --delta (Gaussian noise needs δ > 0); see": "--epsilon 1 --mechanism gaussian",
+    "missing: --delta (Gaussian noise": "--epsilon 1 --sample-rate 0.1 --steps 10",
     "--delta is 0, and Gaussian noise needs δ > 0": "--epsilon 1 --delta 0 --sample-rate 0.1 --steps 10",
     "--categories has no place with --mechanism laplace": "--epsilon 1 --mechanism laplace --categories 3",
     "--sampling has no place with --mechanism laplace": "--epsilon 1 --mechanism laplace --sampling none",
     "--answers has no place in a run": f"{RUN} --epochs 10 --answers 3",
     "--categories has no place in a run": f"{RUN} --epochs 10 --categories 3",
-    "--noise-multiplier is missing": f"{RUN} --find steps",
+    "missing: --noise-multiplier; see": f"{RUN} --find steps",
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from privet.core.event import DiscreteLaplace, Gaussian, Poisson, Repeated, Sampled
+from privet.core.event import Approximate, DiscreteLaplace, Event, Gaussian, Poisson, Repeated, Sampled
 from privet.ledger import Ledger, State
 from privet.ledger.schema import CHAIN
 from tests.cli.conftest import Run
@@ -37,7 +37,7 @@ def test_a_new_budget(privet: Run) -> None:
         budget = ledger.budget("clinic")
     assert (budget.epsilon, budget.delta, budget.unit.records) == (3.0, 1e-6, 4)
     assert budget.head in done.out
-    assert "already, and it cannot be made anew; see: privet ledger show" in refused(privet(words))
+    assert "already, and it cannot be made anew; see: privet ledger show NAME\n" in refused(privet(words))
     assert not Path("privet-ledger.db").exists()
 
 
@@ -78,6 +78,50 @@ def test_show(privet: Run, spent: tuple[Ledger, str]) -> None:
     assert statement["note"] == "had it been planned in advance; not a guarantee"
     only = privet("ledger show clinic --open --json").json["statement"]["entries"]
     assert [entry["id"] for entry in only] == [waiting]
+
+
+KEPT: dict[str, tuple[float, Event | None, str]] = {
+    "nothing charged": (1e-6, None, ""),
+    "by its curve": (1e-6, DiscreteLaplace(10.0, 1), "Blocks may take half of δ; the other half is kept for entries"),
+    "as a whole": (1e-6, Approximate(0.1, 1e-6), "what is left of ε is for entries that need no δ"),
+    "everything": (1e-6, Approximate(3.0, 1e-6), ""),
+    "a budget without δ": (0.0, DiscreteLaplace(10.0, 1), ""),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_show_says_why_not_all_of_delta_is_left(privet: Run, case: str) -> None:
+    """Fails when a charge leaves less δ than it took and nobody says why, or when it is said where it is not so."""
+    delta, event, said = KEPT[case]
+    assert privet(f"ledger create clinic --epsilon 3 --delta {delta}").code == 0
+    with Ledger("privet-ledger.db") as ledger:
+        if event is not None:
+            ledger.reserve("clinic", event)
+        budget = ledger.budget("clinic")
+    out = privet("ledger show clinic").out
+    lines = [line for line in out.splitlines() if "half of δ" in line or "need no δ" in line]
+    assert len(lines) == (1 if said else 0)
+    assert said in out
+    if case == "by its curve":
+        assert budget.delta_left == pytest.approx(delta / 2)
+    if case == "as a whole":
+        assert (budget.basic, budget.delta_left) == (True, 0)
+
+
+def test_only_an_open_order_counts_as_room(privet: Run) -> None:
+    """Fails when a budget that a plan took whole is told as emptier than it is, by an order that the plan closed."""
+    assert privet("ledger create clinic --epsilon 3 --delta 1e-6").code == 0
+    with Ledger("privet-ledger.db") as ledger:
+        ledger.reserve("clinic", Approximate(0.03, 1e-6))
+        budget = ledger.budget("clinic")
+    assert budget.basic
+    assert min(budget.used) < 0.009
+    assert "spent 1.0 %; left, as one block: ε 2.969" in privet("ledger show clinic").out
+
+
+def test_more_entries_than_there_can_be(privet: Run, spent: tuple[Ledger, str]) -> None:
+    """Fails when a number that no database can count to is blamed on the machine's memory."""
+    assert privet("ledger show clinic --last 1e30").out == privet("ledger show clinic").out
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
@@ -163,7 +207,7 @@ BAD = {
     "ledger create clinic --epsilon nan --delta 1e-6": "--epsilon is nan",
     "ledger create clinic --epsilon 1 --delta 1": "--delta is 1.0",
     "ledger create clinic --epsilon 1 --delta 1e-6 --records 0": "--records is 0",
-    "ledger create clinic --epsilon 1": "Missing option '--delta'",
+    "ledger create clinic --epsilon 1": "missing: --delta; see privet ledger create --help, or try: ",
     "ledger create '' --epsilon 1 --delta 1e-6": "name is empty",
     "ledger create clinic --epsilon 1 --delta 1e-6 --ledger nowhere/x.db": "make its folder first",
     "ledger create clinic --epsilon 1 --delta 1e-6 --url mysql://x/y": "--ledger names mysql",

@@ -32,6 +32,20 @@ def test_json_goes_to_stdout_and_nothing_else_does(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
+def test_python_m_privet_is_the_same_program(tmp_path: Path) -> None:
+    """Fails when the package cannot be run as a module, or its exit code, its name or its answer differ there."""
+
+    def ran(program: list[str], words: list[str]) -> tuple[int, str, str]:
+        command = [*program, *words]
+        done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, encoding="utf-8")
+        return done.returncode, done.stdout, done.stderr
+
+    module = [sys.executable, "-m", "privet"]
+    for words in (["--version"], ["account", "--delta", "2"], ["ledger", "--help"]):
+        assert ran(module, words) == ran(PROGRAM, words)
+    assert ran(module, ["account"])[0] == 2
+
+
 def test_bad_input_leaves_one_line_and_exit_code_2(tmp_path: Path) -> None:
     """Fails when the exit code does not reach the shell."""
     command = [*PROGRAM, "account", "--delta", "2"]
@@ -119,3 +133,14 @@ def test_the_package_carries_every_file_that_it_reads() -> None:
     assets = [name for name in assets if not name.endswith((".py", ".pyc"))]
     assert "report/page.css" in assets
     assert [name for name in assets if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns)] == []
+
+
+def test_every_function_fits_a_screen_or_two() -> None:
+    """Fails when a function of the command line grows beyond 80 lines, its options and its help included."""
+    long = {
+        f"{path.name}: {node.name}"
+        for path in (Path(privet.__file__).parent / "cli").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 80
+    }
+    assert long == set()

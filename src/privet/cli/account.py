@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privet.cli import console
-from privet.cli.conditions import conditions
+from privet.cli.conditions import conditions, drawn_as
 from privet.cli.described import described_batches, run_of, times
 from privet.cli.options import (
     AccountantWord,
@@ -30,7 +30,6 @@ from privet.cli.options import (
 )
 from privet.cli.other_neighbours import advised
 from privet.core import checked
-from privet.core.unit import Whose
 
 if TYPE_CHECKING:
     from privet.report.card import RunCard
@@ -73,16 +72,13 @@ def account(
 
     checked.nonnegative("noise_multiplier", noise_multiplier)
     unit = unit_of(neighbours, whose, records)
-    batches = described_batches(sampling, sample_rate, batch_size, population)
+    batches = described_batches(sampling, sample_rate, batch_size, population, drawn_as(unit))
     repetitions = times(batches, epochs, steps)
     if population is not None:
         checked.count("population", population)
     if plot is not None:
         require_writable(plot)
     event = run_of(batches, noise_multiplier, repetitions.count)
-    # A user who is priced as one record is also drawn as one.
-    is_row = unit.whose is Whose.EXAMPLE or unit.records > 1
-    shown = batches.shown if is_row else batches.shown.replace("rows", f"{unit.whose.value}s")
     with console.waiting("Pricing the run …"), advised(event):
         card = price_run(
             event,
@@ -92,7 +88,7 @@ def account(
             population=population,
             described=(
                 ("noise multiplier", f"{noise_multiplier:g}"),
-                ("batches", f"{sampling.value}: {shown}"),
+                ("batches", f"{sampling.value}: {batches.shown}"),
                 ("epochs" if batches.is_pass else "steps", f"{repetitions.count:,}"),
             ),
             conditions=conditions(sampling, unit),
@@ -117,7 +113,7 @@ def _show(card: RunCard, plot: Path | None) -> None:
     if card.warnings.value:
         console.heading("Beware")
         console.bullets(tuple(f"{warning}." for warning in card.warnings.value), "yellow")
-    if math.isfinite(guarantee.epsilon.upper):
+    if any(rung.guarantee and math.isfinite(rung.guarantee.epsilon.upper) for rung in card.ladder.value):
         console.heading("By every accountant")
         _show_ladder(card)
     console.heading("What it means")

@@ -11,20 +11,21 @@ import typer
 from privet.cli.account import account
 from privet.cli.calibrate import calibrate
 from privet.cli.ledger import ledger
+from privet.cli.taught import TaughtCommand, TaughtGroup
 from privet.cli.teach import help_of
 
 __all__ = ["app", "privet"]
 
 app = typer.Typer(
     name="privet",
+    cls=TaughtGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(help=help_of(account))(account)
-app.command(help=help_of(calibrate))(calibrate)
+app.command(cls=TaughtCommand, help=help_of(account))(account)
+app.command(cls=TaughtCommand, help=help_of(calibrate))(calibrate)
 app.add_typer(ledger, name="ledger")
 
 

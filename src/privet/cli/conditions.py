@@ -5,7 +5,7 @@ from __future__ import annotations
 from privet.cli.options import SamplingWord
 from privet.core.unit import Unit, Whose
 
-__all__ = ["conditions"]
+__all__ = ["conditions", "drawn_as"]
 
 _ROWS = {
     SamplingWord.POISSON: "every {row} enters each batch by its own coin (Poisson sampling; shuffling is not that)",
@@ -36,21 +36,30 @@ _OWNERS = {
 }
 
 
+def drawn_as(unit: Unit) -> str:
+    """What a batch is made of, and what rates and sizes count: rows, or all that one user or client owns at once.
+
+    >>> drawn_as(Unit()), drawn_as(Unit(Whose.USER)), drawn_as(Unit(Whose.USER, records=3))
+    ('row', 'user', 'record')
+    """
+    if unit.records > 1:
+        return "record"  # group privacy prices each record by itself, and then all that one person owns
+    return "row" if unit.whose is Whose.EXAMPLE else unit.whose.value
+
+
 def conditions(word: SamplingWord, unit: Unit) -> tuple[str, ...]:
     """What must be true, in words: an accountant prices a description and cannot see what is run.
 
-    >>> from privet.core.unit import Whose
     >>> conditions(SamplingWord.NONE, Unit(Whose.CLIENT))[0]
     'Every step uses every client, with all their rows.'
     """
-    who = unit.whose.value
+    who, drawn = unit.whose.value, drawn_as(unit)
     owned: tuple[str, ...] = ()
     if unit.records > 1:
-        # Group privacy prices each record by itself, and then all that one person owns.
         owned = (f"Each {who} owns at most {unit.records} records in the whole data set.",)
-        chosen, clipped = _ROWS[word].format(row="record"), "record's contribution"
+        chosen, clipped = _ROWS[word].format(row=drawn), "record's contribution"
     elif unit.whose is Whose.EXAMPLE:
-        chosen, clipped = _ROWS[word].format(row="row"), "example's contribution"
+        chosen, clipped = _ROWS[word].format(row=drawn), "example's contribution"
     else:
         if word is not SamplingWord.NONE:
             owned = (f"Sampling rate, batch size and population count {who}s, not rows.",)

@@ -60,18 +60,21 @@ class Repetitions:
 
 
 def described_batches(
-    word: SamplingWord, sample_rate: float | None, batch_size: int | None, population: int | None
+    word: SamplingWord, sample_rate: float | None, batch_size: int | None, population: int | None, row: str = "row"
 ) -> Batches:
-    """Read `--sampling` and the options that say how large a batch is; refuses what contradicts or is missing."""
+    """Read `--sampling` and the options that say how large a batch is; refuses what contradicts or is missing.
+
+    `row` is what a batch is made of, in words.
+    """
     if word is SamplingWord.NONE:
         if sample_rate is not None or batch_size is not None:
             problem = "has no place with --sampling none"
             raise InvalidInput("sample_rate" if sample_rate is not None else "batch_size", problem, "leave it out")
-        return Batches(word, None, Fraction(1), "all rows")
+        return Batches(word, None, Fraction(1), f"all {row}s")
     if sample_rate is not None and batch_size is not None:
         raise InvalidInput("sample_rate", "and --batch-size say the same thing twice", "leave one of them out")
     if batch_size is not None:
-        return _of_size(word, batch_size, population)
+        return _of_size(word, batch_size, population, row)
     if sample_rate is None:
         raise InvalidInput("sample_rate", "is missing", "give it, or --batch-size and --population")
     if word in _FIXED:
@@ -79,17 +82,17 @@ def described_batches(
         raise InvalidInput("sample_rate", problem, "give --batch-size and --population")
     rate = _exact(checked.probability("sample_rate", sample_rate))
     by = Poisson(sample_rate) if word is SamplingWord.POISSON else _pass(word, math.ceil(1 / rate))
-    return Batches(word, by, rate, f"{sample_rate:g} of all rows")
+    return Batches(word, by, rate, f"{sample_rate:g} of all {row}s")
 
 
-def _of_size(word: SamplingWord, batch_size: int, population: int | None) -> Batches:
+def _of_size(word: SamplingWord, batch_size: int, population: int | None, row: str) -> Batches:
     if population is None:
-        raise InvalidInput("batch_size", "says nothing without the number of rows", "give --population too")
+        raise InvalidInput("batch_size", f"says nothing without the number of {row}s", "give --population too")
     checked.count("batch_size", batch_size)
     checked.count("population", population)
     if batch_size > population:
         raise InvalidInput("batch_size", f"is {batch_size}, above the population of {population}", "make it smaller")
-    rate, shown = Fraction(batch_size, population), f"{batch_size:,} of {population:,} rows"
+    rate, shown = Fraction(batch_size, population), f"{batch_size:,} of {population:,} {row}s"
     if word is SamplingWord.POISSON:
         return Batches(word, Poisson(batch_size / population), rate, shown + ", on average")
     if word is SamplingWord.WITHOUT_REPLACEMENT:

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privet.cli import console
+from privet.cli.numbers import WHOLE
 from privet.cli.options import AsJson, NeighboursOption, NeighboursWord, Records, WhoseOption, unit_of
+from privet.cli.place import opened
 from privet.cli.run import FAILED
+from privet.cli.taught import TaughtCommand, TaughtGroup
 from privet.cli.teach import help_of
 from privet.core.codec import VERSION, encode
 
 if TYPE_CHECKING:
     from privet.core.codec import Record
-    from privet.ledger import Ledger
 
 __all__ = ["about", "bind", "create", "ledger", "list_", "release", "show", "verify"]
 
-ledger = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+ledger = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
 
 _WHERE = "A file, or a URL such as postgresql://user@host/database."
 _FINGERPRINT = "The data set's file: its keyed fingerprint is kept, and other data is refused."
@@ -31,6 +33,8 @@ _KeyFile = Annotated[
 _Wait = Annotated[float, typer.Option(metavar="SECONDS", help="How long to wait for other processes.")]
 _Name = Annotated[str, typer.Argument(help="The data set that the budget is for.")]
 _FILE = "privet-ledger.db"
+_MOST_ENTRIES = 2**31
+"""More than a ledger can hold, and no more than a database can count to."""
 
 
 def about() -> None:
@@ -42,12 +46,6 @@ def about() -> None:
 
     privet ledger show clinic
     """
-
-
-def _open(where: str, key_file: Path | None, wait: float) -> Ledger:
-    from privet.ledger import Ledger
-
-    return Ledger(where, key=key_file, timeout=wait)
 
 
 def _document(command: str, name: str, shown: Record | tuple[Record, ...]) -> dict[str, Any]:
@@ -75,7 +73,7 @@ def create(
 
     unit = unit_of(neighbours, whose, records)
     fingerprint = read(fingerprint_of) if fingerprint_of is not None else None
-    with _open(where, key_file, wait) as book:
+    with opened(where, key_file, wait) as book:
         budget = book.create(name, epsilon=epsilon, delta=delta, unit=unit, fingerprint=fingerprint)
     console.line(f"{budget.name}: {total(budget)}", "bold green")
     console.line(
@@ -91,7 +89,7 @@ def list_(where: _Where = _FILE, key_file: _KeyFile = None, wait: _Wait = 60.0, 
     """
     from privet.cli.ledger_view import show_budgets
 
-    with _open(where, key_file, wait) as book:
+    with opened(where, key_file, wait) as book:
         budgets = book.list()
     if as_json:
         console.show_json(_document("list", "budgets", budgets))
@@ -101,7 +99,7 @@ def list_(where: _Where = _FILE, key_file: _KeyFile = None, wait: _Wait = 60.0, 
 
 def show(
     name: _Name,
-    last: Annotated[int, typer.Option(help="How many entries to show, the newest first.")] = 20,
+    last: Annotated[int, typer.Option(click_type=WHOLE, help="How many entries to show, the newest first.")] = 20,
     open_only: Annotated[bool, typer.Option("--open", help="Only entries that are reserved or drawing.")] = False,
     where: _Where = _FILE,
     key_file: _KeyFile = None,
@@ -117,8 +115,8 @@ def show(
     """
     from privet.cli.ledger_view import show_statement
 
-    with _open(where, key_file, wait) as book, console.waiting("Reading the history …"):
-        statement = book.show(name, last=last, open_only=open_only)
+    with opened(where, key_file, wait) as book, console.waiting("Reading the history …"):
+        statement = book.show(name, last=min(last, _MOST_ENTRIES), open_only=open_only)
     if as_json:
         console.show_json(_document("show", "statement", statement))
     else:
@@ -139,7 +137,7 @@ def verify(
     """
     from privet.cli.ledger_view import show_verification
 
-    with _open(where, key_file, wait) as book, console.waiting("Recomputing the chain …"):
+    with opened(where, key_file, wait) as book, console.waiting("Recomputing the chain …"):
         found = book.verify(name, head=head)
     if as_json:
         console.show_json(_document("verify", "verification", found) | {"intact": bool(found)})
@@ -159,7 +157,7 @@ def release(
 
     privet ledger release 3f2a9c…
     """
-    with _open(where, key_file, wait) as book:
+    with opened(where, key_file, wait) as book:
         entry = book.release(id_)
     console.line(f"{entry.id} of {entry.budget} is {entry.state.value}; nothing of it counts any more", "bold green")
 
@@ -178,7 +176,7 @@ def bind(
     """
     from privet.ledger import fingerprint_of as read
 
-    with _open(where, key_file, wait) as book:
+    with opened(where, key_file, wait) as book:
         budget = book.bind(name, read(fingerprint_of), note=note)
     console.line(f"{budget.name}: version {budget.version} is bound to the same budget", "bold green")
     console.line(f"head {budget.head}", "dim")
@@ -186,4 +184,4 @@ def bind(
 
 ledger.callback(help=help_of(about))(about)
 for _command in (create, list_, show, verify, release, bind):
-    ledger.command(_command.__name__.rstrip("_"), help=help_of(_command))(_command)
+    ledger.command(_command.__name__.rstrip("_"), cls=TaughtCommand, help=help_of(_command))(_command)

@@ -55,6 +55,9 @@ def show_statement(statement: Statement) -> None:
             made.add_row(entry.id, entry.state.value, entry.purpose, brief(entry.event), _charged(entry), when)
         console.show_table(made)
     console.line()
+    if kept := _kept(budget):
+        console.line(kept)
+        console.line()
     if statement.planned is not None:
         console.line(f"ε ≤ {up(statement.planned.epsilon.upper)} at δ = {statement.planned.delta:g}: {statement.note}")
     else:
@@ -78,14 +81,28 @@ def show_verification(found: Verification) -> None:
 
 
 def _spent(budget: Budget) -> str:
-    """How full the order with the most room is: the next entry needs only one that has some."""
-    return f"{100 * min(*budget.used, 1.0):.1f} %"
+    """How full the order with the most room is: the next entry needs only one that has some.
+
+    Once a plan took the budget whole, only the last order, ∞, is open.
+    """
+    return f"{100 * min(*(budget.used[-1:] if budget.basic else budget.used), 1.0):.1f} %"
 
 
 def _left(budget: Budget) -> str:
     if budget.epsilon_left <= 0:
         return "nothing"
     return f"ε {down(budget.epsilon_left)}, δ {budget.delta_left:.3g}"
+
+
+def _kept(budget: Budget) -> str:
+    """Why what is left of δ is less than one would think; empty where there is nothing to explain."""
+    if not budget.active or budget.delta == 0 or budget.epsilon_left <= 0:
+        return ""
+    if budget.basic:
+        return "A plan took the whole budget with all of its δ: what is left of ε is for entries that need no δ."
+    if len(budget.orders) == 1:
+        return ""
+    return "Blocks may take half of δ; the other half is kept for entries that are charged by their Rényi curve."
 
 
 def _charged(entry: Entry) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from privet.cli.numbers import WHOLE
 from privet.core.unit import Neighbours, Unit, Whose
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ __all__ = [
     "BatchSize",
     "Delta",
     "Epochs",
+    "FindWord",
+    "MechanismWord",
     "NeighboursOption",
     "NeighboursWord",
     "NoiseMultiplier",
@@ -60,6 +63,22 @@ class WhoseWord(StrEnum):
     CLIENT = "client"
 
 
+class FindWord(StrEnum):
+    """What is left out, in the shell's words."""
+
+    NOISE = "noise"
+    RATE = "rate"
+    STEPS = "steps"
+
+
+class MechanismWord(StrEnum):
+    """What adds the noise to some answers, in the shell's words."""
+
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+    RANDOMIZED_RESPONSE = "randomized-response"
+
+
 class AccountantWord(StrEnum):
     """The accountants, in the shell's words."""
 
@@ -88,14 +107,22 @@ SampleRate = Annotated[
     float | None,
     typer.Option(help="The chance of each row to be in a batch; or give the next two.", rich_help_panel=_RUN),
 ]
-BatchSize = Annotated[int | None, typer.Option(help="Rows in a batch (on average, for poisson).", rich_help_panel=_RUN)]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(click_type=WHOLE, help="Rows in a batch (on average, for poisson).", rich_help_panel=_RUN),
+]
 Population = Annotated[
-    int | None, typer.Option(help="How many rows there are; must be public to be used here.", rich_help_panel=_RUN)
+    int | None,
+    typer.Option(
+        click_type=WHOLE, help="How many rows there are; must be public to be used here.", rich_help_panel=_RUN
+    ),
 ]
 Epochs = Annotated[
     float | None, typer.Option(help="Passes over the data; a broken step is counted whole.", rich_help_panel=_RUN)
 ]
-Steps = Annotated[int | None, typer.Option(help="Noisy updates, in place of --epochs.", rich_help_panel=_RUN)]
+Steps = Annotated[
+    int | None, typer.Option(click_type=WHOLE, help="Noisy updates, in place of --epochs.", rich_help_panel=_RUN)
+]
 SamplingOption = Annotated[
     SamplingWord,
     typer.Option("--sampling", help="How batches are really drawn; shuffling is not poisson.", rich_help_panel=_RUN),
@@ -110,7 +137,10 @@ WhoseOption = Annotated[
     typer.Option("--whose", help="Whose data; example, or user with --records.", rich_help_panel=_UNIT),
 ]
 Records = Annotated[
-    int, typer.Option(help="Records that one person may own, at most (group privacy).", rich_help_panel=_UNIT)
+    int,
+    typer.Option(
+        click_type=WHOLE, help="Records that one person may own, at most (group privacy).", rich_help_panel=_UNIT
+    ),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=_OUTPUT)

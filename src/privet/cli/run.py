@@ -57,6 +57,7 @@ def _run(given: list[str]) -> int:
     from typer.main import get_command
 
     from privet.cli.app import app
+    from privet.cli.missing import Missing
     from privet.core.errors import InvalidInput, PrivetError
 
     command = get_command(app)
@@ -67,8 +68,8 @@ def _run(given: list[str]) -> int:
         done = command.main(given, prog_name="privet", standalone_mode=False)
     except click.exceptions.Abort:
         return INTERRUPTED
-    except click.exceptions.NoArgsIsHelpError:
-        return 0  # the help has been shown
+    except Missing as error:
+        return _refuse(error.format_message())
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else "privet"
         # For a command, click and typer each add the same advice.
@@ -77,7 +78,7 @@ def _run(given: list[str]) -> int:
     except InvalidInput as error:
         return _refuse(_as_option(error.argument, _options(command)) + str(error).removeprefix(error.argument))
     except PrivetError as error:
-        return _refuse(str(error).replace("see ledger.show", "see: privet ledger show"))
+        return _refuse(str(error).replace("see ledger.show", "see: privet ledger show NAME"))
     except (MemoryError, OverflowError):
         return _refuse("these numbers need more than this machine has; use fewer steps, or more noise")
     except OSError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 from typing import TYPE_CHECKING, Any
 
+from privet.cli.conditions import drawn_as
 from privet.cli.described import Batches, Repetitions, run_of
 from privet.cli.options import SamplingWord
 from privet.core.codec import VERSION, encode
@@ -142,8 +143,9 @@ def rate_of_run(target: Target, noise_multiplier: float, steps: int, population:
         epsilon=target.epsilon, delta=target.delta, noise_multiplier=noise_multiplier, steps=steps, unit=target.unit
     )
     value = _safe(found, lambda rate: target.fits(build(rate)), up=False) if found < 1 else 1.0
-    rows = math.floor(value * population) if population is not None else None
-    note = () if rows is None else (f"That is {rows:,} of {population:,} rows in a batch, on average.",)
+    each = drawn_as(target.unit)
+    chosen = math.floor(value * population) if population is not None else None
+    note = () if chosen is None else (f"That is {chosen:,} of {population:,} {each}s in a batch, on average.",)
     return _found(target, "sample_rate", "sampling rate", value, build(value), note)
 
 

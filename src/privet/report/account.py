@@ -8,10 +8,10 @@ from privet.accounting import Accountant, Rung, epsilon, ladder
 from privet.accounting.meaning import meaning
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
-from privet.core.unit import Unit
+from privet.core.unit import Unit, Whose
 from privet.report.bound import Bound
 from privet.report.card import Public, RunCard
-from privet.report.words import up
+from privet.report.words import is_open, up
 
 __all__ = ["LARGE_DELTA", "WEAK", "beware", "price_run"]
 
@@ -65,23 +65,31 @@ def beware(guarantee: Guarantee, population: int | None) -> tuple[str, ...]:
     """
     found = []
     upper, delta = guarantee.epsilon.upper, guarantee.delta
-    if math.isinf(upper):
+    if is_open(guarantee):
+        found.append("group privacy found no finite ε: allow fewer records, or use more noise or another accountant")
+    elif math.isinf(upper):
         reasons = [text for text in guarantee.assumptions if text.startswith("no guarantee")]
         no_finite = "no guarantee: at δ = 0 this noise has no finite ε; allow a δ such as 1e-5"
-        by_group = guarantee.unit.records > 1
-        no_bound = "no finite bound was found by group privacy" if by_group else "no guarantee: ε has no finite bound"
+        no_bound = "no guarantee: ε has no finite bound"
         found.append(reasons[0] if reasons else no_finite if delta == 0 else no_bound)
     elif upper > WEAK:
         times = f"e^{up(upper)}" if upper > 700 else f"{math.exp(upper):.2g}"
         found.append(f"ε is above {WEAK:g}, which is weak: an attacker's odds may grow {times}-fold")
     if population is not None and delta * population >= 1:
         found.append(
-            f"δ = {delta:g} is at least 1/n = {1 / population:.2g}: publishing a random record outright would be "
-            "allowed; use a δ far below 1/n"
+            f"δ = {delta:g} is at least 1/n = {1 / population:.2g}: publishing {_of_one('a random', guarantee)} "
+            "outright would be allowed; use a δ far below 1/n"
         )
     elif delta >= LARGE_DELTA:
         found.append(
-            f"δ = {delta:g} is large: with that probability anyone's record may be published outright; "
+            f"δ = {delta:g} is large: with that probability {_of_one('any', guarantee)} may be published outright; "
             "use a δ far below 1/n, such as 1e-5"
         )
     return tuple(found)
+
+
+def _of_one(which: str, guarantee: Guarantee) -> str:
+    """What one of n is: a record, or everything that a user or client owns."""
+    unit = guarantee.unit
+    is_record = unit.whose is Whose.EXAMPLE or unit.records > 1
+    return f"{which} record" if is_record else f"{which} {unit.whose.value}'s data"

@@ -13,7 +13,7 @@ from importlib.resources import files
 from privet.report.card import RunCard, require_shareable
 from privet.report.curves import Curves
 from privet.report.figures import Figure, figures
-from privet.report.words import down, headline, percent, protected, proven_by, up
+from privet.report.words import down, headline, is_open, percent, protected, proven_by, up
 from privet.report.write import MARK
 
 __all__ = ["page"]
@@ -66,10 +66,11 @@ def _opening(card: RunCard) -> list[str]:
     guarantee = card.guarantee.value
     upper, delta = up(guarantee.epsilon.upper), f"{guarantee.delta:g}"
     holds = math.isfinite(guarantee.epsilon.upper)
+    promise = f"ε ≤ {upper}" if holds else "no finite ε was found" if is_open(guarantee) else f"ε = {upper}"
     return [
         "<header>",
         '<p class="kind">Privacy guarantee of a described run</p>',
-        f"<h1{'' if holds else ' class=none'}>ε {'≤' if holds else '='} {upper} <small>at δ = {delta}</small></h1>",
+        f"<h1{'' if holds else ' class=none'}>{promise} <small>at δ = {delta}</small></h1>",
         f'<p class="unit">Protects {_text(protected(guarantee.unit))}.</p>' if holds else "",
         f'<p class="assumptions">{_text(proven_by(guarantee))}</p>',
         *(f'<p class="warning"><strong>Beware:</strong> {_text(text)}.</p>' for text in card.warnings.value),

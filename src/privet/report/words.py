@@ -9,7 +9,18 @@ from privet.accounting import Accountant, Rung
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Unit
 
-__all__ = ["ACCOUNTANTS", "counted", "down", "headline", "percent", "protected", "proven_by", "up", "why_not"]
+__all__ = [
+    "ACCOUNTANTS",
+    "counted",
+    "down",
+    "headline",
+    "is_open",
+    "percent",
+    "protected",
+    "proven_by",
+    "up",
+    "why_not",
+]
 
 ACCOUNTANTS: dict[Accountant, str] = {
     Accountant.PLD: "privacy-loss distribution",
@@ -86,8 +97,16 @@ def protected(unit: Unit) -> str:
     return f"one {unit.whose.value}{many}{comma} {_CHANGES[unit.neighbours]}{trust}"
 
 
+def is_open(guarantee: Guarantee) -> bool:
+    """Whether no finite ε was found although there may be one: group privacy gives up where its δ grows too large."""
+    none = any(text.startswith("no guarantee") for text in guarantee.assumptions)
+    return math.isinf(guarantee.epsilon.upper) and guarantee.delta > 0 and guarantee.unit.records > 1 and not none
+
+
 def headline(guarantee: Guarantee) -> str:
     """The promise in one line; the upper end of ε, rounded up."""
+    if is_open(guarantee):
+        return f"no finite ε was found at δ = {guarantee.delta:g} for {protected(guarantee.unit)}"
     if math.isinf(guarantee.epsilon.upper):
         return f"ε = ∞ at δ = {guarantee.delta:g}: no guarantee for {protected(guarantee.unit)}"
     return f"ε ≤ {up(guarantee.epsilon.upper)} at δ = {guarantee.delta:g} for {protected(guarantee.unit)}"

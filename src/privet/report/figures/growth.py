@@ -8,7 +8,7 @@ from privet.core.event import IndependentBatches, Repeated, Sampled, ShuffledEpo
 from privet.report.card import RunCard
 from privet.report.curves import Curves
 from privet.report.figures.drawing import SERIES, Figure, axis, line, marks, pointer
-from privet.report.words import counted, up
+from privet.report.words import counted, is_open, up
 
 __all__ = ["growth"]
 
@@ -36,6 +36,8 @@ def growth(card: RunCard, curves: Curves) -> Figure:
     after = (
         f"After {counted(curves.own_count, what[:-1])}, this run has ε ≤ {up(upper)}."
         if finite
+        else "No finite ε was found for this run."
+        if is_open(card.guarantee.value)
         else "This run has ε = ∞."
     )
     return Figure(

@@ -30,10 +30,12 @@ from privet.core import (
 )
 
 if TYPE_CHECKING:
-    from privet import accounting, ledger
+    from privet import accounting, ledger, training
     from privet.ledger import Ledger
+    from privet.training import DPSGD, fit
 
 __all__ = [
+    "DPSGD",
     "Bounded",
     "BudgetExceeded",
     "Draw",
@@ -54,11 +56,13 @@ __all__ = [
     "Unit",
     "Whose",
     "accounting",
+    "fit",
     "ledger",
+    "training",
 ]
 
-_ROOMS = ("accounting", "ledger")
-_NAMES = {"Ledger": "privet.ledger"}
+_ROOMS = ("accounting", "ledger", "training")
+_NAMES = {"DPSGD": "privet.training", "Ledger": "privet.ledger", "fit": "privet.training"}
 
 
 def __getattr__(name: str) -> Any:

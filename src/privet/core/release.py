@@ -12,6 +12,7 @@ from privet.core import checked
 from privet.core.codec import VERSION, Record, encode
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
+from privet.core.guarantee import Guarantee
 from privet.core.randomness import Randomness
 from privet.core.unit import Unit
 
@@ -51,6 +52,8 @@ class Release(Generic[T]):
     draws: tuple[Draw, ...]
     unit: Unit
     randomness: Randomness
+    guarantee: Guarantee | None = None
+    """What the draws cost, where whoever made the release has priced them."""
 
     def __post_init__(self) -> None:
         if not self.draws:
@@ -59,14 +62,24 @@ class Release(Generic[T]):
             raise InvalidInput("unit", f"is a {type(self.unit).__name__}, where a Unit is wanted")
         if not isinstance(self.randomness, Randomness):
             raise InvalidInput("randomness", f"is {self.randomness!r}, which is no kind of randomness")
+        if self.guarantee is not None and self.guarantee.unit != self.unit:
+            raise InvalidInput("guarantee", f"is for {self.guarantee.unit}, and the release for {self.unit}")
 
     @staticmethod
-    def of(value: U, event: Event, *, unit: Unit, source: str, randomness: Randomness) -> Release[U]:
+    def of(
+        value: U,
+        event: Event,
+        *,
+        unit: Unit,
+        source: str,
+        randomness: Randomness,
+        guarantee: Guarantee | None = None,
+    ) -> Release[U]:
         """The release of one fresh draw; only mechanisms and plans call this.
 
         Guarantee: what the event is priced at for `unit`; the caller has just done exactly that event.
         """
-        return Release(value, (Draw(source, event, secrets.token_hex(16)),), unit, randomness)
+        return Release(value, (Draw(source, event, secrets.token_hex(16)),), unit, randomness, guarantee)
 
     @property
     def event(self) -> Event:
@@ -91,7 +104,7 @@ class Release(Generic[T]):
         Guarantee: the same as this release's (post-processing, Dwork & Roth 2014, Prop. 2.1), provided that
         `function` reads no private data.
         """
-        return Release(function(self.value), self.draws, self.unit, self.randomness)
+        return Release(function(self.value), self.draws, self.unit, self.randomness, self.guarantee)
 
     @staticmethod
     def join(first: Release[T], second: Release[U]) -> Release[tuple[T, U]]:
@@ -115,5 +128,6 @@ class Release(Generic[T]):
             "unit": encode(self.unit),
             "randomness": self.randomness.value,
             "tainted": self.tainted,
+            "guarantee": None if self.guarantee is None else encode(self.guarantee),
         }
         return json.dumps({"privet": VERSION, "record": record}, sort_keys=True, allow_nan=False)

@@ -1,0 +1,28 @@
+"""Private training of any PyTorch model, at nearly the price of ordinary training."""
+
+from __future__ import annotations
+
+from privet.training.batchnorm import replace_batchnorm
+from privet.training.clipping import Adaptive, Automatic, Flat, PerLayer
+from privet.training.fit import Progress, fit
+from privet.training.performance import Performance
+from privet.training.plan import DPSGD, Batches, Noise
+from privet.training.rules import RULES
+from privet.training.run import Run, RunError
+
+__all__ = [
+    "DPSGD",
+    "RULES",
+    "Adaptive",
+    "Automatic",
+    "Batches",
+    "Flat",
+    "Noise",
+    "PerLayer",
+    "Performance",
+    "Progress",
+    "Run",
+    "RunError",
+    "fit",
+    "replace_batchnorm",
+]

@@ -1,0 +1,99 @@
+"""From a plan and the user's own objects to a run, with every check on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from privet.core.errors import InvalidInput
+from privet.core.random import Rng, default_rng
+from privet.core.unit import Unit, Whose
+from privet.training import validate
+from privet.training.data import Rows
+from privet.training.performance import Performance
+from privet.training.plan import DPSGD
+from privet.training.rules import RULES, Known
+from privet.training.run import Run
+from privet.training.sampling import Sampler, Users, count_units
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from privet.core.event import Event
+    from privet.ledger import Ledger
+    from privet.ledger.charge import Charge
+    from privet.ledger.fingerprint import Fingerprint
+
+__all__ = ["attach"]
+
+
+def attach(
+    plan: DPSGD,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    dataset: Any,
+    *,
+    ledger: Ledger | None = None,
+    budget: str | None = None,
+    fingerprint: Fingerprint | None = None,
+    purpose: str = "training",
+    users: Any = None,
+    cap: int = 1,
+    collate_fn: Any = None,
+    performance: Performance | None = None,
+    rules: Mapping[str, Known] | None = None,
+    rng: Rng | None = None,
+) -> Run:
+    """What `DPSGD.attach` does."""
+    performance = performance or Performance()
+    validate.require(model, optimizer)
+    rows = Rows.of(dataset, collate_fn=collate_fn, workers=performance.workers)
+    whose = Whose.EXAMPLE if users is None else Whose.USER
+    units = len(rows) if users is None else count_units(users)
+    unit = plan.unit(whose)
+    ready = plan.calibrated(units, whose)
+    sampler: Sampler = ready.sampler(units)
+    if users is not None:
+        sampler = Users(sampler, users, cap)
+        if sampler.rows != len(rows):
+            raise InvalidInput("users", f"names the owners of {sampler.rows} rows, and the data set has {len(rows)}")
+    event = sampler.event(ready.clipping.leaf(ready.noise_multiplier or 0.0), sampler.steps_of())
+    charge = _reserve(ledger, budget, event, unit, purpose, fingerprint)
+    return Run(
+        plan=ready,
+        model=model,
+        optimizer=optimizer,
+        rows=rows,
+        sampler=sampler,
+        event=event,
+        unit=unit,
+        source=budget or "training data",
+        charge=charge,
+        performance=performance,
+        rules=RULES if rules is None else rules,
+        rng=rng if rng is not None else default_rng(),
+    )
+
+
+def _reserve(
+    ledger: Ledger | None,
+    budget: str | None,
+    event: Event,
+    unit: Unit,
+    purpose: str,
+    fingerprint: Fingerprint | None,
+) -> Charge | None:
+    """The charge of the whole plan, before anything is drawn."""
+    if ledger is None:
+        if budget is not None:
+            raise InvalidInput("ledger", "is missing, and a budget is named", "give ledger=privet.Ledger(url)")
+        return None
+    if budget is None:
+        raise InvalidInput("budget", "is missing", "name the budget that the run is charged to")
+    charged = ledger.budget(budget).unit
+    if charged != unit:
+        problem = f"protects {charged}, and this run protects {unit}"
+        advice = "give the plan population= (a public number of rows), or sample_rate= and steps=, for add/remove"
+        raise InvalidInput("budget", problem, advice)
+    return ledger.reserve(budget, event, purpose=purpose, fingerprint=fingerprint, resumable=True)

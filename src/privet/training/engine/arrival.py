@@ -1,0 +1,54 @@
+"""What a rule is given: the gradient that arrived at an operation in which a parameter meets data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import Node
+
+from privet.training.engine.layout import Layout
+from privet.training.engine.parts import Dense, Part
+
+__all__ = ["Arrival", "Rule"]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The gradient of an operation's output, while the operation's saved tensors are still there."""
+
+    node: Node
+    slot: int
+    """Which input of the operation the parameter is."""
+    shape: tuple[int, ...]
+    """The parameter's shape, as the operation sees it."""
+    gradient: Tensor
+    layout: Layout
+
+    def saved(self, name: str) -> Any:
+        """What autograd kept for the operation's own derivative."""
+        value = getattr(self.node, f"_saved_{name}")
+        return value.detach() if isinstance(value, Tensor) else value
+
+    def rows(self, tensor: Tensor, axis: int | None = None) -> Tensor:
+        """The tensor as (B, k, …), in float32 or better."""
+        split = self.layout.split(tensor, axis)
+        return split if split.dtype in (torch.float32, torch.float64) else split.float()
+
+    def broadcast(self, full: Tensor) -> Part:
+        """The part of a parameter that was broadcast to the output's shape; `full` is the gradient before summing.
+
+        The parameter's own axes stay, all others but the examples' are summed over.
+        """
+        axis = self.layout.axis
+        aligned = (1,) * (full.dim() - len(self.shape)) + tuple(self.shape)
+        rest = aligned[:axis] + aligned[axis + 1 :]
+        split = self.rows(full)
+        summed = [1] + [place + 2 for place, size in enumerate(rest) if size == 1 and split.shape[place + 2] != 1]
+        return Dense(split.sum(summed, keepdim=True).reshape(len(split), -1))
+
+
+Rule: TypeAlias = Callable[[Arrival], Part]

@@ -1,0 +1,110 @@
+"""Where parameters enter a computation, read off autograd's graph.
+
+Every use of a parameter is an edge of that graph, whoever made it: a layer, a function called with another layer's
+weight, a bare parameter. So nothing is missed, and no module has to be wrapped or hooked. A *stem* is what is made
+of parameters alone (a transpose, a slice, a normalised weight); a *join* is the operation in which a stem meets data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
+from operator import or_
+
+from typing import NamedTuple
+
+from torch import Tensor
+from torch.autograd.graph import GradientEdge, Node
+
+__all__ = ["Graph", "Stem", "Use", "is_leaf", "read"]
+
+
+class Stem(NamedTuple):
+    """An output of a node that depends on parameters and on nothing else."""
+
+    node: Node
+    output: int
+
+
+class Use(NamedTuple):
+    """A stem that enters a join as its input number `slot`."""
+
+    slot: int
+    stem: Stem
+
+
+@dataclass
+class Graph:
+    """What `read` found between the losses and the parameters."""
+
+    order: list[Node] = field(default_factory=list)
+    """Every node, in the order of the walk, which is the same for two graphs of the same structure."""
+    joins: dict[Node, list[Use]] = field(default_factory=dict)
+    first: list[GradientEdge] = field(default_factory=list)
+    """The joins below which there is no other: what a backward pass must reach."""
+
+    def kinds(self) -> tuple[type, ...]:
+        """The types of all nodes: the structure of the computation."""
+        return tuple(map(type, self.order))
+
+
+def is_leaf(node: Node) -> bool:
+    """Whether this is where autograd would add up a leaf's gradient."""
+    return type(node).__name__ == "AccumulateGrad"
+
+
+def read(losses: Tensor, parameters: Mapping[int, int], makes_stems: Callable[[Node, bool], bool], also: Set[int]) -> Graph:
+    """Walk the graph from the losses.
+
+    Args:
+        losses: one number for each example.
+        parameters: the number of each trained parameter, by `id(parameter)`.
+        makes_stems: whether a node's output is a stem, given that an input is one and whether all are.
+        also: nodes, by their place in `Graph.order`, that make stems although they are of another kind.
+    """
+    graph = Graph()
+    if losses.grad_fn is None:
+        return graph
+    graph.order = _children_first(losses.grad_fn)
+    stems: set[Node] = set()
+    outputs: dict[Node, set[int]] = {losses.grad_fn: {losses.output_nr}}
+    above: set[Node] = set()  # nodes with a join strictly below them
+    for place, node in enumerate(graph.order):
+        if is_leaf(node):
+            if id(node.variable) in parameters:  # type: ignore[attr-defined]
+                stems.add(node)
+            continue
+        inputs = node.next_functions
+        joined = [child is not None and child in stems for child, _ in inputs]
+        if any(joined):
+            constant = [child is None for child, _ in inputs]
+            if makes_stems(node, all(joined)) or (place in also and all(map(or_, joined, constant))):
+                stems.add(node)
+                continue
+            graph.joins[node] = [Use(slot, Stem(*edge)) for slot, edge in enumerate(inputs) if joined[slot]]
+        for child, output in inputs:
+            if child is not None and child not in stems:
+                outputs.setdefault(child, set()).add(output)
+                if child in graph.joins or child in above:
+                    above.add(node)
+    lowest = [node for node in graph.joins if node not in above]
+    graph.first = [GradientEdge(node, output) for node in lowest for output in sorted(outputs.get(node, ()))]
+    return graph
+
+
+def _children_first(root: Node) -> list[Node]:
+    """Every node, each after all that it leads to; without recursion, since graphs are deeper than Python's stack."""
+    order: list[Node] = []
+    seen = {root}
+    stack = [(root, iter(root.next_functions))]
+    while stack:
+        node, children = stack[-1]
+        for child, _ in children:
+            if child is not None and child not in seen:
+                seen.add(child)
+                stack.append((child, iter(child.next_functions)))
+                break
+        else:
+            order.append(node)
+            stack.pop()
+    return order

@@ -1,0 +1,265 @@
+"""What a layer knows about each example's gradient, in the smallest form that gives exact norms and weighted sums.
+
+A part holds, for one parameter, the gradients of B examples. `Outer` and `Lookup` keep the factors of a product and
+never form the B × (size of the parameter) array; `Dense` is that array, used where it is the smaller of the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from privet.training.engine.groups import Groups
+
+__all__ = ["Dense", "Lookup", "Mixed", "Outer", "Part", "Squares", "combine"]
+
+_EPSILON = torch.finfo(torch.float32).eps
+_CHUNK = 1 << 22
+"""Numbers that a temporary array holds at most: 16 MB, about a cache."""
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Squared norms of B examples, and how far rounding can have made them too small."""
+
+    value: Tensor
+    slack: Tensor
+
+    def __add__(self, other: Squares) -> Squares:
+        return Squares(self.value + other.value, self.slack + other.slack)
+
+
+class Part(Protocol):
+    """The gradients of B examples for one parameter."""
+
+    def squares(self) -> Squares:
+        """The squared norm of each example's gradient."""
+        ...
+
+    def add_to(self, out: Tensor, factors: Tensor) -> None:
+        """out += Σ_i factors[i] · gradient_i."""
+        ...
+
+    def dense(self) -> Tensor:
+        """All gradients, written out: B rows of the parameter's size."""
+        ...
+
+    def blank(self, bad: Tensor) -> Part:
+        """The same with the marked examples' gradients replaced by zeros, even where they hold NaN."""
+        ...
+
+    def regroup(self, groups: Groups) -> Part:
+        """The sums of the examples of each group."""
+        ...
+
+    def settle(self) -> Part:
+        """The form to keep until the clipping factors are known."""
+        ...
+
+
+def _plain(value: Tensor) -> Squares:
+    """A sum of squares has no cancellation: its relative error is a few units in the last place."""
+    return Squares(value, value * (8 * _EPSILON))
+
+
+@dataclass(frozen=True)
+class Dense:
+    """The gradients themselves: (B, size of the parameter)."""
+
+    value: Tensor
+
+    def squares(self) -> Squares:
+        """The squared norm of each row."""
+        norms = torch.linalg.vector_norm(self.value, dim=1)
+        return _plain(norms.square_())
+
+    def add_to(self, out: Tensor, factors: Tensor) -> None:
+        """One matrix-vector product."""
+        out.view(-1).addmv_(self.value.T, factors)
+
+    def dense(self) -> Tensor:
+        """Itself."""
+        return self.value
+
+    def blank(self, bad: Tensor) -> Part:
+        """Zeros in the marked rows."""
+        return Dense(self.value.masked_fill(bad[:, None], 0.0))
+
+    def regroup(self, groups: Groups) -> Part:
+        """One row a group."""
+        return Dense(groups.add_rows(self.value))
+
+    def settle(self) -> Part:
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True)
+class Outer:
+    """Sums of products: example i's gradient is the matrix Σ_t left[i, t] ⊗ right[i, t].
+
+    A linear layer's weight gradient has this form, with t over the positions of a sequence. Its squared norm is
+    Σ_{t,s} (left_t · left_s)(right_t · right_s) (the ghost norm, Li et al. 2022), which needs no matrix of the
+    parameter's size.
+    """
+
+    left: Tensor
+    """(B, k, p)"""
+    right: Tensor
+    """(B, k, q)"""
+
+    def squares(self) -> Squares:
+        """The squared norm of each example's sum of products."""
+        if self.left.shape[1] == 1:
+            lefts = self.left.square().sum((1, 2))
+            return _plain(lefts.mul_(self.right.square().sum((1, 2))))
+        products = torch.bmm(self.left, self.left.mT).mul_(torch.bmm(self.right, self.right.mT))
+        return _signed(products)
+
+    def add_to(self, out: Tensor, factors: Tensor) -> None:
+        """One product of matrices, like the ordinary weight gradient."""
+        left, right = self.left, self.right
+        if left.shape[2] <= right.shape[2]:
+            left = left * factors[:, None, None]
+        else:
+            right = right * factors[:, None, None]
+        out.view(left.shape[2], right.shape[2]).addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
+
+    def dense(self) -> Tensor:
+        """The matrices, written out."""
+        return torch.bmm(self.left.mT, self.right).flatten(1)
+
+    def blank(self, bad: Tensor) -> Part:
+        """Zeros in both factors, since 0 · NaN is NaN."""
+        mark = bad[:, None, None]
+        return Outer(self.left.masked_fill(mark, 0.0), self.right.masked_fill(mark, 0.0))
+
+    def regroup(self, groups: Groups) -> Part:
+        """The positions of a group's examples become the positions of one example."""
+        return Outer(groups.stack_rows(self.left), groups.stack_rows(self.right))
+
+    def settle(self) -> Part:
+        """Written out where that is smaller than the factors: it is then also the cheaper way to the norm."""
+        _, k, p = self.left.shape
+        q = self.right.shape[2]
+        return Dense(self.dense()) if k > 1 and p * q <= k * (p + q) else self
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Sums of rows: example i's gradient has right[i, t] added to row index[i, t]. An embedding has this form."""
+
+    index: Tensor
+    """(B, k), integers"""
+    right: Tensor
+    """(B, k, q)"""
+    rows: int
+    """How many rows the parameter has."""
+
+    def squares(self) -> Squares:
+        """Positions that look up the same row add before they are squared."""
+        if self.index.shape[1] == 1:
+            return _plain(self.right.square().sum((1, 2)))
+        same = self.index[:, :, None] == self.index[:, None, :]
+        return _signed(torch.bmm(self.right, self.right.mT).mul_(same))
+
+    def add_to(self, out: Tensor, factors: Tensor) -> None:
+        """One scatter, by the kernel that the ordinary gradient uses."""
+        right = (self.right * factors[:, None, None]).flatten(0, 1)
+        flat = self.index.flatten()
+        added = torch.ops.aten.embedding_dense_backward(right, flat, self.rows, -1, False)
+        out.view(self.rows, -1).add_(added)
+
+    def dense(self) -> Tensor:
+        """The whole table for every example."""
+        batch, _, width = self.right.shape
+        out = self.right.new_zeros(batch, self.rows, width)
+        return out.scatter_add_(1, self.index[:, :, None].expand_as(self.right), self.right).flatten(1)
+
+    def blank(self, bad: Tensor) -> Part:
+        """Zeros for the marked examples."""
+        return Lookup(self.index, self.right.masked_fill(bad[:, None, None], 0.0), self.rows)
+
+    def regroup(self, groups: Groups) -> Part:
+        """The positions of a group's examples become the positions of one example."""
+        index = groups.stack_rows(self.index[:, :, None]).squeeze(2)
+        return Lookup(index, groups.stack_rows(self.right), self.rows)
+
+    def settle(self) -> Part:
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """A table that is looked up and also multiplied with, as a tied embedding is: both, and their cross term."""
+
+    outer: Outer
+    lookup: Lookup
+
+    def squares(self) -> Squares:
+        """|a + b|² = |a|² + |b|² + 2 a·b, with a·b = Σ_{t,s} left_t[index_s] (right_t · right_s)."""
+        k, s = self.outer.left.shape[1], self.lookup.index.shape[1]
+        index = self.lookup.index[:, None, :].expand(-1, k, s)
+        cross = torch.bmm(self.outer.right, self.lookup.right.mT).mul_(self.outer.left.gather(2, index))
+        twice = _signed(cross)
+        double = Squares(twice.value * 2, twice.slack * 2)
+        return self.outer.squares() + self.lookup.squares() + double
+
+    def add_to(self, out: Tensor, factors: Tensor) -> None:
+        """Both sums."""
+        self.outer.add_to(out, factors)
+        self.lookup.add_to(out, factors)
+
+    def dense(self) -> Tensor:
+        """Both, written out."""
+        return self.outer.dense() + self.lookup.dense()
+
+    def blank(self, bad: Tensor) -> Part:
+        """Zeros in both."""
+        return combine([self.outer.blank(bad), self.lookup.blank(bad)])
+
+    def regroup(self, groups: Groups) -> Part:
+        """Both, group by group."""
+        return combine([self.outer.regroup(groups), self.lookup.regroup(groups)])
+
+    def settle(self) -> Part:
+        """Itself."""
+        return self
+
+
+def _signed(products: Tensor) -> Squares:
+    """The sum of products that may cancel; the slack grows with their own size, not with that of the sum."""
+    flat = products.flatten(1)
+    value = flat.sum(1)
+    slack = torch.linalg.vector_norm(flat, dim=1) * (16 * _EPSILON)
+    return Squares(value, slack)
+
+
+def combine(parts: list[Part]) -> Part:
+    """One part from all uses of a parameter: their gradients add, and so must not be squared one by one."""
+    if len(parts) == 1:
+        return parts[0]
+    outers = [part for part in parts if isinstance(part, Outer)]
+    lookups = [part for part in parts if isinstance(part, Lookup)]
+    if len(outers) + len(lookups) < len(parts):
+        return Dense(reduce(torch.add, (part.dense() for part in parts)))
+    shapes = {(outer.left.shape[2], outer.right.shape[2]) for outer in outers}
+    shapes |= {(lookup.rows, lookup.right.shape[2]) for lookup in lookups}
+    if len(shapes) > 1:
+        return Dense(reduce(torch.add, (part.dense() for part in parts)))
+    outer = Outer(torch.cat([o.left for o in outers], 1), torch.cat([o.right for o in outers], 1)) if outers else None
+    lookup = None
+    if lookups:
+        index = torch.cat([look.index for look in lookups], 1)
+        lookup = Lookup(index, torch.cat([look.right for look in lookups], 1), lookups[0].rows)
+    if outer is None or lookup is None:
+        only: Part | None = outer or lookup
+        if only is None:
+            raise ValueError("parts is empty")
+        return only
+    return Mixed(outer, lookup)

@@ -1,0 +1,140 @@
+"""From the gradient of a stem to the gradients of the parameters that it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.graph import Node
+
+from privet.training.engine.graph import Stem, is_leaf
+from privet.training.engine.parts import Dense, Outer, Part
+
+__all__ = ["descend", "makes_stems", "shape_of"]
+
+_SAME = frozenset({"AliasBackward0", "CloneBackward0", "ToCopyBackward0"})
+_RESHAPES = frozenset(
+    {
+        "ReshapeAliasBackward0",
+        "SqueezeBackward0",
+        "SqueezeBackward1",
+        "SqueezeBackward2",
+        "UnsafeViewBackward0",
+        "UnsqueezeBackward0",
+        "ViewBackward0",
+    }
+)
+_OTHERS = frozenset(
+    {
+        "AddBackward0",
+        "CatBackward0",
+        "DivBackward0",
+        "ExpBackward0",
+        "MulBackward0",
+        "NegBackward0",
+        "PermuteBackward0",
+        "SelectBackward0",
+        "SigmoidBackward0",
+        "SliceBackward0",
+        "SoftmaxBackward0",
+        "SoftplusBackward0",
+        "SplitBackward0",
+        "SplitWithSizesBackward0",
+        "StackBackward0",
+        "SubBackward0",
+        "TBackward0",
+        "TanhBackward0",
+        "TransposeBackward0",
+        "UnbindBackward0",
+        "WeightNormInterfaceBackward0",
+    }
+)
+_ELEMENTWISE = frozenset({"AddBackward0", "DivBackward0", "MulBackward0", "RsubBackward1", "SubBackward0"})
+_KINDS = _SAME | _RESHAPES | _OTHERS
+
+
+def makes_stems(node: Node, alone: bool) -> bool:
+    """Whether a node that is fed with parameters, `alone` or with constants, gives a function of parameters alone.
+
+    A parameter that meets the rows of a batch is broadcast over them, so that its shape changes. Where it is added to
+    or multiplied by something and keeps its shape, as in `1 + weight`, that was a constant.
+    """
+    kind = type(node).__name__
+    if alone and kind in _KINDS:
+        return True
+    if kind not in _ELEMENTWISE:
+        return False
+    shape = tuple(node._input_metadata[0].shape)
+    return all(child is None or shape_of(Stem(child, output)) == shape for child, output in node.next_functions)
+
+
+def shape_of(stem: Stem) -> tuple[int, ...]:
+    """The shape of the stem's value."""
+    if is_leaf(stem.node):
+        return tuple(stem.node.variable.shape)  # type: ignore[attr-defined]
+    return tuple(stem.node._input_metadata[stem.output].shape)
+
+
+def descend(stem: Stem, part: Part) -> Iterator[tuple[Tensor, Part]]:
+    """Every parameter under the stem, with its share of the examples' gradients.
+
+    A stem's derivative is the same linear map for all examples. Reshaping and transposing keep the factors; anything
+    else is applied to the written-out gradients by autograd's own nodes, mapped over the examples.
+    """
+    node = stem.node
+    if is_leaf(node):
+        yield node.variable, part  # type: ignore[attr-defined]
+        return
+    kind = type(node).__name__
+    if kind in _SAME or kind in _RESHAPES:
+        yield from _under(node, 0, part)
+    elif isinstance(part, Outer) and (short := _factored(kind, stem, part)) is not None:
+        yield from _under(node, 0, short)
+    else:
+        for slot, gradient in enumerate(_mapped(stem, part.dense())):
+            if gradient is not None and node.next_functions[slot][0] is not None:
+                yield from _under(node, slot, Dense(gradient.flatten(1)))
+
+
+def _under(node: Node, slot: int, part: Part) -> Iterator[tuple[Tensor, Part]]:
+    child, output = node.next_functions[slot]
+    if child is not None:
+        yield from descend(Stem(child, output), part)
+
+
+def _factored(kind: str, stem: Stem, part: Outer) -> Outer | None:
+    """The factors of a transposed matrix, or of one whose first rows are a part of a larger one's."""
+    matrix = (part.left.shape[2], part.right.shape[2])
+    if shape_of(stem) != matrix:
+        return None
+    if kind == "TBackward0":
+        return Outer(part.right, part.left)
+    if kind == "SplitWithSizesBackward0" and stem.node._saved_dim in (0, 2**64 - 2):  # type: ignore[attr-defined]
+        sizes = stem.node._saved_split_sizes  # type: ignore[attr-defined]
+        before, after = sum(sizes[: stem.output]), sum(sizes[stem.output + 1 :])
+        return Outer(F.pad(part.left, (before, after)), part.right)
+    return None
+
+
+def _mapped(stem: Stem, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    """The node's own derivative, for the gradient of each example."""
+    rows = gradient.reshape(-1, *shape_of(stem))
+    others = len(stem.node._input_metadata)
+
+    def derivative(row: Tensor) -> tuple[Tensor | None, ...]:
+        asked = [row if output == stem.output else None for output in range(others)]
+        answer = stem.node(*asked)
+        return answer if isinstance(answer, tuple) else (answer,)
+
+    if not len(rows):
+        probe = derivative(rows.new_zeros(shape_of(stem)))
+        return tuple(None if answer is None else answer.new_zeros(0, *answer.shape) for answer in probe)
+    first = derivative(rows[0])
+    wanted = [slot for slot, answer in enumerate(first) if answer is not None]
+    answers = torch.func.vmap(lambda row: tuple(derivative(row)[slot] for slot in wanted))(rows)
+    found: list[Tensor | None] = [None] * len(first)
+    for slot, answer in zip(wanted, answers, strict=True):
+        found[slot] = answer
+    return tuple(found)

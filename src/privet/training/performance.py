@@ -1,0 +1,34 @@
+"""What may be changed without changing what is computed or promised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+
+__all__ = ["Performance"]
+
+
+@dataclass(frozen=True)
+class Performance:
+    """Knobs that cannot change privacy: the result is the same, up to rounding, whatever they are.
+
+    >>> Performance(micro_batch=64).micro_batch
+    64
+    """
+
+    micro_batch: int | str | None = None
+    """At most this many rows go through the model at once; "auto" chooses by the memory that is free; None is all."""
+    workers: int = 0
+    """Processes that read a data set which is not in memory."""
+    threads: int = 0
+    """Threads that draw noise; 0 is as many as torch uses."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.micro_batch, str) and self.micro_batch != "auto":
+            raise InvalidInput("micro_batch", f"is {self.micro_batch!r}", 'give a number, "auto" or None')
+        if isinstance(self.micro_batch, int):
+            checked.count("micro_batch", self.micro_batch)
+        checked.count("workers", self.workers, 0)
+        checked.count("threads", self.threads, 0)

@@ -1,0 +1,259 @@
+"""What is public about a private training run: every knob that the guarantee depends on, fixed before data is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from privet.accounting import epsilon as price
+from privet.accounting import least
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import Event
+from privet.core.guarantee import Guarantee
+from privet.core.unit import Neighbours, Unit, Whose
+from privet.training.clipping import Clipping, Flat
+from privet.training.sampling import FixedSize, Poisson, Sampler, Shuffled
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from privet.core.random import Rng
+    from privet.ledger import Ledger
+    from privet.ledger.fingerprint import Fingerprint
+    from privet.training.performance import Performance
+    from privet.training.rules import Known
+    from privet.training.run import Run
+
+__all__ = ["DPSGD", "Batches", "Noise"]
+
+
+class Batches(Enum):
+    """How batches are drawn."""
+
+    POISSON = "poisson"
+    FIXED_SIZE = "fixed-size"
+    SHUFFLED = "shuffled"
+
+
+class Noise(Enum):
+    """What kind of noise is added: normals as floating point has them, or exact ones on a grid."""
+
+    REAL = "real"
+    LATTICE = "lattice"
+
+
+@dataclass(frozen=True)
+class DPSGD:
+    """A plan for DP-SGD (Abadi et al. 2016): what is clipped, how batches are drawn, how much noise, how many steps.
+
+    Give the noise as `noise_multiplier`, or as (`epsilon`, `delta`) to be met. Give the length of the run as
+    `batch_size` and `epochs`, or as `sample_rate` and `steps` (with `batch_size`, by which sums are divided).
+
+    Guarantee: that of `event(…)` for `unit(…)`. Each step releases the sum of gradients of which no unit's part is
+    longer than `clip`, with normal noise of deviation noise_multiplier · clip, and everything after it (the division
+    by a public number, momentum, Adam, averaging) is post-processing. With `population`, or with `sample_rate` and
+    `steps`, nothing but the rows themselves depends on how many there are, and the unit is add/remove; else the
+    number of rows is read from the data, is public by definition, and the unit is zero-out.
+
+    >>> plan = DPSGD(noise_multiplier=1.1, clip=1.0, batch_size=256, epochs=60, population=60_000)
+    >>> print(plan.guarantee(delta=1e-5))
+    (ε ≤ 2.382, δ = 1e-05) for one example, add/remove, central [pld]
+    """
+
+    clip: float = 1.0
+    epsilon: float | None = None
+    delta: float | None = None
+    noise_multiplier: float | None = None
+    batch_size: int | None = None
+    epochs: float | None = None
+    sample_rate: float | None = None
+    steps: int | None = None
+    population: int | None = None
+    """How many units there are, as a public number: a round one, or one published before."""
+    batches: Batches = Batches.POISSON
+    neighbours: Neighbours | None = None
+    """Which neighbours count; by default the strongest kind that the sampling proves."""
+    clipping: Clipping = field(default=Flat())
+    noise: Noise = Noise.REAL
+    average: float = 0.0
+    """Release the running average of the weights with this decay, such as 0.999; 0 releases the last ones."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "batches", checked.member("batches", self.batches, Batches))
+        object.__setattr__(self, "noise", checked.member("noise", self.noise, Noise))
+        if self.neighbours is not None:
+            object.__setattr__(self, "neighbours", checked.member("neighbours", self.neighbours, Neighbours))
+        object.__setattr__(self, "clip", checked.positive("clip", self.clip))
+        if not 0 <= checked.finite("average", self.average) < 1:
+            raise InvalidInput("average", f"is {self.average}", "give a decay below 1, such as 0.999, or 0 for none")
+        self._check_noise()
+        self._check_length()
+
+    def _check_noise(self) -> None:
+        if (self.noise_multiplier is None) == (self.epsilon is None):
+            both = self.epsilon is not None
+            problem = "is given together with epsilon" if both else "is not given, and neither is epsilon"
+            raise InvalidInput("noise_multiplier", problem, "give the noise, or the epsilon (and delta) that it meets")
+        if self.epsilon is not None:
+            checked.positive("epsilon", self.epsilon)
+            if self.delta is None:
+                problem = "is missing, and epsilon alone is no guarantee for normal noise"
+                raise InvalidInput("delta", problem, "give one below 1 over the number of rows, such as 1e-5")
+        if self.delta is not None and not 0 < checked.share("delta", self.delta):
+            raise InvalidInput("delta", "is 0, which no normal noise meets", "give one such as 1e-5")
+        if self.noise_multiplier is not None:
+            checked.nonnegative("noise_multiplier", self.noise_multiplier)
+
+    def _check_length(self) -> None:
+        if self.batch_size is None:
+            problem = "is missing, and noisy sums are divided by it" if self.sample_rate is not None else "is missing"
+            raise InvalidInput("batch_size", problem, "give the expected number of rows of a batch, such as 256")
+        checked.count("batch_size", self.batch_size)
+        if (self.epochs is None) == (self.steps is None):
+            problem = "is given together with steps" if self.steps is not None else "is not given, and neither is steps"
+            raise InvalidInput("epochs", problem, "give the length of the run as one of the two")
+        if self.epochs is not None:
+            checked.positive("epochs", self.epochs)
+        if self.steps is not None:
+            checked.count("steps", self.steps)
+        if self.population is not None:
+            checked.count("population", self.population)
+        if self.sample_rate is not None:
+            checked.probability("sample_rate", self.sample_rate)
+            if self.batches is not Batches.POISSON:
+                raise InvalidInput("sample_rate", f"is given, and {self.batches.value} batches have none", "leave it out")
+            if self.steps is None:
+                raise InvalidInput("epochs", "is given with sample_rate", "give steps: an epoch is then 1/sample_rate")
+        if self.batches is Batches.SHUFFLED and (self.epochs is None or self.epochs != int(self.epochs)):
+            raise InvalidInput("epochs", f"is {self.epochs}", "shuffled batches need a whole number of epochs")
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the plan needs the number of rows of the data set, which is then public by definition."""
+        return self.batches is not Batches.POISSON or (self.population is None and self.sample_rate is None)
+
+    def sampler(self, rows: int) -> Sampler:
+        """What draws the batches from a data set of this many units."""
+        if self.batch_size is None:
+            raise InvalidInput("batch_size", "is missing")
+        public = self.population if self.population is not None else rows
+        if self.batches is not Batches.POISSON and public != rows:
+            problem = f"is {public}, and {self.batches.value} batches need the exact number of rows"
+            raise InvalidInput("population", problem, "leave it out, or draw Poisson batches")
+        if self.batches is Batches.SHUFFLED:
+            return Shuffled(self.batch_size, rows, int(self.epochs or 0))
+        if self.sample_rate is None and self.batch_size > public:
+            raise InvalidInput("batch_size", f"is {self.batch_size}, above the {public} units there are")
+        steps = self.steps or ceil(round((self.epochs or 0) * public / self.batch_size, 9))
+        if self.batches is Batches.FIXED_SIZE:
+            return FixedSize(self.batch_size, rows, steps)
+        rate = self.sample_rate if self.sample_rate is not None else self.batch_size / public
+        return Poisson(rate, steps, rows)
+
+    def unit(self, whose: Whose = Whose.EXAMPLE) -> Unit:
+        """Whose data is protected, and which neighbours count."""
+        proven = self._proven()
+        neighbours = self.neighbours or next(iter(proven))
+        if neighbours not in proven:
+            why = "the number of rows is read from the data" if self.counts_rows else "the sampling does not prove it"
+            advice = "give population=, or sample_rate= and steps=" if neighbours is Neighbours.ADD_REMOVE else "use " + (
+                " or ".join(each.value for each in proven)
+            )
+            raise InvalidInput("neighbours", f"is {neighbours.value}, and {why}", advice)
+        return Unit(whose=whose, neighbours=neighbours)
+
+    def _proven(self) -> tuple[Neighbours, ...]:
+        if self.counts_rows:
+            return (Neighbours.ZERO_OUT, Neighbours.REPLACE)
+        return (Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT, Neighbours.REPLACE)
+
+    def calibrated(self, rows: int = 0, whose: Whose = Whose.EXAMPLE) -> DPSGD:
+        """The same plan with its noise multiplier: the least, to 0.1 %, that meets (epsilon, delta)."""
+        if self.epsilon is None or self.delta is None:
+            return self
+        sampler = self.sampler(self._rows(rows))
+        noise = least(
+            lambda noise: sampler.event(self.clipping.leaf(noise), sampler.steps_of()),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=self.unit(whose),
+        )
+        return replace(self, noise_multiplier=noise, epsilon=None)
+
+    def event(self, rows: int = 0) -> Event:
+        """What the whole run does to the data, known before any of it is read; `rows` where the plan counts them."""
+        plan = self.calibrated(rows)
+        sampler = plan.sampler(plan._rows(rows))
+        return sampler.event(plan.clipping.leaf(plan.noise_multiplier or 0.0), sampler.steps_of())
+
+    def guarantee(self, delta: float | None = None, rows: int = 0, whose: Whose = Whose.EXAMPLE) -> Guarantee:
+        """What the whole run costs."""
+        chosen = delta if delta is not None else self.delta
+        if chosen is None:
+            raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
+        return price(self.event(rows), chosen, unit=self.unit(whose))
+
+    def _rows(self, rows: int) -> int:
+        if rows:
+            return rows
+        if self.counts_rows:
+            raise InvalidInput("rows", "is missing, and the plan counts them", "give rows=, or population= in the plan")
+        return self.population or 1
+
+    def attach(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        dataset: Any,
+        ledger: Ledger | None = None,
+        *,
+        budget: str | None = None,
+        fingerprint: Fingerprint | None = None,
+        purpose: str = "training",
+        users: Any = None,
+        cap: int = 1,
+        collate_fn: Any = None,
+        performance: Performance | None = None,
+        rules: Mapping[str, Known] | None = None,
+        rng: Rng | None = None,
+    ) -> Run:
+        """Start a run: calibrate the noise, check model, optimizer and data set, and reserve the charge.
+
+        Args:
+            model: any module; it is not wrapped, and stays what it is.
+            optimizer: any optimizer of `model`'s parameters.
+            dataset: tensors, or a data set with a length; never a loader, whose batches nobody has priced.
+            ledger: where the run is charged, to the budget named `budget`.
+            budget: the budget's name.
+            fingerprint: of the data set, if the budget has one.
+            purpose: a word for the ledger.
+            users: for each row the user it belongs to; then users are protected, sampled and clipped.
+            cap: the most rows of a user in one batch.
+            collate_fn: makes a batch of rows, as for torch's `DataLoader`.
+            performance: knobs that change neither result nor promise.
+            rules: rules for further operations.
+            rng: a seeded one for tests, which taints the release.
+        """
+        from privet.training.attach import attach
+
+        return attach(
+            self,
+            model,
+            optimizer,
+            dataset,
+            ledger=ledger,
+            budget=budget,
+            fingerprint=fingerprint,
+            purpose=purpose,
+            users=users,
+            cap=cap,
+            collate_fn=collate_fn,
+            performance=performance,
+            rules=rules,
+            rng=rng,
+        )

@@ -1,0 +1,203 @@
+"""A run of private training: the batches that were priced, the step that was priced, and the release at the end."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from privet.accounting import epsilon as price
+from privet.core.errors import InvalidInput, PrivetError
+from privet.core.event import Event
+from privet.core.guarantee import Guarantee
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.core.unit import Unit
+from privet.training.data import Rows
+from privet.training.micro import Micro, split
+from privet.training.performance import Performance
+from privet.training.plan import DPSGD
+from privet.training.rules import Known
+from privet.training.sampling import Sampler
+from privet.training.step import Step
+
+if TYPE_CHECKING:
+    from privet.ledger.charge import Charge
+
+__all__ = ["Run", "RunError"]
+
+
+class RunError(PrivetError):
+    """A run was used in another order than batch, step, batch, step, …, release."""
+
+
+@dataclass
+class _Progress:
+    steps: int = 0
+    """Steps begun, whether or not they were finished: what has been paid for."""
+    open: Micro | None = None
+    """The micro-batch that was handed out and waits for its losses."""
+    released: bool = False
+
+
+class Run:
+    """Private training of one model on one data set; made by `DPSGD.attach`.
+
+    Guarantee: that of the plan's event for its unit, at any δ: `guarantee(delta)`. It covers everything that can be
+    seen of the model from the first step on, however early one stops. You must keep true that each loss depends on
+    its own example alone (checked on the first batch as far as gradients show it), and that nothing else of the data
+    leaves: losses and gradients on the way are private.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: DPSGD,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        rows: Rows,
+        sampler: Sampler,
+        event: Event,
+        unit: Unit,
+        source: str,
+        charge: Charge | None,
+        performance: Performance,
+        rules: Mapping[str, Known],
+        rng: Rng,
+    ) -> None:
+        self.plan, self.model, self.optimizer, self.unit, self.event = plan, model, optimizer, unit, event
+        self.sampler, self.performance, self.source = sampler, performance, source
+        self._rows, self._charge, self._rng = rows, charge, rng
+        self._step = Step(plan, model, optimizer, rules, performance, rng)
+        self._progress = _Progress()
+        self._average = copy.deepcopy(model) if plan.average else None
+
+    @property
+    def steps(self) -> int:
+        """How many steps have begun."""
+        return self._progress.steps
+
+    @property
+    def total(self) -> int:
+        """How many steps the plan has."""
+        return self.sampler.steps_of()
+
+    @property
+    def clip(self) -> float:
+        """The clip of the current step; it moves only under adaptive clipping, and then it is a release too."""
+        return self._step.clip
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Deviation of the noise over the clip: the plan's, or what was calibrated."""
+        return self.plan.noise_multiplier or 0.0
+
+    def batches(self) -> Iterator[Any]:
+        """The batches of all steps that are left, each to be followed by one call of `step`.
+
+        A batch is drawn as the accountant priced it, so its size varies. An empty one comes as a single row of
+        zeros that counts for nothing, so that the loop need not care. With micro-batches a step takes several rounds;
+        `step` says when one is complete. The first batch comes in two pieces, by which the model is examined.
+        """
+        while True:
+            self._ask("a batch")
+            number = self.sampler.next_step(self._progress.steps)
+            if number >= self.total:
+                return
+            drawn = self.sampler.draw(number, self._rng)
+            self._begin(number)
+            for micro in split(drawn, self.performance, survey=not self._step.surveyed):
+                self._progress.open = micro
+                yield self._rows.batch(micro.indices) if len(micro.indices) else self._rows.placeholder()
+                if self._progress.open is not None:
+                    raise RunError("the last batch got no step; call run.step(losses) once for every batch")
+
+    def step(self, losses: Tensor, groups: Tensor | None = None) -> bool:
+        """Clip, sum, add noise once, divide by a public number, let the optimizer step, and count.
+
+        Args:
+            losses: one for each row of the batch, each computed from its own row.
+            groups: for losses that are not one a row (several augmented copies of each, say), the place in the batch
+                of the unit that each belongs to; a unit's losses are averaged before it is clipped.
+
+        Returns:
+            Whether the step is complete; with micro-batches, only the last one's call completes it.
+        """
+        micro = self._progress.open
+        if micro is None:
+            raise RunError("there is no batch to step on; take one from run.batches(), and step on it once")
+        self._step.add(losses, micro, groups)
+        self._progress.open = None
+        if not micro.last:
+            return False
+        self._step.finish()
+        self._follow()
+        return True
+
+    def guarantee(self, delta: float | None = None) -> Guarantee:
+        """What the whole plan costs, which is what the release costs, however early one stops.
+
+        When to stop may depend on what was seen, and only the plan was fixed before.
+        """
+        chosen = delta if delta is not None else self.plan.delta
+        if chosen is None:
+            raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
+        return price(self.event, chosen, unit=self.unit)
+
+    def release(self, delta: float | None = None) -> Release[nn.Module]:
+        """The model, with its bill; the run ends here.
+
+        Guarantee: that of the plan's event for its unit (see `Run`); `release.guarantee` at the given δ.
+        """
+        self._ask("the release")
+        guarantee = self.guarantee(delta)
+        if not self._progress.steps:
+            raise RunError("no step was made, so that there is nothing to release")
+        if self._charge is not None:
+            self._charge.commit()
+        self._progress.released = True
+        value = self.model if self._average is None else self._average
+        return Release.of(
+            value,
+            self.event,
+            unit=self.unit,
+            source=self.source,
+            randomness=self._rng.kind,
+            guarantee=guarantee,
+        )
+
+    def close(self) -> None:
+        """End the run without a release; a charge from which nothing was drawn is given back."""
+        if not self._progress.released and self._charge is not None and not self._progress.steps:
+            self._charge.abort()
+        self._progress.released = True
+
+    def _ask(self, what: str) -> None:
+        if self._progress.released:
+            raise RunError(f"the run has ended, so {what} cannot be had; attach a new run, which costs anew")
+        if self._progress.open is not None:
+            raise RunError("the last batch got no step; call run.step(losses) once for every batch")
+
+    def _begin(self, number: int) -> None:
+        """Count a step before anything of it can be seen."""
+        if not self._progress.steps and self._charge is not None:
+            self._charge.draw()
+        self._progress.steps = number + 1
+        self._step.begin()
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """Let the average follow the weights; buffers are copied."""
+        if self._average is None:
+            return
+        decay = self.plan.average
+        for slow, fast in zip(self._average.parameters(), self.model.parameters(), strict=True):
+            slow.lerp_(fast, 1.0 - decay)
+        for slow, fast in zip(self._average.buffers(), self.model.buffers(), strict=True):
+            slow.copy_(fast)
+
+

@@ -1,0 +1,106 @@
+"""Batches of a fixed size, each drawn without replacement and afresh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core.errors import InvalidInput
+from privet.core.event import Event, Leaf, Repeated, Sampled, WithoutReplacement
+from privet.core.random.faults import PATIENCE, broken_source
+from privet.core.random.protocol import Rng
+from privet.core.unit import Neighbours
+from privet.training.sampling.protocol import Drawn, Indices, State, planned, same_plan, whole
+
+__all__ = ["FixedSize"]
+
+# Marking rows in a table of all of them beats sorting unless there are more than this many rows for each one drawn.
+_ROOM: Final = 256
+
+
+@dataclass(frozen=True)
+class FixedSize:
+    """In each step, `batch_size` different rows of `rows`, every such set being equally likely.
+
+    The number of rows decides the chance of each, so it must be public: the guarantee is for replace and zero-out
+    neighbours, and add/remove is not offered.
+
+    >>> from privet.core.random import SeededRng
+    >>> FixedSize(batch_size=3, rows=10, steps=5).draw(0, SeededRng(1)).units
+    3
+    """
+
+    batch_size: int
+    rows: int
+    steps: int
+    neighbours: ClassVar[frozenset[Neighbours]] = frozenset({Neighbours.ZERO_OUT, Neighbours.REPLACE})
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "rows", "steps"):
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
+        if self.batch_size > self.rows:
+            problem = f"is {self.batch_size}, above the {self.rows} rows there are"
+            raise InvalidInput("batch_size", problem, "a row is drawn once in a batch; use a smaller one")
+
+    @property
+    def units(self) -> int:
+        """Every row is a unit."""
+        return self.rows
+
+    def steps_of(self) -> int:
+        """As planned."""
+        return self.steps
+
+    def draw(self, step: int, rng: Rng) -> Drawn:
+        """`batch_size` rows in ascending order."""
+        planned(step, self.steps)
+        few = min(self.batch_size, self.rows - self.batch_size)
+        if self.rows > _ROOM * few and few == self.batch_size:
+            return Drawn.of_rows(_listed(few, self.rows, rng))
+        inside = _marked(few, self.rows, rng)
+        return Drawn.of_rows(np.flatnonzero(inside if few == self.batch_size else ~inside))
+
+    def next_step(self, step: int) -> int:
+        """Any step: none depends on another."""
+        return min(whole("step", step, 0), self.steps)
+
+    def event(self, per_step: Leaf, steps: int) -> Event:
+        """`steps` releases of batches drawn without replacement."""
+        by = WithoutReplacement(self.batch_size, self.rows)
+        return Repeated(Sampled(per_step, by), whole("steps", steps, 0))
+
+    def state(self) -> State:
+        """The plan alone: no step depends on an earlier one."""
+        return {"kind": "fixed size", "batch_size": self.batch_size, "rows": self.rows, "steps": self.steps}
+
+    def load(self, state: State) -> None:
+        """Check that the state is of the same plan."""
+        same_plan(state, self.state())
+
+
+# Both take the first `count` different values among uniform draws, which is a uniform subset. Each round draws as many
+# as are missing, so that no value has to be thrown away for coming too late. At most half of the rows is asked for.
+
+
+def _listed(count: int, rows: int, rng: Rng) -> Indices:
+    """The subset in ascending order, at a cost that does not grow with the rows."""
+    found = np.empty(0, dtype=np.int64)
+    for _ in range(PATIENCE):
+        if len(found) == count:
+            return found
+        found = np.unique(np.concatenate([found, rng.below(rows, count - len(found))]))
+    raise broken_source()
+
+
+def _marked(count: int, rows: int, rng: Rng) -> npt.NDArray[np.bool_]:
+    """The subset as marks on the rows: faster unless it is a very small part of them."""
+    inside, missing = np.zeros(rows, dtype=np.bool_), count
+    for _ in range(PATIENCE):
+        if not missing:
+            return inside
+        inside[rng.below(rows, missing)] = True
+        missing = count - int(np.count_nonzero(inside))
+    raise broken_source()

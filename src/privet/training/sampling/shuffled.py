@@ -1,0 +1,135 @@
+"""Shuffled epochs: what most training code does, priced without any gain from the shuffling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from privet.core.errors import InvalidInput
+from privet.core.event import Event, Leaf, Repeated, Sampled, ShuffledEpoch
+from privet.core.random.faults import PATIENCE, broken_source
+from privet.core.random.keystream import KEY_BYTES, Keystream
+from privet.core.random.protocol import Rng
+from privet.core.unit import Neighbours
+from privet.training.sampling.protocol import Drawn, Indices, State, planned, same_plan, whole
+
+__all__ = ["Shuffled"]
+
+
+@dataclass
+class _Orders:
+    """The keys of the orders drawn so far, one for each epoch, and the order that was used last."""
+
+    keys: dict[int, bytes] = field(default_factory=dict)
+    epoch: int = -1
+    order: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Shuffled:
+    """Every epoch goes once through all rows in a new random order, in batches; the last may be shorter than the rest.
+
+    A row is in one batch of each epoch, so an epoch costs as much as one release of one batch (parallel composition)
+    and no more is claimed: shuffling does not amplify as Poisson sampling does (Chua et al. 2024). Adding a row would
+    move others to other batches, so the guarantee is for replace and zero-out neighbours.
+
+    That holds as long as no row is used twice in an epoch, so a restarted run needs the order of the epoch in which it
+    stopped. `state()` has it; a step whose epoch began without it is refused, and `next_step` says where to go on.
+
+    >>> from privet.core.random import SeededRng
+    >>> run, rng = Shuffled(batch_size=4, rows=10, epochs=2), SeededRng(1)
+    >>> [run.draw(step, rng).units for step in range(run.steps_of())]
+    [4, 4, 2, 4, 4, 2]
+    """
+
+    batch_size: int
+    rows: int
+    epochs: int
+    neighbours: ClassVar[frozenset[Neighbours]] = frozenset({Neighbours.ZERO_OUT, Neighbours.REPLACE})
+    _orders: _Orders = field(default_factory=_Orders, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "rows", "epochs"):
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
+
+    @property
+    def units(self) -> int:
+        """Every row is a unit."""
+        return self.rows
+
+    @property
+    def batches(self) -> int:
+        """How many batches an epoch has; none is dropped."""
+        return -(-self.rows // self.batch_size)
+
+    def steps_of(self) -> int:
+        """All batches of all epochs."""
+        return self.batches * self.epochs
+
+    def draw(self, step: int, rng: Rng) -> Drawn:
+        """The batch of this step. Within an epoch the generator is not asked again: a step always has the same rows."""
+        epoch, place = divmod(planned(step, self.steps_of()), self.batches)
+        order = self._order_of(epoch, place, rng)
+        return Drawn.of_rows(order[place * self.batch_size : (place + 1) * self.batch_size].copy())
+
+    def next_step(self, step: int) -> int:
+        """`step` if the order of its epoch is known or yet to be drawn, else the beginning of the next epoch."""
+        number = whole("step", step, 0)
+        epoch, place = divmod(number, self.batches)
+        known = place == 0 or epoch in self._orders.keys
+        return min(number if known else (epoch + 1) * self.batches, self.steps_of())
+
+    def event(self, per_step: Leaf, steps: int) -> Event:
+        """One release for each epoch that was begun: a run that stops within an epoch pays for all of it."""
+        begun = -(-whole("steps", steps, 0) // self.batches)
+        return Repeated(Sampled(per_step, ShuffledEpoch(self.batches)), begun)
+
+    def state(self) -> State:
+        """The plan, and the keys from which the orders of the epochs so far follow."""
+        return {**self._plan(), "keys": {str(epoch): key.hex() for epoch, key in self._orders.keys.items()}}
+
+    def load(self, state: State) -> None:
+        """Take over the orders of a run with the same plan."""
+        same_plan(state, self._plan())
+        if self._orders.keys:
+            raise InvalidInput("state", "comes after this sampler has drawn", "load it into a new sampler")
+        try:
+            keys = {int(epoch): bytes.fromhex(key) for epoch, key in state["keys"].items()}
+        except (AttributeError, KeyError, TypeError, ValueError):
+            keys = {-1: b""}
+        if not all(0 <= epoch < self.epochs and len(key) == KEY_BYTES for epoch, key in keys.items()):
+            raise InvalidInput("state", "has no usable orders under `keys`", "give what state() returned")
+        self._orders.keys.update(keys)
+
+    def _plan(self) -> State:
+        return {"kind": "shuffled", "batch_size": self.batch_size, "rows": self.rows, "epochs": self.epochs}
+
+    def _order_of(self, epoch: int, place: int, rng: Rng) -> Indices:
+        orders = self._orders
+        if epoch not in orders.keys:
+            if place:
+                problem = f"is in the middle of epoch {epoch}, whose order is not known: rows could be used twice in it"
+                advice = f"load the state of the run, or go on at step {self.next_step(epoch * self.batches + place)}"
+                raise InvalidInput("step", problem, advice)
+            orders.keys[epoch] = rng.bits(KEY_BYTES)
+        if epoch != orders.epoch:
+            orders.epoch, orders.order = epoch, _permutation(self.rows, orders.keys[epoch])
+        return orders.order
+
+
+def _permutation(rows: int, key: bytes) -> Indices:
+    """The order that one key stands for: rows sorted by 64 random bits each, all drawn again if two are equal.
+
+    A key instead of the order itself keeps checkpoints small: 32 bytes an epoch, however many rows there are.
+    """
+    stream, raw = Keystream(key), np.empty(8 * rows, dtype=np.uint8)
+    for _ in range(PATIENCE):
+        stream.fill(raw)
+        words = raw.view("<u8")
+        order = np.argsort(words)
+        ranked = words[order]
+        if not (ranked[1:] == ranked[:-1]).any():
+            return order.astype(np.int64, copy=False)
+    raise broken_source()

@@ -1,0 +1,161 @@
+"""User-level units: users are drawn, and each of them brings at most a public number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core.errors import InvalidInput
+from privet.core.event import Event, Leaf
+from privet.core.random.faults import PATIENCE, broken_source
+from privet.core.random.protocol import Rng
+from privet.core.unit import Neighbours
+from privet.training.sampling.protocol import Drawn, Indices, Sampler, State, same_plan, whole
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Ids", "Users", "count_units"]
+
+Ids: TypeAlias = "Sequence[int] | Sequence[str] | npt.NDArray[Any] | torch.Tensor"
+"""One owner for each row: whole numbers or texts, in a list, an array or a tensor."""
+
+
+def count_units(ids: Ids) -> int:
+    """How many users own these rows: the `rows` of the sampler that draws them. Private under add/remove.
+
+    >>> count_units(["ann", "bob", "ann"])
+    2
+    """
+    return int(_numbered(ids).max()) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Users:
+    """Draws users with `inner`, and for each of them at most `cap` rows, chosen anew each time.
+
+    `ids` names the owner of each row, by whole numbers or by texts. `inner` is any sampler over as many units as there
+    are owners (`count_units`); its event and its neighbours hold for users, provided that what is clipped is the one
+    contribution of a user, made of all rows of its group.
+
+    >>> from privet.core.random import SeededRng
+    >>> from privet.training.sampling import Poisson
+    >>> users = Users(Poisson(sample_rate=1.0, steps=1, rows=2), ids=["ann", "bob", "ann", "ann"], cap=2)
+    >>> drawn = users.draw(0, SeededRng(1))
+    >>> len(drawn.indices), drawn.groups.tolist(), drawn.units
+    (3, [0, 0, 1], 2)
+    """
+
+    inner: Sampler
+    ids: InitVar[Ids]
+    cap: int
+    _owned: Indices = field(init=False, repr=False)
+    """Rows, those of one user next to each other."""
+    _starts: Indices = field(init=False, repr=False)
+    """Where each user's rows begin among these, and where the last one's end."""
+
+    def __post_init__(self, ids: Ids) -> None:
+        object.__setattr__(self, "cap", whole("cap", self.cap))
+        if isinstance(self.inner, Users):
+            raise InvalidInput("inner", "draws users already, and what it returns are rows", "give its inner sampler")
+        numbers = _numbered(ids)
+        sizes = np.bincount(numbers)
+        if len(sizes) != self.inner.units:
+            # The number of users may be private, so it is not said.
+            problem = "draws from another number of units than there are different ids"
+            raise InvalidInput("inner", problem, "make it with rows=count_units(ids)")
+        object.__setattr__(self, "_owned", np.argsort(numbers, kind="stable").astype(np.int64, copy=False))
+        object.__setattr__(self, "_starts", np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64, copy=False))
+
+    @property
+    def rows(self) -> int:
+        """All rows of all users."""
+        return len(self._owned)
+
+    @property
+    def units(self) -> int:
+        """How many users there are."""
+        return self.inner.units
+
+    @property
+    def neighbours(self) -> frozenset[Neighbours]:
+        """Those of the sampler that draws the users."""
+        return self.inner.neighbours
+
+    def steps_of(self) -> int:
+        """As planned for the users."""
+        return self.inner.steps_of()
+
+    def draw(self, step: int, rng: Rng) -> Drawn:
+        """The users of this step in the order in which they were drawn, each with the rows chosen from its own."""
+        users = self.inner.draw(step, rng).indices
+        starts = self._starts[users]
+        sizes = self._starts[users + 1] - starts
+        groups = np.repeat(np.arange(len(users), dtype=np.int64), sizes)
+        within = np.arange(len(groups), dtype=np.int64) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        rows = self._owned[np.repeat(starts, sizes) + within]
+        if (sizes > self.cap).any():
+            # A random order within each group, of which the first `cap` are kept.
+            rows = rows[_shuffled_within(groups, rng)]
+            kept = within < self.cap
+            rows, groups = rows[kept], groups[kept]
+        return Drawn(rows, groups, len(users))
+
+    def next_step(self, step: int) -> int:
+        """As the sampler of the users says."""
+        return self.inner.next_step(step)
+
+    def event(self, per_step: Leaf, steps: int) -> Event:
+        """What drawing the users so costs; how many rows each of them has does not matter."""
+        return self.inner.event(per_step, steps)
+
+    def state(self) -> State:
+        """The state of the sampler of the users, and the cap."""
+        return {"kind": "users", "cap": self.cap, "inner": self.inner.state()}
+
+    def load(self, state: State) -> None:
+        """Go on from a state with the same cap and the same plan for the users."""
+        same_plan(state, {"kind": "users", "cap": self.cap})
+        self.inner.load(state.get("inner", {}))
+
+
+def _shuffled_within(groups: Indices, rng: Rng) -> npt.NDArray[np.intp]:
+    """A uniform order within each group; groups stay where they are. Equal keys in a group are drawn again."""
+    for _ in range(PATIENCE):
+        keys = rng.words(len(groups))
+        order = np.lexsort((keys, groups))
+        ranked = keys[order]
+        if not ((ranked[1:] == ranked[:-1]) & (groups[1:] == groups[:-1])).any():
+            return order
+    raise broken_source()
+
+
+def _numbered(ids: Ids) -> npt.NDArray[np.intp]:
+    """For each row the number of its owner, 0, 1, …
+
+    Whole numbers or texts, and not both: 1 and "1" would be two owners, and one person's rows would count as two's.
+    """
+    given: Any = ids.detach().cpu().numpy() if hasattr(ids, "detach") else ids
+    array = given if isinstance(given, np.ndarray) else np.array(list(given), dtype=object)
+    if array.ndim != 1 or not array.size:
+        raise InvalidInput("ids", "must be a row of ids, one for each row of the data set")
+    if array.dtype.kind == "O":
+        kinds = {_kind(value) for value in array}
+        if len(kinds) > 1 or not kinds <= {"int", "text"}:
+            found = ", ".join(sorted(kinds))
+            raise InvalidInput("ids", f"holds {found}", "give every owner by a whole number, or every owner by a text")
+        numbers: dict[Any, int] = {}
+        return np.array([numbers.setdefault(value, len(numbers)) for value in array], dtype=np.intp)
+    if array.dtype.kind not in "iuU":
+        raise InvalidInput("ids", f"has the type {array.dtype}", "name owners by whole numbers or by texts")
+    return np.unique(array, return_inverse=True)[1].reshape(-1)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return "int"
+    return "text" if isinstance(value, str) else type(value).__name__

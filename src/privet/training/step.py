@@ -1,0 +1,137 @@
+"""One step: per-example gradients, clipped and summed; noise once; the division; the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from privet.core.errors import InvalidInput
+from privet.core.random import Rng
+from privet.training.accumulate import Sum
+from privet.training.clipping import Adaptive
+from privet.training.engine.backward import Engine
+from privet.training.engine.groups import Groups
+from privet.training.engine.parts import Part, Squares
+from privet.training.micro import Micro
+from privet.training.performance import Performance
+from privet.training.plan import DPSGD
+from privet.training.rules import Known
+
+__all__ = ["Step"]
+
+
+class Step:
+    """The mechanism of a run: what happens between a batch and the optimizer.
+
+    Σ_i clip(gradient_i) + N(0, (noise_multiplier · clip)²), divided by `batch_size`, which is public. The noise is
+    written into the buffer first and the micro-batches' sums are added to it, so it is drawn once a step.
+    """
+
+    def __init__(
+        self,
+        plan: DPSGD,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        rules: Mapping[str, Known],
+        performance: Performance,
+        rng: Rng,
+    ) -> None:
+        held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        # A shared parameter has several names and is one parameter.
+        named = {id(parameter): (name, parameter) for name, parameter in reversed(list(model.named_parameters()))}
+        chosen = [pair for key, pair in reversed(named.items()) if key in held and pair[1].requires_grad]
+        self.plan, self.optimizer, self.clip = plan, optimizer, plan.clip
+        self._rng, self._performance = rng, performance
+        self.names, self.parameters = [name for name, _ in chosen], [parameter for _, parameter in chosen]
+        owners = [name.rpartition(".")[0] for name in self.names]
+        self._layers = [sorted(set(owners)).index(owner) for owner in owners]
+        self.engine = Engine(self.parameters, self.names, rng, rules)
+        self.sum = Sum(self.parameters)
+        self._within = 0.0
+
+    @property
+    def surveyed(self) -> bool:
+        """Whether the engine knows where the examples lie in this model's tensors."""
+        return bool(self.engine.known)
+
+    def begin(self) -> None:
+        """Fresh noise, before any of the data."""
+        std = (self.plan.noise_multiplier or 0.0) * self.clip / (self.plan.batch_size or 1)
+        self._rng.fill_normal(self.sum.flat, std)
+        self._within = 0.0
+
+    def add(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> None:
+        """Add one micro-batch's clipped gradients."""
+        belongs = self._groups(losses, micro, groups)
+        self._same_parameters()
+        if not len(micro.indices):
+            return  # a row of zeros stood in for an empty batch
+        parts = self.engine.gradients(losses, None if belongs is None else belongs.weights())
+        with torch.no_grad():
+            if belongs is not None:
+                parts = [None if part is None else part.regroup(belongs) for part in parts]
+            self._add_clipped(parts)
+
+    def finish(self) -> None:
+        """Hand the noisy mean to the optimizer."""
+        for group in self.optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None  # a frozen parameter's old gradient is no release
+        for parameter, view in zip(self.parameters, self.sum.views, strict=True):
+            parameter.grad = view if view.dtype == parameter.dtype else view.to(parameter.dtype)
+        self.optimizer.step()
+        clipping = self.plan.clipping
+        if isinstance(clipping, Adaptive):
+            noise = float(self._rng.normal(1)[0]) * clipping.count_noise
+            self.clip = clipping.next_clip(self.clip, self._within + noise, self.plan.batch_size or 1)
+
+    def _add_clipped(self, parts: list[Part | None]) -> None:
+        squares = [None if part is None else part.squares() for part in parts]
+        bad = _not_finite(squares)
+        if bad is not None:
+            # NaN · 0 is NaN: the rows themselves must be zeros before anything is multiplied.
+            parts = [None if part is None else part.blank(bad) for part in parts]
+            squares = [None if part is None else part.squares() for part in parts]
+        factors = self.plan.clipping.factors(squares, self.clip, self._layers)
+        share = 1.0 / (self.plan.batch_size or 1)
+        self.sum.add(parts, [None if each is None else each * share for each in factors.by_parameter])
+        self._within += float((factors.unclipped.to(torch.float64) - 0.5).sum())
+
+    def _groups(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> Groups | None:
+        """Which unit each loss belongs to; refuses losses that cannot be one for each row."""
+        if not isinstance(losses, Tensor) or losses.dim() != 1:
+            shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
+            advice = "use reduction='none'; for a loss per token or pixel, average over each example's own first"
+            raise InvalidInput("losses", f"has shape {shape}, and one loss is needed for each example", advice)
+        if groups is None and len(losses) != micro.rows:
+            problem = f"has {len(losses)} entries for a batch of {micro.rows} rows"
+            advice = "give one for each row; for several a row, say in groups= to which unit each belongs"
+            raise InvalidInput("losses", problem, advice)
+        if not losses.requires_grad:
+            raise InvalidInput("losses", "carries no gradient", "compute it with gradients on, and do not detach it")
+        if groups is not None:
+            return Groups.of(groups, len(losses), max(micro.units, 1))
+        if micro.groups is None:
+            return None
+        return Groups.of(torch.from_numpy(micro.groups), len(losses), micro.units)
+
+    def _same_parameters(self) -> None:
+        """What the optimizer would change is what was clipped, also if something was frozen or thawed meanwhile."""
+        ours = {id(parameter) for parameter in self.parameters}
+        for group in self.optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.requires_grad != (id(parameter) in ours):
+                    state = "thawed" if parameter.requires_grad else "frozen"
+                    problem = f"has a parameter that was {state}, or added, after the run was attached"
+                    raise InvalidInput("optimizer", problem, "release this run and attach a new one")
+
+
+def _not_finite(squares: list[Squares | None]) -> Tensor | None:
+    """The examples whose gradients hold NaN or infinity, if there are any."""
+    known = [each.value for each in squares if each is not None]
+    if not known:
+        return None
+    bad = ~torch.stack(known).isfinite().all(0)
+    return bad if bool(bad.any()) else None

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from privet.core.random import Rng
 from privet.training.engine.parts import Part
 
 __all__ = ["Sum"]
@@ -21,7 +20,8 @@ class Sum:
         self.flat = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64 if wide else torch.float32)
         sizes = [parameter.numel() for parameter in parameters]
         self.views = [
-            piece.view(parameter.shape) for piece, parameter in zip(self.flat.split(sizes), parameters, strict=True)
+            piece.view(parameter.shape)
+            for piece, parameter in zip(torch.split(self.flat, sizes), parameters, strict=True)
         ]
 
     def add(self, parts: Sequence[Part | None], factors: Sequence[Tensor | None]) -> None:

@@ -84,8 +84,7 @@ def replace_batchnorm(model: nn.Module, *, groups: int = 32) -> Replaced:
     # in a plain list, or the model itself) becomes the new one, and parameters stay tied as they were.
     memo: dict[int, object] = {}
     for _, old in places:
-        if id(old) not in memo:
-            memo[id(old)] = _group_norm(old, groups, memo)
+        memo[id(old)] = _group_norm(old, groups, memo)
     try:
         new_model = copy.deepcopy(model, memo)
     except RuntimeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -47,11 +48,13 @@ def split(drawn: Drawn, performance: Performance, *, survey: bool) -> Iterator[M
         cuts += [start] if 0 < start < len(groups) else []
     while start < len(groups):
         place = int(np.searchsorted(borders, start + max(most, 1), side="right")) - 1
-        start = int(borders[place]) if borders[place] > start else int(borders[np.searchsorted(borders, start, "right")])
+        start = (
+            int(borders[place]) if borders[place] > start else int(borders[np.searchsorted(borders, start, "right")])
+        )
         cuts.append(start)
     if len(cuts) == 1:
         yield Micro(drawn.indices, drawn.groups, 0, last=True)
-    for first, last in zip(cuts, cuts[1:], strict=False):
+    for first, last in pairwise(cuts):
         own = groups[first:last] - groups[first]
         # A unit without rows has no place in the groups, so places need not be consecutive in what was drawn.
         numbers = None if drawn.groups is None else np.unique(own, return_inverse=True)[1]

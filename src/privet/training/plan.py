@@ -104,7 +104,7 @@ class DPSGD:
             if self.delta is None:
                 problem = "is missing, and epsilon alone is no guarantee for normal noise"
                 raise InvalidInput("delta", problem, "give one below 1 over the number of rows, such as 1e-5")
-        if self.delta is not None and not 0 < checked.share("delta", self.delta):
+        if self.delta is not None and not checked.share("delta", self.delta) > 0:
             raise InvalidInput("delta", "is 0, which no normal noise meets", "give one such as 1e-5")
         if self.noise_multiplier is not None:
             checked.nonnegative("noise_multiplier", self.noise_multiplier)
@@ -126,7 +126,9 @@ class DPSGD:
         if self.sample_rate is not None:
             checked.probability("sample_rate", self.sample_rate)
             if self.batches is not Batches.POISSON:
-                raise InvalidInput("sample_rate", f"is given, and {self.batches.value} batches have none", "leave it out")
+                raise InvalidInput(
+                    "sample_rate", f"is given, and {self.batches.value} batches have none", "leave it out"
+                )
             if self.steps is None:
                 raise InvalidInput("epochs", "is given with sample_rate", "give steps: an epoch is then 1/sample_rate")
         if self.batches is Batches.SHUFFLED and (self.epochs is None or self.epochs != int(self.epochs)):
@@ -161,8 +163,10 @@ class DPSGD:
         neighbours = self.neighbours or next(iter(proven))
         if neighbours not in proven:
             why = "the number of rows is read from the data" if self.counts_rows else "the sampling does not prove it"
-            advice = "give population=, or sample_rate= and steps=" if neighbours is Neighbours.ADD_REMOVE else "use " + (
-                " or ".join(each.value for each in proven)
+            advice = (
+                "give population=, or sample_rate= and steps="
+                if neighbours is Neighbours.ADD_REMOVE
+                else "use " + (" or ".join(each.value for each in proven))
             )
             raise InvalidInput("neighbours", f"is {neighbours.value}, and {why}", advice)
         return Unit(whose=whose, neighbours=neighbours)
@@ -188,7 +192,7 @@ class DPSGD:
     def event(self, rows: int = 0) -> Event:
         """What the whole run does to the data, known before any of it is read; `rows` where the plan counts them."""
         plan = self.calibrated(rows)
-        sampler = plan.sampler(plan._rows(rows))
+        sampler = plan.sampler(self._rows(rows))
         return sampler.event(plan.clipping.leaf(plan.noise_multiplier or 0.0), sampler.steps_of())
 
     def guarantee(self, delta: float | None = None, rows: int = 0, whose: Whose = Whose.EXAMPLE) -> Guarantee:

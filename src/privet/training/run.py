@@ -112,6 +112,7 @@ class Run:
             self._begin(number)
             for micro in split(drawn, self.performance, survey=not self._step.surveyed):
                 self._progress.open = micro
+                self._step.calls.open()
                 yield self._rows.batch(micro.indices) if len(micro.indices) else self._rows.placeholder()
                 if self._progress.open is not None:
                     raise RunError("the last batch got no step; call run.step(losses) once for every batch")
@@ -132,6 +133,7 @@ class Run:
             raise RunError("there is no batch to step on; take one from run.batches(), and step on it once")
         self._step.add(losses, micro, groups)
         self._progress.open = None
+        self._step.calls.close()
         if not micro.last:
             return False
         self._step.finish()
@@ -174,6 +176,7 @@ class Run:
         """End the run without a release; a charge from which nothing was drawn is given back."""
         if not self._progress.released and self._charge is not None and not self._progress.steps:
             self._charge.abort()
+        self._step.calls.close()
         self._progress.released = True
 
     def _ask(self, what: str) -> None:
@@ -197,7 +200,5 @@ class Run:
         decay = self.plan.average
         for slow, fast in zip(self._average.parameters(), self.model.parameters(), strict=True):
             slow.lerp_(fast, 1.0 - decay)
-        for slow, fast in zip(self._average.buffers(), self.model.buffers(), strict=True):
-            slow.copy_(fast)
-
-
+        for copied, buffer in zip(self._average.buffers(), self.model.buffers(), strict=True):
+            copied.copy_(buffer)

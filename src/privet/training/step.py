@@ -12,6 +12,7 @@ from privet.core.random import Rng
 from privet.training.accumulate import Sum
 from privet.training.clipping import Adaptive
 from privet.training.engine.backward import Engine
+from privet.training.engine.calls import Calls
 from privet.training.engine.groups import Groups
 from privet.training.engine.parts import Part, Squares
 from privet.training.micro import Micro
@@ -48,6 +49,7 @@ class Step:
         owners = [name.rpartition(".")[0] for name in self.names]
         self._layers = [sorted(set(owners)).index(owner) for owner in owners]
         self.engine = Engine(self.parameters, self.names, rng, rules)
+        self.calls = Calls.of(model, self.parameters)
         self.sum = Sum(self.parameters)
         self._within = 0.0
 
@@ -68,7 +70,10 @@ class Step:
         self._same_parameters()
         if not len(micro.indices):
             return  # a row of zeros stood in for an empty batch
-        parts = self.engine.gradients(losses, None if belongs is None else belongs.weights())
+        weights = None if belongs is None else belongs.weights()
+        calls = self.calls.found
+        self.calls.close()
+        parts = self.engine.gradients(losses, weights, calls)
         with torch.no_grad():
             if belongs is not None:
                 parts = [None if part is None else part.regroup(belongs) for part in parts]

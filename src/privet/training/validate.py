@@ -235,8 +235,6 @@ def _of_parameters(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterat
     held = {id(one) for one in _held(optimizer)}
     devices: dict[torch.device, str] = {}
     for path, parameter in model.named_parameters():
-        if is_lazy(parameter):
-            continue
         in_optimizer = id(parameter) in held
         if not (parameter.requires_grad or in_optimizer):
             continue  # a constant: any type will do, such as the quantised weights under an adapter

@@ -1,0 +1,5 @@
+"""Per-example gradients, in factored form, from one forward and one backward pass; see `backward.Engine`."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
+from privet.core.errors import InvalidInput
+from privet.training.engine.graph import saved
 from privet.training.engine.layout import Layout
 from privet.training.engine.parts import Dense, Part
 
@@ -25,13 +27,23 @@ class Arrival:
     """Which input of the operation the parameter is."""
     shape: tuple[int, ...]
     """The parameter's shape, as the operation sees it."""
-    gradient: Tensor
+    gradients: tuple[Tensor | None, ...]
+    """Of each of the operation's outputs."""
     layout: Layout
+    shared: dict[str, Any]
+    """For what the operation's several parameters need in common."""
+
+    @property
+    def gradient(self) -> Tensor:
+        """Of the operation's first output, which for most is the only one."""
+        found = self.gradients[0]
+        if found is None:
+            raise ValueError("nothing depends on the operation's first output")
+        return found
 
     def saved(self, name: str) -> Any:
         """What autograd kept for the operation's own derivative."""
-        value = getattr(self.node, f"_saved_{name}")
-        return value.detach() if isinstance(value, Tensor) else value
+        return saved(self.node, name)
 
     def rows(self, tensor: Tensor, axis: int | None = None) -> Tensor:
         """The tensor as (B, k, …), in float32 or better."""
@@ -45,6 +57,9 @@ class Arrival:
         """
         axis = self.layout.axis
         aligned = (1,) * (full.dim() - len(self.shape)) + tuple(self.shape)
+        if aligned[axis] != 1:
+            problem = "has one entry for each row of the batch, so that it is no parameter that examples share"
+            raise InvalidInput("a parameter", problem, "give every example the same parameters")
         rest = aligned[:axis] + aligned[axis + 1 :]
         split = self.rows(full)
         summed = [1] + [place + 2 for place, size in enumerate(rest) if size == 1 and split.shape[place + 2] != 1]

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.training.engine.arrival import Arrival
-from privet.training.engine.graph import Graph, Stem, read
+from privet.training.engine.calls import Call
+from privet.training.engine.claims import Claim, claim
+from privet.training.engine.functional import again
+from privet.training.engine.graph import Graph, Stem, Use, read
 from privet.training.engine.layout import Layout
 from privet.training.engine.parts import Part, combine
 from privet.training.engine.probe import Found, probe
 from privet.training.engine.stems import descend, makes_stems, shape_of
-from privet.training.engine.sweep import sweep
+from privet.training.engine.sweep import Gradients, sweep
 from privet.training.rules import RULES, Known
 
 __all__ = ["Engine"]
@@ -38,63 +41,61 @@ class Engine:
     rules: Mapping[str, Known] = field(default_factory=lambda: RULES)
     known: dict[tuple[type, ...], Found] = field(default_factory=dict)
 
-    def gradients(self, losses: Tensor, weights: Tensor | None = None) -> list[Part | None]:
+    def gradients(self, losses: Tensor, weights: Tensor | None = None, calls: Sequence[Call] = ()) -> list[Part | None]:
         """For each parameter its examples' gradients; None where the losses do not depend on it.
 
         Args:
             losses: one for each example, with their graph, which is used up.
             weights: factors of the losses, in place of ones.
+            calls: what modules did on the way, for parameters whose operations have no rule.
         """
         numbers = {id(parameter): number for number, parameter in enumerate(self.parameters)}
-        graph = read(losses, numbers, makes_stems, frozenset())
-        if not graph.joins:
+
+        def reader(stems: frozenset[int]) -> tuple[Graph, list[Claim]]:
+            graph = read(losses, numbers, makes_stems, stems)
+            return graph, claim(graph, calls, self._has_rule, name_of)
+
+        def name_of(parameter: Tensor) -> str:
+            return self.names[numbers[id(parameter)]]
+
+        graph, claims = reader(frozenset())
+        if not graph.joins and not claims:
             return [None] * len(self.parameters)
-        where = self._where(graph, losses, numbers)
+        kinds = graph.kinds()
+        where = self.known.get(kinds)
+        if where is None:
+            where = probe(losses, reader, name_of, self.rng)
+            if where.certain and len(losses) > 1:
+                self.known[kinds] = where
         if where.stems:
-            graph = read(losses, numbers, makes_stems, where.stems)
-        self._check(graph, numbers)
+            graph, claims = reader(where.stems)
         layouts = dict(zip(graph.joins, where.layouts, strict=True))
         arrived: list[tuple[Stem, Part]] = []
 
-        def arrive(node: Node, gradient: Tensor) -> None:
+        def arrive(node: Node, gradients: Gradients) -> None:
             known = self.rules[type(node).__name__]
             layout = Layout(len(losses), *layouts[node])
+            shared: dict[str, Any] = {}
             for use in graph.joins[node]:
-                part = known.rule(Arrival(node, use.slot, shape_of(use.stem), gradient, layout))
+                part = known.rule(Arrival(node, use.slot, shape_of(use.stem), gradients, layout, shared))
                 arrived.append((use.stem, part.settle()))
 
         start = torch.ones_like(losses) if weights is None else weights.to(losses)
-        sweep(losses, start, graph, arrive, keep=False)
+        edges = [edge for each in claims for edge in each.call.edges]
+        others = sweep(losses, start, graph, arrive, keep=False, also=edges)
         found: list[list[Part]] = [[] for _ in self.parameters]
         with torch.no_grad():
             # Not before: during the sweep autograd answers only for what the sweep needs.
             for stem, part in arrived:
                 for parameter, share in descend(stem, part):
                     found[numbers[id(parameter)]].append(share)
+            for each in claims:
+                mine, others = others[: len(each.call.edges)], others[len(each.call.edges) :]
+                own = dict(each.call.module.named_parameters(recurse=False))
+                for name, share in again(each.call, each.names, mine, len(losses)).items():
+                    found[numbers[id(own[name])]].append(share)
             return [combine(parts).settle() if parts else None for parts in found]
 
-    def _where(self, graph: Graph, losses: Tensor, numbers: Mapping[int, int]) -> Found:
-        kinds = graph.kinds()
-        found = self.known.get(kinds)
-        if found is None:
-            found = probe(losses, numbers, dict(enumerate(self.names)), self.rng)
-            if found.certain and len(losses) > 1:
-                self.known[kinds] = found
-        return found
-
-    def _check(self, graph: Graph, numbers: Mapping[int, int]) -> None:
-        """Refuse what no rule covers, before anything is computed."""
-        for node, uses in graph.joins.items():
-            kind = type(node).__name__
-            for use in uses:
-                if kind in self.rules and use.slot in self.rules[kind].slots:
-                    continue
-                names = sorted({self.names[numbers[id(parameter)]] for parameter in _leaves(use.stem.node)})
-                problem = f"is used in {kind} (input {use.slot}), for which there is no rule"
-                raise InvalidInput(f"parameter {', '.join(names)}", problem, "freeze it, or give a rule for its layer")
-
-
-def _leaves(node: Node) -> list[Tensor]:
-    if hasattr(node, "variable"):
-        return [node.variable]
-    return [leaf for child, _ in node.next_functions if child is not None for leaf in _leaves(child)]
+    def _has_rule(self, node: Node, use: Use) -> bool:
+        known = self.rules.get(type(node).__name__)
+        return known is not None and use.slot in known.slots

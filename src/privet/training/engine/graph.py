@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from operator import or_
-
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node
 
-__all__ = ["Graph", "Stem", "Use", "is_leaf", "read"]
+from privet.core.errors import NotProven
+
+__all__ = ["Graph", "Stem", "Use", "is_leaf", "output_shape", "outputs_of", "read", "saved"]
 
 
 class Stem(NamedTuple):
@@ -53,7 +54,29 @@ def is_leaf(node: Node) -> bool:
     return type(node).__name__ == "AccumulateGrad"
 
 
-def read(losses: Tensor, parameters: Mapping[int, int], makes_stems: Callable[[Node, bool], bool], also: Set[int]) -> Graph:
+def saved(node: Node, name: str) -> Any:
+    """What autograd kept for the node's own derivative; a torch that names it otherwise is refused, not guessed at."""
+    try:
+        value = getattr(node, f"_saved_{name}")
+    except AttributeError:
+        problem = f"keeps no {name!r} for {type(node).__name__}, which the rules were written for"
+        raise NotProven(f"this version of torch {problem}; use a version that Privet was tested with") from None
+    return value.detach() if isinstance(value, Tensor) else value
+
+
+def outputs_of(node: Node) -> int:
+    """How many outputs the node's operation has."""
+    return len(node._input_metadata)  # noqa: SLF001 (torch has no public name for it)
+
+
+def output_shape(node: Node, output: int) -> tuple[int, ...]:
+    """The shape of one of them."""
+    return tuple(node._input_metadata[output].shape)  # noqa: SLF001
+
+
+def read(
+    losses: Tensor, parameters: Mapping[int, int], makes_stems: Callable[[Node, bool], bool], also: Set[int]
+) -> Graph:
     """Walk the graph from the losses.
 
     Args:
@@ -81,7 +104,9 @@ def read(losses: Tensor, parameters: Mapping[int, int], makes_stems: Callable[[N
             if makes_stems(node, all(joined)) or (place in also and all(map(or_, joined, constant))):
                 stems.add(node)
                 continue
-            graph.joins[node] = [Use(slot, Stem(*edge)) for slot, edge in enumerate(inputs) if joined[slot]]
+            graph.joins[node] = [
+                Use(slot, Stem(child, output)) for slot, (child, output) in enumerate(inputs) if child in stems
+            ]
         for child, output in inputs:
             if child is not None and child not in stems:
                 outputs.setdefault(child, set()).add(output)

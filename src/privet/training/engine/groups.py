@@ -26,7 +26,7 @@ class Groups:
         if ids.dim() != 1 or len(ids) != rows or ids.is_floating_point() or ids.dtype == torch.bool:
             problem = f"is a {ids.dtype} tensor of shape {tuple(ids.shape)}"
             raise InvalidInput("groups", problem, f"give one integer for each of the {rows} losses")
-        if rows and not (0 <= int(ids.min()) and int(ids.max()) < units):
+        if rows and not (int(ids.min()) >= 0 and int(ids.max()) < units):
             problem = f"has ids outside 0 … {units - 1}"
             raise InvalidInput("groups", problem, "an id is the position of the row's unit in the batch")
         return Groups(ids.to(torch.int64), units)

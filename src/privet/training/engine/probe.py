@@ -8,26 +8,25 @@ random c_i, show where each example's entries are; and if no arrangement fits, t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import GradientEdge, Node
 
 from privet.core.errors import InvalidInput
-from privet.training.engine.graph import Graph, read
+from privet.core.random import Rng
+from privet.training.engine.claims import Claim, leaves
+from privet.training.engine.graph import Graph, output_shape
 from privet.training.engine.layout import Layout, candidates
-from privet.training.engine.stems import makes_stems
-from privet.training.engine.sweep import sweep
+from privet.training.engine.sweep import Gradients, sweep
 from privet.training.rules import STEM_IF_SHARED
 
-if TYPE_CHECKING:
-    from torch.autograd.graph import Node
+__all__ = ["Found", "Reader", "probe"]
 
-    from privet.core.random import Rng
-
-__all__ = ["Found", "probe"]
+Reader: TypeAlias = Callable[[frozenset[int]], tuple[Graph, list[Claim]]]
 
 _TOLERANCE = 1e-5
 """Relative; scaling by powers of two is exact, so only a different order of summation could leave a difference."""
@@ -45,22 +44,26 @@ class Found:
     """Whether the experiment left no choice; if not, the next batch repeats it."""
 
 
-def probe(losses: Tensor, numbers: Mapping[int, int], names: Mapping[int, str], rng: Rng) -> Found:
+def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str], rng: Rng) -> Found:
     """Find every join's layout.
 
     Args:
         losses: one for each example, with their graph, which stays usable.
-        numbers: the trained parameters' numbers by `id`.
-        names: their names, for the error, by number.
+        reader: from the places of further stems to the graph and the calls that stand for uses without a rule.
+        name_of: a parameter's name, for the error.
         rng: for the multipliers.
     """
     multipliers = _multipliers(len(losses), rng).to(losses)
     stems: frozenset[int] = frozenset()
     while True:
-        graph = read(losses, numbers, makes_stems, stems)
-        ones = _summaries(losses, torch.ones_like(multipliers), graph)
-        scaled = _summaries(losses, multipliers, graph)
-        fitting = {node: _fitting(ones.get(node), scaled.get(node), multipliers) for node in graph.joins}
+        graph, claims = reader(stems)
+        edges = [edge for claim in claims for edge in claim.call.edges]
+        ones, outputs = _summaries(losses, torch.ones_like(multipliers), graph, edges)
+        scaled, scaled_outputs = _summaries(losses, multipliers, graph, edges)
+        for pair in zip(outputs, scaled_outputs, strict=True):
+            if None not in pair and Layout(len(losses)) not in _layouts(*pair, multipliers):  # type: ignore[arg-type]
+                raise _coupled([name for claim in claims for name in claim.names], "a module without a rule")
+        fitting = {node: _fitting(ones.get(node, []), scaled.get(node, []), multipliers) for node in graph.joins}
         wrong = [node for node, layouts in fitting.items() if not layouts]
         if not wrong:
             chosen = tuple((layouts[0].axis, layouts[0].interleaved) for layouts in fitting.values())
@@ -68,7 +71,8 @@ def probe(losses: Tensor, numbers: Mapping[int, int], names: Mapping[int, str], 
         places = {node: place for place, node in enumerate(graph.order)}
         shared = frozenset(places[node] for node in wrong if _may_be_shared(node, len(losses)))
         if not shared:
-            raise _coupled(wrong[0], graph, numbers, names)
+            owners = [name_of(leaf) for use in graph.joins[wrong[0]] for leaf in leaves(use.stem.node)]
+            raise _coupled(owners, type(wrong[0]).__name__)
         stems |= shared
 
 
@@ -80,25 +84,39 @@ def _multipliers(examples: int, rng: Rng) -> Tensor:
             return torch.exp2(powers.to(torch.float32))
 
 
-def _summaries(losses: Tensor, weights: Tensor, graph: Graph) -> dict[Node, Tensor]:
-    """For each join the gradient of its output, summed over all axes but the first two with fixed random weights."""
-    found: dict[Node, Tensor] = {}
+def _summaries(
+    losses: Tensor, weights: Tensor, graph: Graph, edges: Sequence[GradientEdge]
+) -> tuple[dict[Node, list[Tensor]], list[Tensor | None]]:
+    """For each output of each join, and for each of the edges, a summary of its gradient."""
+    found: dict[Node, list[Tensor]] = {}
 
-    def arrive(node: Node, gradient: Tensor) -> None:
-        leading = tuple(gradient.shape[: min(2, gradient.dim())])
-        flat = gradient.reshape(*leading, -1).double()
-        # Irrational steps: no structured gradient sums to nothing by accident.
-        directions = torch.frac(torch.arange(1, flat.shape[-1] + 1, dtype=torch.float64) * 0.6180339887498949) - 0.25
-        found[node] = torch.stack([flat @ directions, flat.abs().sum(-1)])
+    def arrive(node: Node, gradients: Gradients) -> None:
+        found[node] = [_summary(each) for each in gradients if each is not None]
 
-    sweep(losses, weights, graph, arrive, keep=True)
-    return found
+    others = sweep(losses, weights, graph, arrive, keep=True, also=edges)
+    return found, [None if each is None else _summary(each) for each in others]
 
 
-def _fitting(ones: Tensor | None, scaled: Tensor | None, multipliers: Tensor) -> list[Layout]:
-    """The layouts under which every example's entries were multiplied by that example's number."""
-    if ones is None or scaled is None:
+def _summary(gradient: Tensor) -> Tensor:
+    """The gradient summed over all axes but the first two, with fixed weights; and its sizes, to compare with."""
+    flat = gradient.reshape(*gradient.shape[: min(2, gradient.dim())], -1).double()
+    # Irrational steps: no structured gradient sums to nothing by accident.
+    directions = torch.frac(torch.arange(1, flat.shape[-1] + 1, dtype=torch.float64) * 0.6180339887498949) - 0.25
+    return torch.stack([flat @ directions, flat.abs().sum(-1)])
+
+
+def _fitting(ones: list[Tensor], scaled: list[Tensor], multipliers: Tensor) -> list[Layout]:
+    """The layouts of the first output under which every example's entries were multiplied by that example's number.
+
+    None if for any output there is no such layout.
+    """
+    if not ones:
         return [Layout(len(multipliers))]
+    fitting = [_layouts(*pair, multipliers) for pair in zip(ones, scaled, strict=True)]
+    return fitting[0] if all(fitting) else []
+
+
+def _layouts(ones: Tensor, scaled: Tensor, multipliers: Tensor) -> list[Layout]:
     fitting = []
     for layout in candidates(ones.shape[1:], len(multipliers)):
         before, size = (layout.split(part) for part in ones)
@@ -118,7 +136,7 @@ def _may_be_shared(node: Node, examples: int) -> bool:
     kind = type(node).__name__
     if kind not in STEM_IF_SHARED:
         return False
-    shape = tuple(node._input_metadata[0].shape)
+    shape = output_shape(node, 0)
     if not STEM_IF_SHARED[kind] or not any(True for _ in candidates(shape, examples)):
         return True
     index = getattr(node, "_saved_indices", None)
@@ -128,10 +146,8 @@ def _may_be_shared(node: Node, examples: int) -> bool:
     return bool((index == counting).all())
 
 
-def _coupled(node: Node, graph: Graph, numbers: Mapping[int, int], names: Mapping[int, str]) -> InvalidInput:
-    leaves = [use.stem.node for use in graph.joins[node]]
-    owners = sorted({names[numbers[id(leaf.variable)]] for leaf in leaves if hasattr(leaf, "variable")})
-    place = f" (seen at {', '.join(owners)}, in {type(node).__name__})" if owners else f" (in {type(node).__name__})"
+def _coupled(owners: Sequence[str], kind: str) -> InvalidInput:
+    place = f" (seen at {', '.join(sorted(set(owners)))}, in {kind})" if owners else f" (in {kind})"
     problem = f"do not belong to one example each{place}: the gradient of one loss reaches several examples' rows"
     advice = (
         "compute one loss for each example, from that example alone (reduction='none', no BatchNorm in training mode, "

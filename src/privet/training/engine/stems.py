@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 import torch
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from privet.training.engine.graph import Stem, is_leaf
+from privet.training.engine.graph import Stem, is_leaf, output_shape, outputs_of, saved
 from privet.training.engine.parts import Dense, Outer, Part
 
 __all__ = ["descend", "makes_stems", "shape_of"]
@@ -66,7 +67,7 @@ def makes_stems(node: Node, alone: bool) -> bool:
         return True
     if kind not in _ELEMENTWISE:
         return False
-    shape = tuple(node._input_metadata[0].shape)
+    shape = output_shape(node, 0)
     return all(child is None or shape_of(Stem(child, output)) == shape for child, output in node.next_functions)
 
 
@@ -74,7 +75,7 @@ def shape_of(stem: Stem) -> tuple[int, ...]:
     """The shape of the stem's value."""
     if is_leaf(stem.node):
         return tuple(stem.node.variable.shape)  # type: ignore[attr-defined]
-    return tuple(stem.node._input_metadata[stem.output].shape)
+    return output_shape(stem.node, stem.output)
 
 
 def descend(stem: Stem, part: Part) -> Iterator[tuple[Tensor, Part]]:
@@ -111,8 +112,8 @@ def _factored(kind: str, stem: Stem, part: Outer) -> Outer | None:
         return None
     if kind == "TBackward0":
         return Outer(part.right, part.left)
-    if kind == "SplitWithSizesBackward0" and stem.node._saved_dim in (0, 2**64 - 2):  # type: ignore[attr-defined]
-        sizes = stem.node._saved_split_sizes  # type: ignore[attr-defined]
+    if kind == "SplitWithSizesBackward0" and saved(stem.node, "dim") in (0, 2**64 - 2):
+        sizes = saved(stem.node, "split_sizes")
         before, after = sum(sizes[: stem.output]), sum(sizes[stem.output + 1 :])
         return Outer(F.pad(part.left, (before, after)), part.right)
     return None
@@ -121,11 +122,11 @@ def _factored(kind: str, stem: Stem, part: Outer) -> Outer | None:
 def _mapped(stem: Stem, gradient: Tensor) -> tuple[Tensor | None, ...]:
     """The node's own derivative, for the gradient of each example."""
     rows = gradient.reshape(-1, *shape_of(stem))
-    others = len(stem.node._input_metadata)
+    others = outputs_of(stem.node)
 
     def derivative(row: Tensor) -> tuple[Tensor | None, ...]:
         asked = [row if output == stem.output else None for output in range(others)]
-        answer = stem.node(*asked)
+        answer = stem.node(*asked)  # type: ignore[operator]
         return answer if isinstance(answer, tuple) else (answer,)
 
     if not len(rows):
@@ -133,7 +134,10 @@ def _mapped(stem: Stem, gradient: Tensor) -> tuple[Tensor | None, ...]:
         return tuple(None if answer is None else answer.new_zeros(0, *answer.shape) for answer in probe)
     first = derivative(rows[0])
     wanted = [slot for slot, answer in enumerate(first) if answer is not None]
-    answers = torch.func.vmap(lambda row: tuple(derivative(row)[slot] for slot in wanted))(rows)
+    with warnings.catch_warnings():
+        # torch warns of operations that it maps one by one, which is what is wanted.
+        warnings.filterwarnings("ignore", message="There is a performance drop", category=UserWarning)
+        answers = torch.func.vmap(lambda row: tuple(derivative(row)[slot] for slot in wanted))(rows)
     found: list[Tensor | None] = [None] * len(first)
     for slot, answer in zip(wanted, answers, strict=True):
         found[slot] = answer

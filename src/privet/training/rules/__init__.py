@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from privet.training.engine.arrival import Arrival, Rule
-from privet.training.rules import convolution, elementwise, embedding, linear, normalization
+from privet.training.rules import convolution, elementwise, embedding, linear, lstm, normalization
 
 __all__ = ["RULES", "STEM_IF_SHARED", "Arrival", "Known", "Rule"]
 
@@ -34,6 +34,7 @@ RULES: MappingProxyType[str, Known] = MappingProxyType(
         "ExpandBackward0": _known(elementwise.expand, 0),
         "IndexBackward0": _known(embedding.index, 0),
         "IndexSelectBackward0": _known(embedding.index_select, 0),
+        "MkldnnRnnLayerBackward0": _known(lstm.lstm_layer, 1, 2, 3, 4),
         "MmBackward0": _known(linear.mm, 1),
         "MulBackward0": _known(elementwise.mul, 0, 1),
         "NativeBatchNormBackward0": _known(normalization.batch_norm, 1, 2),

@@ -37,7 +37,7 @@ def convolution(arrival: Arrival) -> Part:
     if copies == 1:
         return part.settle()
     # Several images an example, such as the frames of a film: the gradients of each add up.
-    return Dense(part.dense().unflatten(0, (examples, copies)).sum(1))
+    return Dense(part.dense().view(examples, copies, -1).sum(1))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Convolved:
     def _chunks(self) -> list[Tensor]:
         method = self._method
         size = kernels.chunk(self.geometry, self.inputs, self.gradient)
-        pairs = zip(self.inputs.split(size), self.gradient.split(size), strict=True)
+        pairs = zip(torch.split(self.inputs, size), torch.split(self.gradient, size), strict=True)
         return [method(self.geometry, *pair).flatten(1) for pair in pairs]
 
     @cached_property

@@ -59,12 +59,15 @@ class Geometry:
     def windows(self, inputs: Tensor, places: tuple[int, ...]) -> Tensor:
         """A view of the padded input: (B, channels, places…, window…)."""
         dims = len(self.stride)
-        padded = F.pad(inputs, [n for pad in reversed(self.padding) for n in (pad, pad)]) if any(self.padding) else inputs
+        padded = (
+            F.pad(inputs, [n for pad in reversed(self.padding) for n in (pad, pad)]) if any(self.padding) else inputs
+        )
         view = padded
         for axis in range(dims):
             extent = self.dilation[axis] * (self.kernel[2 + axis] - 1) + 1
             view = view.unfold(2 + axis, extent, self.stride[axis])
-        view = view[(..., *(slice(None, None, step) for step in self.dilation))]
+        for axis, step in enumerate(self.dilation):
+            view = view[(slice(None),) * (2 + dims + axis) + (slice(None, None, step),)]
         # A stride may leave places over that the output does not have (in a transposed convolution's other role).
         return view[(slice(None), slice(None), *(slice(0, n) for n in places))]
 
@@ -74,7 +77,7 @@ Method: TypeAlias = Callable[[Geometry, Tensor, Tensor], Tensor]
 
 def one_by_one(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
     """The library's weight gradient, once for each example."""
-    pairs = zip(inputs.split(1), gradient.split(1), strict=True)
+    pairs = zip(torch.split(inputs, 1), torch.split(gradient, 1), strict=True)
     return torch.stack([geometry.weight_gradient(*pair) for pair in pairs])
 
 
@@ -82,7 +85,7 @@ def windows_by_place(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Te
     """All windows copied out, place by place, then one product of matrices for each example."""
     batch, dims, groups = len(inputs), len(geometry.stride), geometry.groups
     places = tuple(gradient.shape[2:])
-    view = geometry.windows(inputs, places).unflatten(1, (groups, -1))
+    view = torch.unflatten(geometry.windows(inputs, places), 1, (groups, -1))
     # (B, groups, channels, places…, window…) to (B, groups, places, channels · window)
     order = (0, 1, *range(3, 3 + dims), 2, *range(3 + dims, 3 + 2 * dims))
     columns = view.permute(order).reshape(batch * groups, prod(places), -1)
@@ -93,7 +96,7 @@ def windows_by_channel(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> 
     """The same with the copy in the other order, which suits other shapes."""
     batch, dims, groups = len(inputs), len(geometry.stride), geometry.groups
     places = tuple(gradient.shape[2:])
-    view = geometry.windows(inputs, places).unflatten(1, (groups, -1))
+    view = torch.unflatten(geometry.windows(inputs, places), 1, (groups, -1))
     order = (0, 1, 2, *range(3 + dims, 3 + 2 * dims), *range(3, 3 + dims))
     columns = view.permute(order).reshape(batch * groups, -1, prod(places))
     grads = gradient.reshape(batch * groups, -1, prod(places))
@@ -106,7 +109,7 @@ def as_groups(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
     outputs, channels = geometry.kernel[:2]
     convolve = (F.conv1d, F.conv2d, F.conv3d)[dims - 1]
     # (channels of a group, B · groups, …) slid over by (B · groups · outputs of a group, 1, …)
-    moved = inputs.unflatten(1, (groups, channels)).permute(2, 0, 1, *range(3, 3 + dims)).flatten(1, 2)
+    moved = torch.unflatten(inputs, 1, (groups, channels)).permute(2, 0, 1, *range(3, 3 + dims)).flatten(1, 2)
     filters = gradient.reshape(batch * outputs, 1, *gradient.shape[2:])
     answer = convolve(
         moved,
@@ -116,8 +119,8 @@ def as_groups(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
         dilation=geometry.stride,
         groups=batch * groups,
     )
-    answer = answer[(..., *(slice(0, n) for n in geometry.kernel[2:]))]
-    return answer.unflatten(1, (batch, outputs)).movedim(0, 2).reshape(batch, *geometry.kernel)
+    answer = answer[(slice(None), slice(None), *(slice(0, n) for n in geometry.kernel[2:]))]
+    return torch.unflatten(answer, 1, (batch, outputs)).movedim(0, 2).reshape(batch, *geometry.kernel)
 
 
 METHODS: tuple[Method, ...] = (one_by_one, windows_by_place, windows_by_channel, as_groups)

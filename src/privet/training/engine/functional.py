@@ -1,0 +1,84 @@
+"""Per-example gradients of a module's own parameters by `torch.func`, for operations that have no rule.
+
+The call is made again, example by example, from what it was given, and differentiated; the rest of the model is not
+touched. That costs the module's forward and backward pass once more. A call that does not give the same output again
+(because it draws random numbers, or keeps a state) is refused.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+
+from privet.core.errors import InvalidInput
+from privet.training.engine.calls import Call
+from privet.training.engine.parts import Dense, Part
+
+__all__ = ["again"]
+
+_TOLERANCE = 1e-4
+
+
+def again(call: Call, names: Sequence[str], gradients: Sequence[Tensor | None], examples: int) -> dict[str, Part]:
+    """For each of the module's own parameters in `names`, its examples' gradients."""
+    flat, spec = tree_flatten((call.args, dict(call.kwargs)))
+    batched = [isinstance(leaf, Tensor) and leaf.dim() > 0 and len(leaf) % examples == 0 for leaf in flat]
+    inputs = [_rows(leaf, examples) for leaf, here in zip(flat, batched, strict=True) if here]
+    own = dict(call.module.named_parameters(recurse=False))
+    moved = {name: own[name].detach() for name in names}
+    wanted = [place for place, gradient in enumerate(gradients) if gradient is not None]
+    upstream = [_rows(each, examples) for each in gradients if each is not None]
+
+    def value(parameters: dict[str, Tensor], rows: list[Tensor], onto: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        given = iter(rows)
+        leaves = [next(given) if here else leaf for leaf, here in zip(flat, batched, strict=True)]
+        args, kwargs = tree_unflatten(leaves, spec)
+        output = functional_call(call.module, parameters, args, kwargs)
+        leaves = tree_leaves(output)
+        chosen = [leaves[call.places[place]] for place in wanted]
+        return sum(((a * b).sum() for a, b in zip(chosen, onto, strict=True)), torch.zeros(())), chosen
+
+    derivative = grad(value, has_aux=True)
+    with torch.enable_grad(), warnings.catch_warnings():
+        # torch warns of operations that it maps one by one, which is what is wanted.
+        warnings.filterwarnings("ignore", message="There is a performance drop", category=UserWarning)
+        try:
+            found, outputs = vmap(derivative, in_dims=(None, 0, 0))(moved, inputs, upstream)
+        except (RuntimeError, ValueError):
+            # Not every operation can be mapped; then one after the other.
+            live = {name: each.requires_grad_() for name, each in moved.items()}
+            ones = [_one(value(live, [r[i] for r in inputs], [u[i] for u in upstream]), live) for i in range(examples)]
+            found = {name: torch.stack([one[0][name] for one in ones]) for name in names}
+            outputs = [torch.stack(rows) for rows in zip(*(one[1] for one in ones), strict=True)]
+    for place, output in zip(wanted, outputs, strict=True):
+        _same(call, output, _rows(call.outputs[place].detach(), examples))
+    return {name: Dense(found[name].flatten(1)) for name in names}
+
+
+def _one(answer: tuple[Tensor, list[Tensor]], live: dict[str, Tensor]) -> tuple[dict[str, Tensor], list[Tensor]]:
+    """The derivative of one example's value by plain autograd, and its outputs."""
+    gradients = torch.autograd.grad(answer[0], list(live.values()), allow_unused=True, materialize_grads=True)
+    return dict(zip(live, gradients, strict=True)), [output.detach() for output in answer[1]]
+
+
+def _rows(tensor: Tensor, examples: int) -> Tensor:
+    """(B, rows of one example, …): what the module is given for one example is a batch of its own."""
+    if len(tensor) % examples:
+        problem = "gives an output whose first axis does not hold the examples"
+        raise InvalidInput("a module without a rule", problem, "put the batch first, or give a rule")
+    return tensor.detach().reshape(examples, len(tensor) // examples, *tensor.shape[1:])
+
+
+def _same(call: Call, new: Tensor, old: Tensor) -> None:
+    size = old.abs().amax().clamp(min=1e-30)
+    if new.shape != old.shape or not bool(((new - old).abs() <= _TOLERANCE * size).logical_or(old != old).all()):
+        name = type(call.module).__name__
+        problem = "gives another output when it is called again on one example, so its gradients cannot be had exactly"
+        raise InvalidInput(
+            name, problem, "take random numbers, state and work across examples out of it, or give a rule"
+        )

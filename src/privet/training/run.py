@@ -112,7 +112,7 @@ class Run:
             self._begin(number)
             for micro in split(drawn, self.performance, survey=not self._step.surveyed):
                 self._progress.open = micro
-                self._step.calls.open()
+                self._step.watch()
                 yield self._rows.batch(micro.indices) if len(micro.indices) else self._rows.placeholder()
                 if self._progress.open is not None:
                     raise RunError("the last batch got no step; call run.step(losses) once for every batch")

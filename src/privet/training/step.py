@@ -11,8 +11,9 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.training.accumulate import Sum
 from privet.training.clipping import Adaptive
+from privet.training.coupling import check_forward
 from privet.training.engine.backward import Engine
-from privet.training.engine.calls import Calls
+from privet.training.engine.calls import Call, Calls
 from privet.training.engine.groups import Groups
 from privet.training.engine.parts import Part, Squares
 from privet.training.micro import Micro
@@ -44,6 +45,7 @@ class Step:
         named = {id(parameter): (name, parameter) for name, parameter in reversed(list(model.named_parameters()))}
         chosen = [pair for key, pair in reversed(named.items()) if key in held and pair[1].requires_grad]
         self.plan, self.optimizer, self.clip = plan, optimizer, plan.clip
+        self._model, self._versions = model, list[int]()
         self._rng, self._performance = rng, performance
         self.names, self.parameters = [name for name, _ in chosen], [parameter for _, parameter in chosen]
         owners = [name.rpartition(".")[0] for name in self.names]
@@ -73,11 +75,30 @@ class Step:
         weights = None if belongs is None else belongs.weights()
         calls = self.calls.found
         self.calls.close()
+        self._examine(calls, len(losses))
         parts = self.engine.gradients(losses, weights, calls)
         with torch.no_grad():
             if belongs is not None:
                 parts = [None if part is None else part.regroup(belongs) for part in parts]
             self._add_clipped(parts)
+
+    def watch(self) -> None:
+        """From here to the next `add`, note what the model's modules do."""
+        self._versions = [buffer._version for buffer in self._model.buffers()]  # noqa: SLF001
+        self.calls.open()
+
+    def _examine(self, calls: list[Call], rows: int) -> None:
+        """What the forward pass shows: buffers that took in data, and, once, outputs that depend on other rows."""
+        for (name, buffer), version in zip(self._model.named_buffers(), self._versions, strict=False):
+            if buffer._version != version and not name.endswith(("._u", "._v")):  # noqa: SLF001
+                problem = f"wrote into its buffer {name!r} in the forward pass; it would leave with the model, unnoised"
+                advice = "put that layer in eval mode or take it out (BatchNorm: privet.training.replace_batchnorm)"
+                raise InvalidInput("model", problem, advice)
+        whole = [call for call in calls if call.module is self.calls.root]
+        if self.calls.root is not None and whole and rows > 1:
+            for call in whole:
+                check_forward(call, rows)
+            self.calls.root = None
 
     def finish(self) -> None:
         """Hand the noisy mean to the optimizer."""

@@ -79,6 +79,8 @@ class Calls:
     watched: dict[int, nn.Module]
     """By `id`, the modules that own parameters and are not covered by the rules."""
     found: list[Call] = field(default_factory=list)
+    root: nn.Module | None = None
+    """A module to watch besides: the whole model, until it has been examined."""
     _handle: RemovableHandle | None = None
 
     @staticmethod
@@ -91,12 +93,12 @@ class Calls:
             if type(module) not in _COVERED_EXACTLY
             and any(id(parameter) in ours for parameter in module.parameters(recurse=False))
         }
-        return Calls(watched)
+        return Calls(watched, root=model)
 
     def open(self) -> None:
         """Start recording, unless there is nothing to watch."""
         self.close()
-        if self.watched:
+        if self.watched or self.root is not None:
             self._handle = register_module_forward_hook(self._record, with_kwargs=True)
 
     def close(self) -> None:
@@ -107,7 +109,7 @@ class Calls:
         self.found = []
 
     def _record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        if id(module) not in self.watched or not torch.is_grad_enabled():
+        if (id(module) not in self.watched and module is not self.root) or not torch.is_grad_enabled():
             return
         leaves = list(enumerate(tree_leaves(output)))
         places = tuple(place for place, leaf in leaves if isinstance(leaf, Tensor) and leaf.grad_fn is not None)

@@ -29,29 +29,52 @@ _RESHAPES = frozenset(
 )
 _OTHERS = frozenset(
     {
+        "AbsBackward0",
         "AddBackward0",
+        "AddmmBackward0",
+        "BmmBackward0",
         "CatBackward0",
+        "ClampBackward0",
+        "ClampBackward1",
         "DivBackward0",
         "ExpBackward0",
+        "GeluBackward0",
+        "LinalgVectorNormBackward0",
+        "LogBackward0",
+        "MeanBackward0",
+        "MeanBackward1",
+        "MmBackward0",
         "MulBackward0",
         "NegBackward0",
         "PermuteBackward0",
+        "PowBackward0",
+        "PowBackward1",
+        "ReciprocalBackward0",
+        "ReluBackward0",
+        "RsqrtBackward0",
         "SelectBackward0",
         "SigmoidBackward0",
+        "SiluBackward0",
         "SliceBackward0",
         "SoftmaxBackward0",
         "SoftplusBackward0",
         "SplitBackward0",
         "SplitWithSizesBackward0",
+        "SqrtBackward0",
         "StackBackward0",
+        "StdBackward0",
         "SubBackward0",
+        "SumBackward0",
+        "SumBackward1",
         "TBackward0",
         "TanhBackward0",
         "TransposeBackward0",
         "UnbindBackward0",
+        "VarBackward0",
         "WeightNormInterfaceBackward0",
     }
 )
+"""Operations all of whose tensors are inputs of the graph: fed with parameters alone, nothing else is in them."""
 _ELEMENTWISE = frozenset({"AddBackward0", "DivBackward0", "MulBackward0", "RsubBackward1", "SubBackward0"})
 _KINDS = _SAME | _RESHAPES | _OTHERS
 
@@ -96,7 +119,7 @@ def descend(stem: Stem, part: Part) -> Iterator[tuple[Tensor, Part]]:
     else:
         for slot, gradient in enumerate(_mapped(stem, part.dense())):
             if gradient is not None and node.next_functions[slot][0] is not None:
-                yield from _under(node, slot, Dense(gradient.flatten(1)))
+                yield from _under(node, slot, Dense(gradient.reshape(len(gradient), -1)))
 
 
 def _under(node: Node, slot: int, part: Part) -> Iterator[tuple[Tensor, Part]]:
@@ -121,7 +144,7 @@ def _factored(kind: str, stem: Stem, part: Outer) -> Outer | None:
 
 def _mapped(stem: Stem, gradient: Tensor) -> tuple[Tensor | None, ...]:
     """The node's own derivative, for the gradient of each example."""
-    rows = gradient.reshape(-1, *shape_of(stem))
+    rows = gradient.reshape(len(gradient), *shape_of(stem))
     others = outputs_of(stem.node)
 
     def derivative(row: Tensor) -> tuple[Tensor | None, ...]:
@@ -140,5 +163,18 @@ def _mapped(stem: Stem, gradient: Tensor) -> tuple[Tensor | None, ...]:
         answers = torch.func.vmap(lambda row: tuple(derivative(row)[slot] for slot in wanted))(rows)
     found: list[Tensor | None] = [None] * len(first)
     for slot, answer in zip(wanted, answers, strict=True):
-        found[slot] = answer
+        found[slot] = _summed(answer, stem.node.next_functions[slot])
     return tuple(found)
+
+
+def _summed(gradient: Tensor, edge: tuple[Node | None, int]) -> Tensor:
+    """A node leaves it to autograd's engine to sum over what its input was broadcast to; here there is no engine."""
+    child, output = edge
+    if child is None:
+        return gradient
+    shape = shape_of(Stem(child, output))
+    gradient = (
+        gradient.flatten(1, gradient.dim() - len(shape) - 1).sum(1) if gradient.dim() > len(shape) + 1 else gradient
+    )
+    wide = [place + 1 for place, size in enumerate(shape) if size == 1 and gradient.shape[place + 1] != 1]
+    return gradient.sum(wide, keepdim=True) if wide else gradient

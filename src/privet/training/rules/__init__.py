@@ -37,6 +37,9 @@ RULES: MappingProxyType[str, Known] = MappingProxyType(
         "MkldnnRnnLayerBackward0": _known(lstm.lstm_layer, 1, 2, 3, 4),
         "MmBackward0": _known(linear.mm, 1),
         "MulBackward0": _known(elementwise.mul, 0, 1),
+        "DotBackward0": _known(linear.with_constant, 0, 1),
+        "VdotBackward0": _known(linear.with_constant, 0, 1),
+        "MvBackward0": _known(linear.with_constant, 0),
         "NativeBatchNormBackward0": _known(normalization.batch_norm, 1, 2),
         "NativeGroupNormBackward0": _known(normalization.group_norm, 1, 2),
         "NativeLayerNormBackward0": _known(normalization.layer_norm, 1, 2),
@@ -49,10 +52,13 @@ RULES: MappingProxyType[str, Known] = MappingProxyType(
 
 STEM_IF_SHARED: MappingProxyType[str, bool] = MappingProxyType(
     {
+        "DotBackward0": True,
+        "VdotBackward0": True,
         "EmbeddingBackward0": True,
         "ExpandBackward0": False,
         "IndexBackward0": True,
         "IndexSelectBackward0": True,
+        "MvBackward0": True,
         "RepeatBackward0": False,
     }
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from privet.core.errors import InvalidInput
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.parts import Dense, Outer, Part
 
-__all__ = ["addmm", "bmm", "mm"]
+__all__ = ["addmm", "bmm", "mm", "with_constant"]
 
 
 def addmm(arrival: Arrival) -> Part:
@@ -28,6 +29,15 @@ def bmm(arrival: Arrival) -> Part:
     if arrival.shape[0] == 1:
         return Outer(inputs.flatten(2), gradient.flatten(2)).settle()
     return Dense(torch.einsum("rkhq,rkhp->rhqp", inputs, gradient).flatten(1))
+
+
+def with_constant(arrival: Arrival) -> Part:
+    """A product with one vector, as spectral normalisation has it: no rule, for the result has no rows of a batch.
+
+    It is met here only if the vector's entries belong to the examples.
+    """
+    problem = "is multiplied with one vector that holds all examples"
+    raise InvalidInput("a parameter", problem, "put the examples along an axis of their own, and use a matrix product")
 
 
 def _matrix(arrival: Arrival, name: str, gradient: torch.Tensor) -> Part:

@@ -1,0 +1,369 @@
+"""Checkpoints: a model, its optimizer and what it has cost, in one file that is continued as a whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import pickle
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from privet.core.errors import InvalidInput
+from privet.core.event import Event
+from privet.core.random import Rng, SeededRng
+from privet.core.randomness import Randomness
+from privet.core.unit import Unit
+from privet.training.journal import CheckpointError, Journal, sync_directory
+from privet.training.plan import DPSGD
+from privet.training.sampling import Sampler
+
+if TYPE_CHECKING:
+    from privet.ledger import Ledger
+    from privet.ledger.charge import Charge
+    from privet.ledger.fingerprint import Fingerprint
+
+__all__ = ["Fixed", "Keeper", "Saved", "continued", "read"]
+
+FORMAT: Final = "privet checkpoint"
+VERSION: Final = 1
+INSIDE: Final = "for plan.resume(path, ...): weights that go on without their bill are not private"
+"""The key under which the tensors lie. Whoever takes the model out by hand has read it."""
+_UNREADABLE = (
+    RuntimeError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    OverflowError,
+    pickle.UnpicklingError,
+)
+"""What reading a damaged file may raise, by experiment."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """What of a run was fixed when it was attached."""
+
+    asked: DPSGD
+    """The plan as it was given, before its noise was calibrated."""
+    noise_multiplier: float
+    event: Event
+    unit: Unit
+    units: int | None
+    """How many units were drawn from, where that is public."""
+    fingerprint: Fingerprint | None
+
+    def record(self, run: str) -> dict[str, Any]:
+        """As JSON data. Of the fingerprint it has only a hash under the run's name, as a ledger has."""
+        return {
+            "run": run,
+            "plan": _described(self.asked),
+            "noise_multiplier": self.noise_multiplier,
+            "event": json.loads(self.event.to_json()),
+            "unit": json.loads(self.unit.to_json()),
+            "units": self.units,
+            "fingerprint": None if self.fingerprint is None else self.fingerprint.keyed(run.encode()),
+        }
+
+
+class Keeper:
+    """Keeps a run's journal, and writes its checkpoints."""
+
+    def __init__(self, fixed: Fixed, sampler: Sampler, run: str | None = None, journal: Journal | None = None) -> None:
+        self._fixed, self._sampler, self._journal = fixed, sampler, journal
+        self._run = secrets.token_hex(16) if run is None else run
+
+    def keep(self, path: str | os.PathLike[str], steps: int = 0, *, replace: bool = False) -> Journal:
+        """The journal, made at this place if there is none yet."""
+        if self._journal is None:
+            self._journal = Journal.create(
+                Path(path),
+                run=self._run,
+                total=self._sampler.steps_of(),
+                steps=steps,
+                sampler=self._sampler.state(),
+                replace=replace,
+            )
+        return self._journal
+
+    def begin(self, number: int) -> None:
+        """To be called before anything of a step is drawn."""
+        if self._journal is not None:
+            self._journal.begin(number, self._sampler.state())
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        average: nn.Module | None,
+        clip: float,
+        steps: int,
+        charge: Charge | None,
+    ) -> None:
+        """Write a checkpoint. The journal goes first: it may be ahead of a checkpoint, and never behind."""
+        place = Path(path).absolute()
+        if not place.parent.is_dir():
+            raise InvalidInput("path", f"is in {place.parent}, which is no directory", "make it first")
+        tensors = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "average": None if average is None else average.state_dict(),
+        }
+        record = self._fixed.record(self._run) | {
+            "charge": None if charge is None else {"id": charge.id, "token": charge.token, "budget": charge.budget},
+            "steps": steps,
+            "clip": clip,
+            "sampler": self._sampler.state(),
+            "model": _structure(model),
+            "optimizer": _groups(model, optimizer),
+        }
+        journal = self.keep(f"{place}.journal", steps, replace=True)
+        journal.settle(steps, self._sampler.state())
+        where = os.path.relpath(journal.path, place.parent)
+        _write(place, record | {"journal": {"path": Path(where).as_posix(), "head": journal.head}}, tensors)
+
+    def close(self, steps: int, *, released: bool = False) -> None:
+        """Let go. Unless the run was released, it may be resumed from its last checkpoint."""
+        if self._journal is None:
+            return
+        # The last line gives back what was written ahead, or says that all is over. Without it nothing is undercharged.
+        with suppress(CheckpointError):
+            if released:
+                self._journal.end(steps)
+            else:
+                self._journal.settle(steps, self._sampler.state())
+        self._journal.close()
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """A checkpoint that was read: whole, and of this version."""
+
+    path: Path
+    record: Mapping[str, Any]
+    tensors: Mapping[str, Any]
+
+    @property
+    def run(self) -> str:
+        """The run's name: a random one, the same in all its lives."""
+        return str(self.record["run"])
+
+    @property
+    def clip(self) -> float:
+        """The clip when it was saved."""
+        return float(self.record["clip"])
+
+    def calibrated(self, plan: DPSGD) -> DPSGD:
+        """The plan with the noise that the run has had from its beginning; another plan is refused."""
+        noise, saved = float(self.record["noise_multiplier"]), self.record["plan"]
+        ready = plan if plan.epsilon is None else replace(plan, noise_multiplier=noise, epsilon=None)
+        given = _described(plan)
+        if given == saved or given == saved | {"noise_multiplier": noise, "epsilon": None}:
+            return ready
+        different = [
+            f"{name} = {given[name]!r}, not {saved.get(name)!r}" for name in given if given[name] != saved.get(name)
+        ]
+        advice = "resume with the plan that the run was attached with; a new plan is a new run, with a new bill"
+        raise InvalidInput("plan", f"is not that of the checkpoint: {'; '.join(different)}", advice)
+
+    def check(self, fixed: Fixed, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Refuse whatever is not what the run was attached to. Nothing has been changed when this raises."""
+        own = fixed.record(self.run)
+        if own["unit"] != self.record["unit"]:
+            advice = "give users= exactly if the run was attached with it"
+            raise InvalidInput("users", f"makes the unit {fixed.unit}, and the run protects another", advice)
+        if own["units"] != self.record["units"]:
+            problem = f"has {own['units']} units, and the run was attached to one with {self.record['units']}"
+            raise InvalidInput("dataset", problem, "the plan counts them; give the same data")
+        if own["event"] != self.record["event"]:
+            problem = "gives another event than the run was attached with"
+            raise InvalidInput("plan", problem, "resume with the same plan, data set, users and cap")
+        if (own["fingerprint"] is None) != (self.record["fingerprint"] is None):
+            problem = "is missing" if own["fingerprint"] is None else "was not given when the run was attached"
+            raise InvalidInput("fingerprint", problem, "resume with what the run was attached with")
+        if not hmac.compare_digest(own["fingerprint"] or "", self.record["fingerprint"] or ""):
+            raise InvalidInput("fingerprint", "is of other data", "resume with the data that the run was attached to")
+        _same("model", _structure(model), self.record["model"])
+        _same("optimizer", _groups(model, optimizer), self.record["optimizer"])
+
+    def revive(
+        self,
+        sampler: Sampler,
+        event: Event,
+        ledger: Ledger | None,
+        budget: str | None,
+        at: str | os.PathLike[str] | None,
+    ) -> tuple[Journal, Charge | None]:
+        """The journal, in its next life and for this process alone, and the charge under which the run goes on."""
+        known = self.record["journal"]
+        place = Path(at) if at is not None else self.path.parent / known["path"]
+        journal = Journal.open(place, run=self.run, total=sampler.steps_of(), head=str(known["head"]))
+        try:
+            sampler.load(self.record["sampler"] if journal.sampler is None else journal.sampler)
+            charge = self._charge(ledger, budget, event)
+            journal.go_on(int(self.record["steps"]))
+        except BaseException:
+            journal.close()  # a traceback that is kept would keep it locked
+            raise
+        return journal, charge
+
+    def _charge(self, ledger: Ledger | None, budget: str | None, event: Event) -> Charge | None:
+        own = self.record["charge"]
+        if own is None:
+            if ledger is not None or budget is not None:
+                problem = "is given, and the run was attached without one, so that its steps so far are on no bill"
+                raise InvalidInput("ledger", problem, "leave it out, or attach a new run")
+            return None
+        if ledger is None:
+            raise InvalidInput("ledger", f"is missing, and the run is charged to {own['budget']!r}", "give its ledger")
+        if budget is not None and budget != own["budget"]:
+            raise InvalidInput("budget", f"is {budget!r}, and the run is charged to {own['budget']!r}", "leave it out")
+        if ledger.entry(own["id"]).event != event:
+            raise CheckpointError(f"entry {own['id']} of the ledger is for another event than this run's")
+        return ledger.resume(own["id"], own["token"])
+
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, average: nn.Module | None) -> None:
+        """Put everything back."""
+        model.load_state_dict(self.tensors["model"])
+        optimizer.load_state_dict(self.tensors["optimizer"])
+        if average is not None:
+            average.load_state_dict(self.tensors["average"])
+
+
+def continued(rng: Rng, life: int) -> Rng:
+    """Randomness for the next life of a run: none of the noise of an earlier life may come again."""
+    if rng.kind is Randomness.SECURE:
+        return rng
+    if isinstance(rng, SeededRng):
+        return rng.child("resumed").child(life)
+    problem = f"is a {type(rng).__name__}, which may repeat the noise of the steps before"
+    raise InvalidInput("rng", problem, "leave it out, or give a SeededRng")
+
+
+def read(path: str | os.PathLike[str]) -> Saved:
+    """A checkpoint, checked against its own checksum; nothing in the file is executed."""
+    place = Path(path).absolute()
+    if not place.is_file():
+        raise InvalidInput("path", f"names no file: {place}", "give what run.save was given")
+    try:
+        found = torch.load(place, map_location="cpu", weights_only=True)
+    except _UNREADABLE as error:
+        raise CheckpointError(f"{place} is no checkpoint, or was cut or damaged: {type(error).__name__}") from error
+    if not isinstance(found, dict) or FORMAT not in found:
+        raise CheckpointError(
+            f"{place} is not a checkpoint of run.save; a model alone cannot be resumed: its bill is lost"
+        )
+    if found[FORMAT] != VERSION:
+        raise CheckpointError(f"{place} has version {found[FORMAT]!r}, and this code reads version {VERSION}")
+    text, tensors = found.get("record"), found.get(INSIDE)
+    if not isinstance(text, str) or not isinstance(tensors, dict) or found.get("checksum") != _checksum(text, tensors):
+        raise CheckpointError(f"{place} was damaged or edited: its checksum is not that of what it holds")
+    return Saved(place, json.loads(text), tensors)
+
+
+def _write(place: Path, record: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    """Replace the file in one move, once all of the new one is on the disk."""
+    text = json.dumps(record, sort_keys=True, allow_nan=False)
+    whole = {FORMAT: VERSION, "record": text, INSIDE: dict(tensors), "checksum": _checksum(text, tensors)}
+    part = place.with_name(f"{place.name}.part")
+    try:
+        with part.open("wb") as file:
+            torch.save(whole, file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(place)
+    finally:
+        part.unlink(missing_ok=True)
+    sync_directory(place)
+
+
+def _checksum(text: str, tensors: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(f"{FORMAT} {VERSION} {text}".encode())
+    _digest(tensors, digest, "")
+    return digest.hexdigest()
+
+
+def _digest(value: Any, into: hashlib._Hash, name: str) -> None:
+    """Distinct values give distinct bytes: each part says its type and its length."""
+    if isinstance(value, Tensor) and value.layout is torch.strided and not value.is_quantized:
+        into.update(f"|{value.dtype} {tuple(value.shape)}:".encode())
+        # A view of the bytes, whatever the type: NumPy knows no bfloat16.
+        into.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    elif type(value) in (dict, OrderedDict):
+        into.update(f"|dict {len(value)}:".encode())
+        for key, each in value.items():
+            _digest(key, into, name)
+            _digest(each, into, f"{name}.{key}")
+    elif type(value) in (list, tuple):
+        into.update(f"|{type(value).__name__} {len(value)}:".encode())
+        for each in value:
+            _digest(each, into, name)
+    elif value is None or type(value) in (bool, int, float, str):
+        text = repr(value).encode()
+        into.update(f"|{type(value).__name__} {len(text)}:".encode() + text)
+    else:
+        problem = f"holds a {type(value).__name__} at {name.lstrip('.')}, which a checkpoint cannot"
+        raise InvalidInput("state_dict", problem, "keep tensors, numbers and texts in what is saved")
+
+
+def _described(value: Any) -> Any:
+    """A plan, or what a plan is made of, as JSON data."""
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [_described(each) for each in value]
+    if is_dataclass(value):
+        body = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    elif hasattr(value, "__dict__"):
+        body = vars(value)
+    else:
+        problem = f"holds a {type(value).__name__}, which cannot be written into a checkpoint"
+        raise InvalidInput("plan", problem, "make it a frozen dataclass of numbers and texts")
+    return {"is": type(value).__name__} | {name: _described(each) for name, each in body.items()}
+
+
+def _structure(model: nn.Module) -> dict[str, list[Any]]:
+    """What a model is made of, without its weights."""
+    tensors = [(name, value) for name, value in model.state_dict().items() if isinstance(value, Tensor)]
+    return {
+        "modules": [[name, type(module).__qualname__] for name, module in model.named_modules()],
+        "tensors": [[name, str(value.dtype), list(value.shape)] for name, value in tensors],
+        "trained": [[name] for name, parameter in model.named_parameters() if parameter.requires_grad],
+    }
+
+
+def _groups(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, list[Any]]:
+    """Which parameter stands where in an optimizer: its state is told apart by places alone."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    groups = [[names.get(id(parameter), "") for parameter in group["params"]] for group in optimizer.param_groups]
+    return {"kind": [[type(optimizer).__qualname__]], "groups": groups}
+
+
+def _same(argument: str, own: Mapping[str, list[Any]], saved: Mapping[str, list[Any]]) -> None:
+    """Refuse another structure, naming the first difference."""
+    for kind, mine in own.items():
+        theirs = saved[kind]
+        if mine != theirs:
+            place = next(
+                (i for i, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), min(len(mine), len(theirs))
+            )
+            words = [" ".join(map(str, rows[place])) if place < len(rows) else "nothing" for rows in (mine, theirs)]
+            problem = f"is not that of the checkpoint: among its {kind} it has {words[0]} where {words[1]} was"
+            raise InvalidInput(argument, problem, "build it as it was when the run was attached")

@@ -1,0 +1,70 @@
+"""Does one example's output depend on another's input? Gradients do not show it where no parameter comes before.
+
+A model that subtracts the batch's mean from its raw inputs couples the examples although no gradient passes between
+them. So, on the first batch, the model is called again with half of the rows exchanged for others: the outputs of the
+rows that stayed must stay. Torch's random numbers are the same in both calls, and are put back afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map
+
+from privet.core.errors import InvalidInput
+from privet.training.engine.calls import Call
+
+__all__ = ["check_forward"]
+
+_TOLERANCE = 1e-3
+
+
+def check_forward(call: Call, examples: int) -> None:
+    """Refuse a model whose outputs for some rows change with the other rows.
+
+    A model that does not give the same output twice for the same input (because it takes random numbers from elsewhere)
+    cannot be examined so, and is left to the other checks.
+    """
+    kept = examples // 2
+    if not kept:
+        return
+    state = torch.get_rng_state()
+    try:
+        first = _outputs(call, state, call.args, call.kwargs)
+        if not _same(first, _outputs(call, state, call.args, call.kwargs), examples, examples):
+            return
+
+        def exchanged(leaf: Any) -> Any:
+            if not isinstance(leaf, Tensor) or leaf.dim() == 0 or len(leaf) != examples:
+                return leaf
+            return torch.cat([leaf[:kept], leaf[:1].expand(examples - kept, *leaf.shape[1:])]).detach()
+
+        args, kwargs = tree_map(exchanged, (call.args, dict(call.kwargs)))
+        if _same(first, _outputs(call, state, args, kwargs), examples, kept):
+            return
+    finally:
+        torch.set_rng_state(state)
+    problem = "gives other outputs for a row when the other rows of the batch change, so that examples are coupled"
+    advice = "normalise with fixed or public numbers, or within each example, and not over the batch"
+    raise InvalidInput("model", problem, advice)
+
+
+@torch.no_grad()
+def _outputs(call: Call, state: Tensor, args: tuple[Any, ...], kwargs: Any) -> list[Tensor]:
+    torch.set_rng_state(state)
+    output = call.module(*args, **kwargs)
+    return [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
+
+
+def _same(first: list[Tensor], second: list[Tensor], examples: int, kept: int) -> bool:
+    """Whether the first `kept` rows agree, in every output that has a row for each example."""
+    for one, other in zip(first, second, strict=True):
+        if one.dim() == 0 or len(one) != examples:
+            continue
+        a, b = one[:kept].double(), other[:kept].double()
+        size = a.abs().amax() if a.numel() else a.sum()
+        if not bool(((a - b).abs() <= _TOLERANCE * size).logical_or(a.isnan() & b.isnan()).all()):
+            return False
+    return True

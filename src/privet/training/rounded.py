@@ -1,0 +1,153 @@
+"""Exact normal noise on the integers: the nearest integer to s·Z, for a true real-valued normal Z.
+
+Adding it to integers is what an ideal Gaussian mechanism with real arithmetic would do, followed by rounding, which is
+post-processing. So it is priced as that mechanism is, with every theorem about sampling and composition that holds for
+it; for the discrete Gaussian on vectors under sampling nothing close to that is proven.
+
+How an exact law comes out of inexact arithmetic: a real number U in (0, 1) is an endless row of random bits, of which
+64 are drawn. By Box & Muller (1958), s·√(-2 ln U)·cos(2πV) for all U and V that begin with these bits lies within
+s·2^-40 of what float64 makes of them (below). If no half-integer is that near, every one of them rounds to the same
+integer, and the other bits need not be known. Otherwise, for about one number in 2^39/s, the same is done with decimals
+of as many digits as needed and, if that does not settle it, with 64 more bits; the outcome is always that of the endless
+rows. Nothing is drawn again and nothing is cut off, so the law is exact, tails included.
+
+*The distance 2^-40.* Assume that the library's log has a relative error, and its sin and cos an absolute error, of at
+most 2^-44 (they are made to be right to a few units in the last place, 2^-50), and that +, -, ·, √ round as IEEE 754 says. Where U is
+between 2^-20 and 1 - 2^-24, R = √(-2 ln U) is at most 5.27, and the unknown bits move it by at most
+2^-65/(U·R) < 2^-47, and R·2πV by under 2^-59. Rounding moves R by a relative 2^-45 + 2^-50 (half of the log's error and
+that of its argument), the cosine by 2^-44 + 2^-49, and the products by 2^-51: together 5.27·2^-43.3 + 2^-47 < 2^-40.
+Other U, one in a million, take the decimals from the start.
+
+The time that a draw takes depends on the noise, and not on the data.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal, localcontext
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.random import Rng
+from privet.core.random.box_muller import transform
+from privet.core.random.faults import PATIENCE, broken_source
+
+__all__ = ["LARGEST_SCALE", "rounded_normal", "settle"]
+
+_Integers: TypeAlias = npt.NDArray[np.int64]
+
+LARGEST_SCALE: Final = 2.0**30
+"""A larger deviation would leave too many numbers to the decimals."""
+_DISTANCE: Final = 2.0**-40
+_BITS: Final = 64
+# U below 2^-20 and above 1 - 2^-24, as words: [-2^40, 2^44).
+_ABOVE: Final = np.uint64(1 << 40)
+_EXTREME: Final = np.uint64((1 << 40) + (1 << 44))
+# Pairs per pass; what one pass touches fits in a few megabytes of cache.
+_PAIRS: Final = 1 << 15
+
+
+def rounded_normal(scale: float, count: int, rng: Rng) -> _Integers:
+    """`count` independent draws of the nearest integer to `scale` · Z, with Z standard normal, exactly.
+
+    >>> from privet.core.random import SeededRng
+    >>> rounded_normal(2.5, 8, SeededRng(1)).dtype
+    dtype('int64')
+    """
+    if not 0.0 < checked.finite("scale", scale) <= LARGEST_SCALE:
+        raise InvalidInput("scale", f"is {scale}", "give a deviation above 0 and up to 2^30 steps of the grid")
+    result = np.empty(checked.count("count", count, 0), dtype=np.int64)
+    room, normals = np.empty(16 * _PAIRS, dtype=np.uint8), np.empty(2 * _PAIRS)
+    for start in range(0, count, 2 * _PAIRS):
+        chunk = result[start : start + 2 * _PAIRS]
+        pairs = (len(chunk) + 1) // 2
+        bits = room[: 16 * pairs]
+        rng.fill_bits(bits)
+        _chunk(bits.view("<i8").astype(np.int64, copy=False), scale, normals[: len(chunk)], chunk, rng)
+    return result
+
+
+def _chunk(words: _Integers, scale: float, normals: npt.NDArray[np.float64], out: _Integers, rng: Rng) -> None:
+    """The first half of the words are radii, the second are angles; `normals` is working memory."""
+    pairs = len(words) // 2
+    radius, angle = words[:pairs], words[pairs:]
+    transform(radius, angle, scale, normals[:pairs], normals[pairs:])
+    nearest = np.rint(normals)
+    out[...] = nearest
+    normals -= nearest
+    np.abs(normals, out=normals)
+    doubtful = np.flatnonzero(normals >= 0.5 - scale * _DISTANCE)
+    extreme = np.flatnonzero(radius.view(np.uint64) + _ABOVE < _EXTREME)
+    for i in sorted({*(doubtful % pairs).tolist(), *extreme.tolist()}):
+        both = settle(int(radius[i]), int(angle[i]), scale, rng)
+        out[i::pairs] = both[: len(out[i::pairs])]
+
+
+def settle(radius: int, angle: int, scale: float, rng: Rng) -> tuple[int, int]:
+    """The two integers of a pair of words, each followed by as many more random bits as it takes to know them."""
+    bits, one = _BITS, 1 << _BITS
+    u, v = radius % one, angle % one
+    for _ in range(PATIENCE):
+        found = _known(u, v, bits, scale)
+        if found is not None:
+            return found
+        more = rng.words(2)
+        u, v, bits = u * one + int(more[0]), v * one + int(more[1]), bits + _BITS
+    raise broken_source()
+
+
+def _known(u: int, v: int, bits: int, scale: float) -> tuple[int, int] | None:
+    """The nearest integers, if they are the same for all U in (u, u + 1)/2^bits and V in (v, v + 1)/2^bits.
+
+    The decimals hold 25 digits more than these bits, and the last three of them may be wrong in -2 ln U, in the cosine
+    and in the sine. |√a - √b| ≤ √|a - b|, so at least half of that many digits are right in R.
+    """
+    if not u:
+        return None  # U may be as near to 0 as it likes, and R as large
+    context = Context(prec=bits // 3 + 25)
+    with localcontext(context):
+        whole = Decimal(1 << bits)
+        most = (-2 * (u / whole).ln()).sqrt()
+        least = (-2 * ((u + 1) / whole).ln()).sqrt()
+        pi = _pi(context.prec)
+        turn = v if 2 * v < 1 << bits else v - (1 << bits)
+        cosine, sine = _circle(pi * (2 * turn + 1) / whole, context.prec)
+        error = (most - least) / 2 + most * pi / whole + Decimal(10) ** -(context.prec // 2 - 4)
+        found = []
+        for part in (cosine, sine):
+            value = Decimal(scale) * (most + least) / 2 * part
+            nearest = value.to_integral_value()
+            if abs(value - nearest) + Decimal(scale) * error >= Decimal("0.5"):
+                return None
+            found.append(int(nearest))
+    return found[0], found[1]
+
+
+def _circle(angle: Decimal, digits: int) -> tuple[Decimal, Decimal]:
+    """Cosine and sine of an angle between -π and π, by their power series; no term exceeds 6."""
+    sums, term, n = [Decimal(0), Decimal(0)], Decimal(1), 0
+    while n < 8 or abs(term) > Decimal(10) ** -digits:
+        sums[n % 2] += -term if n % 4 > 1 else term
+        n += 1
+        term = term * angle / n
+    return sums[0], sums[1]
+
+
+@lru_cache(maxsize=8)
+def _pi(digits: int) -> Decimal:
+    """π by Machin's formula: 16 arctan(1/5) - 4 arctan(1/239)."""
+    one = 10 ** (digits + 10)
+
+    def arctan_inverse(x: int) -> int:
+        power, total, k = one // x, 0, 0
+        while power:
+            total += (-power if k % 2 else power) // (2 * k + 1)
+            power //= x * x
+            k += 1
+        return total
+
+    return Decimal(16 * arctan_inverse(5) - 4 * arctan_inverse(239)) / Decimal(one)

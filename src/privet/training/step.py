@@ -80,7 +80,7 @@ class Step:
         with torch.no_grad():
             if belongs is not None:
                 parts = [None if part is None else part.regroup(belongs) for part in parts]
-            self._add_clipped(parts)
+            self.add_clipped(parts)
 
     def watch(self) -> None:
         """From here to the next `add`, note what the model's modules do."""
@@ -113,7 +113,8 @@ class Step:
             noise = float(self._rng.normal(1)[0]) * clipping.count_noise
             self.clip = clipping.next_clip(self.clip, self._within + noise, self.plan.batch_size or 1)
 
-    def _add_clipped(self, parts: list[Part | None]) -> None:
+    def add_clipped(self, parts: list[Part | None]) -> None:
+        """Clip each unit's gradient and add it to the sum; one that holds NaN or infinity adds nothing."""
         squares = [None if part is None else part.squares() for part in parts]
         bad = _not_finite(squares)
         if bad is not None:

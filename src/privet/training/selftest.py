@@ -1,0 +1,117 @@
+"""Is privacy really on? Checks on the user's own objects, without a release and without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from privet.training.engine.parts import Dense, Part
+
+if TYPE_CHECKING:
+    from privet.training.step import Step
+
+__all__ = ["Check", "SelfTest", "selftest"]
+
+_FALSE_ALARM = 6.0
+"""A sound run fails a check of the noise with the probability that a normal exceeds this: 2e-9."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was measured."""
+
+    what: str
+    passed: bool
+    measured: float
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{'ok  ' if self.passed else 'FAIL'} {self.what}: {self.measured:.6g}, expected {self.expected}"
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """What a self-test found; it is internal, for the gradients of a few rows are behind it."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.checks))
+
+
+def selftest(step: Step, losses_of: Callable[[Any], Tensor] | None, few: Any) -> SelfTest:
+    """Measure the noise, the clip and the parameters of a run's step; with `losses_of`, the gradients of a few rows."""
+    before = step.sum.flat.clone()
+    try:
+        checks = [_noise(step), _clip(step), _parameters(step)]
+        if losses_of is not None:
+            checks.append(_gradients(step, losses_of, few))
+    finally:
+        step.sum.flat.copy_(before)
+    return SelfTest(tuple(checks))
+
+
+def _noise(step: Step) -> Check:
+    """Zero gradients: what is released is noise of deviation σ · clip / batch size."""
+    step.begin()
+    std = (step.plan.noise_multiplier or 0.0) * step.clip / (step.plan.batch_size or 1)
+    measured = float(step.sum.flat.double().square().mean().sqrt())
+    room = _FALSE_ALARM / sqrt(2 * max(1, step.sum.flat.numel()))
+    return Check(
+        "deviation of the noise without gradients",
+        abs(measured - std) <= room * std,
+        measured,
+        f"{std:.6g} within {100 * room:.2g} %",
+    )
+
+
+def _clip(step: Step) -> Check:
+    """One enormous example: it moves the sum by no more than the clip."""
+    parts: list[Part | None] = [Dense(torch.full((1, p.numel()), 1e6, dtype=v.dtype)) for p, v in _pairs(step)]
+    step.sum.flat.zero_()
+    step.add_clipped(parts)
+    moved = float(torch.linalg.vector_norm(step.sum.flat.double())) * (step.plan.batch_size or 1)
+    return Check("how far one huge example moves the sum", 0 < moved <= step.clip, moved, f"at most {step.clip:.6g}")
+
+
+def _parameters(step: Step) -> Check:
+    """The optimizer holds exactly the parameters that are clipped."""
+    held = [p for group in step.optimizer.param_groups for p in group["params"] if p.requires_grad]
+    same = {id(p) for p in held} == {id(p) for p in step.parameters}
+    return Check(
+        "parameters that the optimizer changes",
+        same and bool(held),
+        len(held),
+        f"{len(step.parameters)}, the clipped ones",
+    )
+
+
+def _gradients(step: Step, losses_of: Callable[[Any], Tensor], few: Any) -> Check:
+    """The engine's norms for a few rows, against autograd on each of them alone."""
+    step.watch()
+    losses = losses_of(few(None))
+    calls = step.calls.found
+    step.calls.close()
+    parts = step.engine.gradients(losses, None, calls)
+    squares = torch.stack([part.squares().value.double() for part in parts if part is not None]).sum(0)
+    worst = 0.0
+    for row in range(len(losses)):
+        alone = losses_of(few(row))
+        gradients = torch.autograd.grad(alone.sum(), step.parameters, allow_unused=True)
+        square = sum(float(g.double().square().sum()) for g in gradients if g is not None)
+        worst = max(worst, abs(float(squares[row]) - square) / max(square, 1e-30))
+    return Check("largest relative error of a squared gradient norm", worst <= 1e-3, worst, "at most 0.001")
+
+
+def _pairs(step: Step) -> list[tuple[Tensor, Tensor]]:
+    return list(zip(step.parameters, step.sum.views, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,9 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng, default_rng
 from privet.core.unit import Unit, Whose
 from privet.training import validate
+from privet.training.checkpoint import Fixed, Keeper, Saved, continued
 from privet.training.data import Rows
+from privet.training.distributed import World, described
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
 from privet.training.rules import RULES, Known
@@ -44,23 +47,41 @@ def attach(
     performance: Performance | None = None,
     rules: Mapping[str, Known] | None = None,
     rng: Rng | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    saved: Saved | None = None,
+    world: World,
 ) -> Run:
-    """What `DPSGD.attach` does."""
+    """What `DPSGD.attach` does, and, with a checkpoint, `DPSGD.resume`."""
     performance = performance or Performance()
     validate.require(model, optimizer)
     rows = Rows.of(dataset, collate_fn=collate_fn, workers=performance.workers)
     whose = Whose.EXAMPLE if users is None else Whose.USER
     units = len(rows) if users is None else count_units(users)
-    unit = plan.unit(whose)
-    ready = plan.calibrated(units, whose)
+    unit, rng = plan.unit(whose), rng if rng is not None else default_rng()
+    world.agree(described(plan, rows, unit, model, optimizer, rng), model)
+    ready = plan.calibrated(units, whose) if saved is None else saved.calibrated(plan)
+    ready = world.noise_of(ready)
     sampler: Sampler = ready.sampler(units)
     if users is not None:
         sampler = Users(sampler, users, cap)
         if sampler.rows != len(rows):
             raise InvalidInput("users", f"names the owners of {sampler.rows} rows, and the data set has {len(rows)}")
     event = sampler.event(ready.clipping.leaf(ready.noise_multiplier or 0.0), sampler.steps_of())
-    charge = _reserve(ledger, budget, event, unit, purpose, fingerprint)
-    return Run(
+    fixed = Fixed(plan, ready.noise_multiplier or 0.0, event, unit, units if plan.counts_rows else None, fingerprint)
+    used, drawing, charge = 0, False, None
+    if saved is None:
+        keeper = Keeper(fixed, sampler)
+        if journal is not None and world.leads:
+            keeper.keep(journal)
+        charge = world.lead(lambda: _reserve(ledger, budget, event, unit, purpose, fingerprint))
+    else:
+        saved.check(fixed, model, optimizer, rng)
+        keeper, used = Keeper(fixed, sampler, saved.run), int(saved.record["steps"])
+        revived = world.lead(lambda: saved.revive(sampler, event, ledger, budget, journal))
+        if revived is not None:
+            past, charge, drawing = revived
+            keeper, rng, used = Keeper(fixed, sampler, saved.run, past), continued(rng, past.life), past.steps
+    run = Run(
         plan=ready,
         model=model,
         optimizer=optimizer,
@@ -68,12 +89,17 @@ def attach(
         sampler=sampler,
         event=event,
         unit=unit,
-        source=budget or "training data",
+        source=budget or (saved.budget if saved is not None else None) or "training data",
         charge=charge,
+        keeper=keeper,
         performance=performance,
         rules=RULES if rules is None else rules,
-        rng=rng if rng is not None else default_rng(),
+        rng=rng,
+        world=world,
     )
+    if saved is not None:
+        run.restore(saved, used, drawing=drawing)
+    return run
 
 
 def _reserve(

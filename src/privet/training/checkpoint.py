@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,7 @@ from privet.core.event import Event
 from privet.core.random import Rng, SeededRng
 from privet.core.randomness import Randomness
 from privet.core.unit import Unit
-from privet.training.journal import CheckpointError, Journal, sync_directory
+from privet.training.journal import CheckpointError, Journal, for_me_alone, sync_directory
 from privet.training.plan import DPSGD
 from privet.training.sampling import Sampler
 
@@ -39,18 +39,9 @@ FORMAT: Final = "privet checkpoint"
 VERSION: Final = 1
 INSIDE: Final = "for plan.resume(path, ...): weights that go on without their bill are not private"
 """The key under which the tensors lie. Whoever takes the model out by hand has read it."""
-_UNREADABLE = (
-    RuntimeError,
-    EOFError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    AssertionError,
-    OverflowError,
-    pickle.UnpicklingError,
-)
-"""What reading a damaged file may raise, by experiment."""
+_SEAL: Final = b"privet checkpoint, sha256 "
+_SEAL_BYTES: Final = len(_SEAL) + 64
+_PIECE: Final = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +155,12 @@ class Saved:
         return str(self.record["run"])
 
     @property
+    def budget(self) -> str | None:
+        """The budget that the run is charged to."""
+        own = self.record["charge"]
+        return None if own is None else str(own["budget"])
+
+    @property
     def clip(self) -> float:
         """The clip when it was saved."""
         return float(self.record["clip"])
@@ -171,18 +168,18 @@ class Saved:
     def calibrated(self, plan: DPSGD) -> DPSGD:
         """The plan with the noise that the run has had from its beginning; another plan is refused."""
         noise, saved = float(self.record["noise_multiplier"]), self.record["plan"]
-        ready = plan if plan.epsilon is None else replace(plan, noise_multiplier=noise, epsilon=None)
         given = _described(plan)
-        if given == saved or given == saved | {"noise_multiplier": noise, "epsilon": None}:
-            return ready
+        if given == saved:
+            return plan if plan.epsilon is None else replace(plan, noise_multiplier=noise, epsilon=None)
         different = [
             f"{name} = {given[name]!r}, not {saved.get(name)!r}" for name in given if given[name] != saved.get(name)
         ]
         advice = "resume with the plan that the run was attached with; a new plan is a new run, with a new bill"
         raise InvalidInput("plan", f"is not that of the checkpoint: {'; '.join(different)}", advice)
 
-    def check(self, fixed: Fixed, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    def check(self, fixed: Fixed, model: nn.Module, optimizer: torch.optim.Optimizer, rng: Rng) -> None:
         """Refuse whatever is not what the run was attached to. Nothing has been changed when this raises."""
+        continued(rng, 0)
         own = fixed.record(self.run)
         if own["unit"] != self.record["unit"]:
             advice = "give users= exactly if the run was attached with it"
@@ -208,8 +205,10 @@ class Saved:
         ledger: Ledger | None,
         budget: str | None,
         at: str | os.PathLike[str] | None,
-    ) -> tuple[Journal, Charge | None]:
-        """The journal, in its next life and for this process alone, and the charge under which the run goes on."""
+    ) -> tuple[Journal, Charge | None, bool]:
+        """The journal, in its next life and for this process alone; the charge; and whether it is drawing already."""
+        from privet.ledger.records import State
+
         known = self.record["journal"]
         place = Path(at) if at is not None else self.path.parent / known["path"]
         journal = Journal.open(place, run=self.run, total=sampler.steps_of(), head=str(known["head"]))
@@ -220,7 +219,7 @@ class Saved:
         except BaseException:
             journal.close()  # a traceback that is kept would keep it locked
             raise
-        return journal, charge
+        return journal, charge, charge is not None and charge.state is State.DRAWING
 
     def _charge(self, ledger: Ledger | None, budget: str | None, event: Event) -> Charge | None:
         own = self.record["charge"]
@@ -256,34 +255,29 @@ def continued(rng: Rng, life: int) -> Rng:
 
 
 def read(path: str | os.PathLike[str]) -> Saved:
-    """A checkpoint, checked against its own checksum; nothing in the file is executed."""
+    """A checkpoint, checked against its own checksum before anything in it is read; nothing in it is executed."""
     place = Path(path).absolute()
     if not place.is_file():
         raise InvalidInput("path", f"names no file: {place}", "give what run.save was given")
+    _check_seal(place)
     try:
         found = torch.load(place, map_location="cpu", weights_only=True)
-    except _UNREADABLE as error:
-        raise CheckpointError(f"{place} is no checkpoint, or was cut or damaged: {type(error).__name__}") from error
-    if not isinstance(found, dict) or FORMAT not in found:
-        raise CheckpointError(
-            f"{place} is not a checkpoint of run.save; a model alone cannot be resumed: its bill is lost"
-        )
+    except (RuntimeError, pickle.UnpicklingError) as error:
+        raise CheckpointError(f"{place} cannot be read by this version of torch: {error}") from error
     if found[FORMAT] != VERSION:
         raise CheckpointError(f"{place} has version {found[FORMAT]!r}, and this code reads version {VERSION}")
-    text, tensors = found.get("record"), found.get(INSIDE)
-    if not isinstance(text, str) or not isinstance(tensors, dict) or found.get("checksum") != _checksum(text, tensors):
-        raise CheckpointError(f"{place} was damaged or edited: its checksum is not that of what it holds")
-    return Saved(place, json.loads(text), tensors)
+    return Saved(place, json.loads(found["record"]), found[INSIDE])
 
 
 def _write(place: Path, record: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
     """Replace the file in one move, once all of the new one is on the disk."""
-    text = json.dumps(record, sort_keys=True, allow_nan=False)
-    whole = {FORMAT: VERSION, "record": text, INSIDE: dict(tensors), "checksum": _checksum(text, tensors)}
+    _plain(tensors, "")
+    whole = {FORMAT: VERSION, "record": json.dumps(record, sort_keys=True, allow_nan=False), INSIDE: dict(tensors)}
     part = place.with_name(f"{place.name}.part")
     try:
-        with part.open("wb") as file:
+        with open(part, "w+b", opener=for_me_alone) as file:
             torch.save(whole, file)
+            _seal(file)
             file.flush()
             os.fsync(file.fileno())
         part.replace(place)
@@ -292,31 +286,49 @@ def _write(place: Path, record: Mapping[str, Any], tensors: Mapping[str, Any]) -
     sync_directory(place)
 
 
-def _checksum(text: str, tensors: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(f"{FORMAT} {VERSION} {text}".encode())
-    _digest(tensors, digest, "")
+def _seal(file: BinaryIO) -> None:
+    """Add the checksum of all that stands before it.
+
+    torch writes a zip archive, which may end with a comment: two bytes for its length, 0 so far, and the comment.
+    """
+    file.seek(-2, os.SEEK_END)
+    file.write(_SEAL_BYTES.to_bytes(2, "little"))
+    digest = _hashed(file, file.tell())
+    file.write(_SEAL + digest.encode())
+
+
+def _check_seal(place: Path) -> None:
+    with place.open("rb") as file:
+        length = file.seek(0, os.SEEK_END) - _SEAL_BYTES
+        file.seek(max(length, 0))
+        seal = file.read()
+        if not seal.startswith(_SEAL):
+            problem = "is no checkpoint of run.save, or was cut; a model without its bill cannot be resumed"
+            raise CheckpointError(f"{place} {problem}")
+        if seal != _SEAL + _hashed(file, length).encode():
+            raise CheckpointError(f"{place} was damaged or edited: its checksum is not that of what it holds")
+
+
+def _hashed(file: BinaryIO, length: int) -> str:
+    """SHA-256 of the first bytes of a file, which is left where they end."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while piece := file.read(min(length, _PIECE)):
+        digest.update(piece)
+        length -= len(piece)
     return digest.hexdigest()
 
 
-def _digest(value: Any, into: hashlib._Hash, name: str) -> None:
-    """Distinct values give distinct bytes: each part says its type and its length."""
-    if isinstance(value, Tensor) and value.layout is torch.strided and not value.is_quantized:
-        into.update(f"|{value.dtype} {tuple(value.shape)}:".encode())
-        # A view of the bytes, whatever the type: NumPy knows no bfloat16.
-        into.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    elif type(value) in (dict, OrderedDict):
-        into.update(f"|dict {len(value)}:".encode())
+def _plain(value: Any, name: str) -> None:
+    """Refuse what could only be loaded by executing something."""
+    if type(value) in (dict, OrderedDict):
         for key, each in value.items():
-            _digest(key, into, name)
-            _digest(each, into, f"{name}.{key}")
+            _plain(key, name)
+            _plain(each, f"{name}.{key}")
     elif type(value) in (list, tuple):
-        into.update(f"|{type(value).__name__} {len(value)}:".encode())
         for each in value:
-            _digest(each, into, name)
-    elif value is None or type(value) in (bool, int, float, str):
-        text = repr(value).encode()
-        into.update(f"|{type(value).__name__} {len(text)}:".encode() + text)
-    else:
+            _plain(each, name)
+    elif not (value is None or type(value) in (bool, int, float, str, Tensor)):
         problem = f"holds a {type(value).__name__} at {name.lstrip('.')}, which a checkpoint cannot"
         raise InvalidInput("state_dict", problem, "keep tensors, numbers and texts in what is saved")
 

@@ -69,6 +69,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self._source)
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are tensors as they were given, so that reading one again gives the same."""
+        return isinstance(self._source, _Columns)
+
     def batch(self, indices: npt.ArrayLike) -> Any:
         """The rows of these numbers, in this order; the placeholder if there are none."""
         chosen = _chosen(indices, len(self))

@@ -22,7 +22,7 @@ from weakref import WeakSet, finalize
 from privet.core.errors import PrivetError
 from privet.training.sampling import State
 
-__all__ = ["CheckpointError", "Journal", "sync_directory"]
+__all__ = ["CheckpointError", "Journal", "for_me_alone", "sync_directory"]
 
 _VERSION: Final = 1
 _NAME: Final = "privet journal"
@@ -85,7 +85,7 @@ class Journal:
         try:
             if old is not None:
                 _may_go(path, old, replace)
-            journal = cls(path, FileIO(part, "x+"), run, total)
+            journal = cls(path, FileIO(part, "x+", opener=for_me_alone), run, total)
             try:
                 _locked(journal._here())
                 journal._begin_life(steps, sampler, at=part)
@@ -138,6 +138,9 @@ class Journal:
 
     def settle(self, steps: int, sampler: State) -> None:
         """Write down that exactly so many steps have begun: what was written ahead and not used is free again."""
+        if steps == self.steps and sampler == self.sampler:
+            self._guard(self._here(), self.path)
+            return
         self._write(self._here(), _Line(self.life, steps, self._news(sampler)))
 
     def end(self, steps: int) -> None:
@@ -154,7 +157,7 @@ class Journal:
     def _here(self) -> FileIO:
         if self._file is None:
             raise CheckpointError(
-                "the run is closed, or lives in the process that this one was forked from; resume it from its checkpoint"
+                "the run is closed, or lives in the process that this one was forked from; resume it from a checkpoint"
             )
         return self._file
 
@@ -189,16 +192,12 @@ class Journal:
         """Write at the end of what is known to be whole. What fails here may be tried again."""
         head = _hash(self.head, text)
         line = f"{text} {head}\n".encode()
+        self._guard(file, at)
         try:
-            if not os.path.samestat(os.fstat(file.fileno()), at.stat()):
-                raise FileNotFoundError(at)
-            self._alone(file)
             file.truncate(self._length)
             file.seek(self._length)
             written = file.write(line)
             os.fsync(file.fileno())
-        except FileNotFoundError:
-            raise CheckpointError(f"the journal {at} was moved, deleted or replaced, so the run cannot go on") from None
         except OSError as error:
             raise CheckpointError(
                 f"the journal {at} cannot be written ({error.strerror}), so no step was begun; make room, and try again"
@@ -207,8 +206,17 @@ class Journal:
             raise CheckpointError(f"the journal {at} was cut short by a full disk, so no step was begun; make room")
         self.head, self._length = head, self._length + len(line)
 
-    def _alone(self, file: FileIO) -> None:
-        """Raise if another life has written, which can be only where files cannot be locked."""
+    def _guard(self, file: FileIO, at: Path) -> None:
+        """Raise if the file is no longer the one that whoever resumes would read, or if another life has written.
+
+        The latter can be only where files cannot be locked.
+        """
+        try:
+            same = os.path.samestat(os.fstat(file.fileno()), at.stat())
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise CheckpointError(f"the journal {at} was moved, deleted or replaced, so the run cannot go on")
         file.seek(self._length)
         for text, _, _ in _lines(file.read(), self.head):
             if text is not None and json.loads(text).get("life") != self.life:
@@ -236,6 +244,11 @@ class Journal:
             raise CheckpointError(f"the journal {self.path} is older than the checkpoint; give the newest copy of it")
         if self.released:
             raise CheckpointError("this run was released, so that it cannot go on; attach a new run, which costs anew")
+
+
+def for_me_alone(path: str, flags: int) -> int:
+    """Open a file that others may not read, as a ledger's is: it says which rows a step used, or has a token in it."""
+    return os.open(path, flags, 0o600)
 
 
 def sync_directory(path: Path) -> None:
@@ -300,7 +313,7 @@ def _locked(file: FileIO) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # a file system without locks: `_alone` finds the other one, later
+        return True  # a file system without locks: `_guard` finds the other one, later
     return True
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
-from privet.training.performance import Performance
 from privet.training.sampling import Drawn
 
 __all__ = ["Micro", "split"]
@@ -35,12 +35,13 @@ class Micro:
         return max(1, len(self.indices))
 
 
-def split(drawn: Drawn, performance: Performance, *, survey: bool) -> Iterator[Micro]:
-    """The pieces, at least one; a unit is never cut."""
+def split(drawn: Drawn, most: int | None, *, survey: bool) -> Iterator[Micro]:
+    """Pieces of at most `most` rows, or all at once; at least one piece, and a unit is never cut."""
     groups = drawn.groups if drawn.groups is not None else np.arange(len(drawn.indices))
     ends = np.flatnonzero(np.diff(groups)) + 1
     borders = np.concatenate([[0], ends, [len(groups)]]) if len(groups) else np.zeros(1, dtype=np.int64)
-    most = performance.micro_batch if isinstance(performance.micro_batch, int) else len(groups)
+    pieces = 1 if most is None else max(1, ceil(len(groups) / most))
+    most = ceil(len(groups) / pieces)
     start, cuts = 0, [0]
     if survey:
         start = next((size for size in _SURVEY if 2 * size <= len(groups) and size <= max(most, 2)), 0)

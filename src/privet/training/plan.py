@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -225,6 +226,7 @@ class DPSGD:
         performance: Performance | None = None,
         rules: Mapping[str, Known] | None = None,
         rng: Rng | None = None,
+        journal: str | os.PathLike[str] | None = None,
     ) -> Run:
         """Start a run: calibrate the noise, check model, optimizer and data set, and reserve the charge.
 
@@ -242,22 +244,90 @@ class DPSGD:
             performance: knobs that change neither result nor promise.
             rules: rules for further operations.
             rng: a seeded one for tests, which taints the release.
+            journal: where the run's journal is kept, if it is saved; by default beside its first checkpoint.
         """
         from privet.training.attach import attach
+        from privet.training.distributed import World
 
-        return attach(
-            self,
-            model,
-            optimizer,
-            dataset,
-            ledger=ledger,
-            budget=budget,
-            fingerprint=fingerprint,
-            purpose=purpose,
-            users=users,
-            cap=cap,
-            collate_fn=collate_fn,
-            performance=performance,
-            rules=rules,
-            rng=rng,
-        )
+        world = World.here()
+        with world.together():
+            return attach(
+                self,
+                model,
+                optimizer,
+                dataset,
+                ledger=ledger,
+                budget=budget,
+                fingerprint=fingerprint,
+                purpose=purpose,
+                users=users,
+                cap=cap,
+                collate_fn=collate_fn,
+                performance=performance,
+                rules=rules,
+                rng=rng,
+                journal=journal,
+                world=world,
+            )
+
+    def resume(
+        self,
+        path: str | os.PathLike[str],
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        dataset: Any,
+        ledger: Ledger | None = None,
+        *,
+        budget: str | None = None,
+        fingerprint: Fingerprint | None = None,
+        purpose: str = "training",
+        users: Any = None,
+        cap: int = 1,
+        collate_fn: Any = None,
+        performance: Performance | None = None,
+        rules: Mapping[str, Known] | None = None,
+        rng: Rng | None = None,
+        journal: str | os.PathLike[str] | None = None,
+    ) -> Run:
+        """Go on with a run from a checkpoint that `Run.save` wrote, under the charge that it has paid already.
+
+        The run has as many steps left as its journal says have not begun; steps that were lost in a crash are not
+        made again. Over all its lives it makes no more than the plan's, with fresh noise for each, so that its
+        guarantee is the plan's. Another plan, model, optimizer or data set, a file that was cut or edited, and a run
+        that is alive or was released, are refused, and nothing is changed.
+
+        Args:
+            path: the checkpoint; its journal must lie where it lay, seen from there.
+            model: built as it was; its weights are overwritten.
+            optimizer: built as it was; its state, learning rates included, is overwritten.
+            dataset, users, cap, fingerprint: as the run was attached with.
+            ledger: the run's, exactly if it was attached with one; `budget` may be left out.
+            purpose: stands in the ledger already, and is not asked for.
+            collate_fn, performance, rules, rng: as for `attach`; a seeded rng gives noise of its own to each life.
+            journal: where the journal is, if it was moved.
+        """
+        from privet.training import checkpoint
+        from privet.training.attach import attach
+        from privet.training.distributed import World
+
+        world = World.here()
+        with world.together():
+            return attach(
+                self,
+                model,
+                optimizer,
+                dataset,
+                ledger=ledger,
+                budget=budget,
+                fingerprint=fingerprint,
+                purpose=purpose,
+                users=users,
+                cap=cap,
+                collate_fn=collate_fn,
+                performance=performance,
+                rules=rules,
+                rng=rng,
+                journal=journal,
+                saved=checkpoint.read(path),
+                world=world,
+            )

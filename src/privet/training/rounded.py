@@ -8,33 +8,36 @@ How an exact law comes out of inexact arithmetic: a real number U in (0, 1) is a
 64 are drawn. By Box & Muller (1958), s·√(-2 ln U)·cos(2πV) for all U and V that begin with these bits lies within
 s·2^-40 of what float64 makes of them (below). If no half-integer is that near, every one of them rounds to the same
 integer, and the other bits need not be known. Otherwise, for about one number in 2^39/s, the same is done with decimals
-of as many digits as needed and, if that does not settle it, with 64 more bits; the outcome is always that of the endless
-rows. Nothing is drawn again and nothing is cut off, so the law is exact, tails included.
+of many digits and, while that does not settle it, with 64 more bits; the outcome is always that of the endless rows.
+Nothing is drawn again and nothing is cut off, so the law is exact, tails included.
 
 *The distance 2^-40.* Assume that the library's log has a relative error, and its sin and cos an absolute error, of at
-most 2^-44 (they are made to be right to a few units in the last place, 2^-50), and that +, -, ·, √ round as IEEE 754 says. Where U is
-between 2^-20 and 1 - 2^-24, R = √(-2 ln U) is at most 5.27, and the unknown bits move it by at most
-2^-65/(U·R) < 2^-47, and R·2πV by under 2^-59. Rounding moves R by a relative 2^-45 + 2^-50 (half of the log's error and
-that of its argument), the cosine by 2^-44 + 2^-49, and the products by 2^-51: together 5.27·2^-43.3 + 2^-47 < 2^-40.
-Other U, one in a million, take the decimals from the start.
+most 2^-44 (they are made to be right to a few units in the last place, about 2^-51), and that +, -, ·, √ round as IEEE
+754 says. Where U is between 2^-20 and 1 - 2^-24, R = √(-2 ln U) is at most 5.27; the unknown bits move it by at most
+2^-65/(U·R) < 2^-46, and the angle by 2^-62. Rounding moves R by a relative 2^-45 + 2^-50 (half of the log's error, and
+its argument's), the cosine by 2^-44 + 2^-49, and the products by 2^-51: together 5.27 · 2^-43.3 + 2^-46 < 2^-40. Other
+U, one in a million, take the decimals from the start.
 
 The time that a draw takes depends on the noise, and not on the data.
 """
 
 from __future__ import annotations
 
+import math
 from decimal import Context, Decimal, localcontext
 from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.core.random.box_muller import transform
 from privet.core.random.faults import PATIENCE, broken_source
+from privet.training.noise import Scratch, transform
 
 __all__ = ["LARGEST_SCALE", "rounded_normal", "settle"]
 
@@ -47,8 +50,9 @@ _BITS: Final = 64
 # U below 2^-20 and above 1 - 2^-24, as words: [-2^40, 2^44).
 _ABOVE: Final = np.uint64(1 << 40)
 _EXTREME: Final = np.uint64((1 << 40) + (1 << 44))
-# Pairs per pass; what one pass touches fits in a few megabytes of cache.
-_PAIRS: Final = 1 << 15
+# Pairs per pass: long enough to keep several threads busy, short enough for what they touch to stay in their caches.
+_PAIRS: Final = 1 << 17
+_SCRATCH: Final = Scratch(torch.float64)
 
 
 def rounded_normal(scale: float, count: int, rng: Rng) -> _Integers:
@@ -60,31 +64,29 @@ def rounded_normal(scale: float, count: int, rng: Rng) -> _Integers:
     """
     if not 0.0 < checked.finite("scale", scale) <= LARGEST_SCALE:
         raise InvalidInput("scale", f"is {scale}", "give a deviation above 0 and up to 2^30 steps of the grid")
-    result = np.empty(checked.count("count", count, 0), dtype=np.int64)
-    room, normals = np.empty(16 * _PAIRS, dtype=np.uint8), np.empty(2 * _PAIRS)
-    for start in range(0, count, 2 * _PAIRS):
-        chunk = result[start : start + 2 * _PAIRS]
-        pairs = (len(chunk) + 1) // 2
-        bits = room[: 16 * pairs]
-        rng.fill_bits(bits)
-        _chunk(bits.view("<i8").astype(np.int64, copy=False), scale, normals[: len(chunk)], chunk, rng)
-    return result
+    result = torch.empty(checked.count("count", count, 0), dtype=torch.int64, device="cpu")
+    passes = math.ceil(count / (2 * _PAIRS))
+    for chunk in result.chunk(passes) if passes else ():
+        radius, angle, rows = _SCRATCH.draw((len(chunk) + 1) // 2, rng)
+        _round(radius, angle, scale, chunk, rows, rng)
+    whole: _Integers = result.numpy()
+    return whole
 
 
-def _chunk(words: _Integers, scale: float, normals: npt.NDArray[np.float64], out: _Integers, rng: Rng) -> None:
-    """The first half of the words are radii, the second are angles; `normals` is working memory."""
-    pairs = len(words) // 2
-    radius, angle = words[:pairs], words[pairs:]
-    transform(radius, angle, scale, normals[:pairs], normals[pairs:])
-    nearest = np.rint(normals)
-    out[...] = nearest
-    normals -= nearest
-    np.abs(normals, out=normals)
-    doubtful = np.flatnonzero(normals >= 0.5 - scale * _DISTANCE)
-    extreme = np.flatnonzero(radius.view(np.uint64) + _ABOVE < _EXTREME)
+def _round(radius: Tensor, angle: Tensor, scale: float, out: Tensor, rows: Tensor, rng: Rng) -> None:
+    """The integers of these words: the cosines first, then the sines."""
+    pairs = len(radius)
+    normals = torch.empty(len(out), dtype=torch.float64, device="cpu")
+    transform(radius, angle, scale, normals[:pairs], normals[pairs:], rows)
+    nearest = torch.round(normals)
+    out.copy_(nearest)
+    apart = normals.sub_(nearest).abs_().numpy()
+    doubtful = np.flatnonzero(apart >= 0.5 - scale * _DISTANCE)
+    extreme = np.flatnonzero(radius.numpy().view(np.uint64) + _ABOVE < _EXTREME)
     for i in sorted({*(doubtful % pairs).tolist(), *extreme.tolist()}):
         both = settle(int(radius[i]), int(angle[i]), scale, rng)
-        out[i::pairs] = both[: len(out[i::pairs])]
+        for place, integer in zip(range(i, len(out), pairs), both, strict=False):
+            out[place] = integer
 
 
 def settle(radius: int, angle: int, scale: float, rng: Rng) -> tuple[int, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,15 @@ from privet.core.guarantee import Guarantee
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit
+from privet.training.checkpoint import Keeper, Saved
 from privet.training.data import Rows
+from privet.training.distributed import Turn, World
 from privet.training.micro import Micro, split
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
 from privet.training.rules import Known
 from privet.training.sampling import Sampler
+from privet.training.selftest import SelfTest, selftest
 from privet.training.step import Step
 
 if TYPE_CHECKING:
@@ -41,6 +45,8 @@ class _Progress:
     """Steps begun, whether or not they were finished: what has been paid for."""
     open: Micro | None = None
     """The micro-batch that was handed out and waits for its losses."""
+    drawing: bool = False
+    """Whether the ledger knows that noise may have been drawn."""
     released: bool = False
 
 
@@ -65,14 +71,17 @@ class Run:
         unit: Unit,
         source: str,
         charge: Charge | None,
+        keeper: Keeper,
         performance: Performance,
         rules: Mapping[str, Known],
         rng: Rng,
+        world: World,
     ) -> None:
         self.plan, self.model, self.optimizer, self.unit, self.event = plan, model, optimizer, unit, event
         self.sampler, self.performance, self.source = sampler, performance, source
-        self._rows, self._charge, self._rng = rows, charge, rng
-        self._step = Step(plan, model, optimizer, rules, performance, rng)
+        self._rows, self._charge, self._keeper, self._rng = rows, charge, keeper, rng
+        self.world = world
+        self._step = Step(plan, model, optimizer, rules, performance, rng, world)
         self._progress = _Progress()
         self._average = copy.deepcopy(model) if plan.average else None
 
@@ -105,15 +114,18 @@ class Run:
         """
         while True:
             self._ask("a batch")
-            number = self.sampler.next_step(self._progress.steps)
-            if number >= self.total:
+            turn = self.world.turn(self._take, self._step.parameters, self.clip)
+            if turn is None:
                 return
-            drawn = self.sampler.draw(number, self._rng)
-            self._begin(number)
-            for micro in split(drawn, self.performance, survey=not self._step.surveyed):
+            self._progress.steps = turn.number + 1
+            with self.world.together():
+                self._step.begin()
+            for micro in split(turn.drawn, self._step.most_rows, survey=not self._step.surveyed):
+                with self.world.together():
+                    batch = self._rows.batch(micro.indices) if len(micro.indices) else self._rows.placeholder()
                 self._progress.open = micro
                 self._step.watch()
-                yield self._rows.batch(micro.indices) if len(micro.indices) else self._rows.placeholder()
+                yield batch
                 if self._progress.open is not None:
                     raise RunError("the last batch got no step; call run.step(losses) once for every batch")
 
@@ -131,13 +143,14 @@ class Run:
         micro = self._progress.open
         if micro is None:
             raise RunError("there is no batch to step on; take one from run.batches(), and step on it once")
-        self._step.add(losses, micro, groups)
-        self._progress.open = None
-        self._step.calls.close()
-        if not micro.last:
-            return False
-        self._step.finish()
-        self._follow()
+        with self.world.together():
+            self._step.add(losses, micro, groups)
+            self._progress.open = None
+            self._step.calls.close()
+            if not micro.last:
+                return False
+            self._step.finish()
+            self._follow()
         return True
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
@@ -162,6 +175,7 @@ class Run:
         if self._charge is not None:
             self._charge.commit()
         self._progress.released = True
+        self._keeper.close(self.steps, released=True)
         value = self.model if self._average is None else self._average
         return Release.of(
             value,
@@ -172,12 +186,64 @@ class Run:
             guarantee=guarantee,
         )
 
+    def selftest(self, loss: Callable[[Any], Tensor] | None = None) -> SelfTest:
+        """Check on these very objects that noise, clip and parameters are what the plan says; raises if not.
+
+        Args:
+            loss: from a batch to its per-example losses, as in the loop; then the gradients of three rows are checked
+                against autograd too. Dropout must be off for that, for it differs from call to call.
+        """
+        self._ask("a self-test")
+        rows = min(3, len(self._rows))
+
+        def few(row: int | None) -> Any:
+            return self._rows.batch(list(range(rows)) if row is None else [row])
+
+        found = selftest(self._step, loss, few)
+        if not found.passed:
+            raise RunError(f"the self-test failed; nothing was released\n{found}")
+        return found
+
     def close(self) -> None:
-        """End the run without a release; a charge from which nothing was drawn is given back."""
-        if not self._progress.released and self._charge is not None and not self._progress.steps:
-            self._charge.abort()
+        """End the run without a release; a charge from which nothing was drawn is given back.
+
+        A run that was saved may be resumed afterwards.
+        """
+        if not self._progress.released:
+            if self._charge is not None and not self._progress.drawing:
+                self._charge.abort()
+            self._keeper.close(self.steps)
         self._step.calls.close()
         self._progress.released = True
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint from which `DPSGD.resume` goes on: model, optimizer, sampler and what has been spent.
+
+        The file is replaced in one move. Beside the first one a journal is kept (`path` and ".journal", unless
+        `attach` was told another place), in which steps are written down before they begin: it belongs to every
+        checkpoint of the run. A step that is under way counts as begun, and its work is not saved. The file is for
+        those who may see the ledger: it holds the token by which the charge is resumed.
+        """
+        if self._progress.released:
+            raise RunError("the run has ended, so that it cannot be saved; save the released model itself")
+        if not self.world.leads:
+            return  # process 0 has the sampler's state, the journal and the charge, and the same weights
+        self._keeper.save(
+            path,
+            model=self.model,
+            optimizer=self.optimizer,
+            average=self._average,
+            clip=self.clip,
+            steps=self.steps,
+            charge=self._charge,
+        )
+
+    def restore(self, saved: Saved, steps: int, *, drawing: bool) -> None:
+        """Take over a checkpoint's state, `steps` steps of the plan having been used; `DPSGD.resume` calls this."""
+        if self._progress.steps:
+            raise RunError("the run has begun, so that no checkpoint can be loaded into it; use plan.resume")
+        saved.restore(self.model, self.optimizer, self._average)
+        self._step.clip, self._progress.steps, self._progress.drawing = saved.clip, steps, drawing
 
     def _ask(self, what: str) -> None:
         if self._progress.released:
@@ -185,12 +251,22 @@ class Run:
         if self._progress.open is not None:
             raise RunError("the last batch got no step; call run.step(losses) once for every batch")
 
+    def _take(self) -> Turn | None:
+        """Draw the next batch from the whole data set, and count its step; of several processes one does this."""
+        number = self.sampler.next_step(self._progress.steps)
+        if number >= self.total:
+            return None
+        drawn = self.sampler.draw(number, self._rng)
+        self._begin(number)
+        return Turn(number, drawn)
+
     def _begin(self, number: int) -> None:
         """Count a step before anything of it can be seen."""
-        if not self._progress.steps and self._charge is not None:
+        if self._charge is not None and not self._progress.drawing:
             self._charge.draw()
+            self._progress.drawing = True
+        self._keeper.begin(number)
         self._progress.steps = number + 1
-        self._step.begin()
 
     @torch.no_grad()
     def _follow(self) -> None:

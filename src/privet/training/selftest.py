@@ -64,6 +64,7 @@ def selftest(step: Step, losses_of: Callable[[Any], Tensor] | None, few: Any) ->
 def _noise(step: Step) -> Check:
     """Zero gradients: what is released is noise of deviation σ · clip / batch size."""
     step.begin()
+    step.world.total(step.sum.flat, 0.0)  # over all processes, of which one draws it
     std = (step.plan.noise_multiplier or 0.0) * step.clip / (step.plan.batch_size or 1)
     measured = float(step.sum.flat.double().square().mean().sqrt())
     room = _FALSE_ALARM / sqrt(2 * max(1, step.sum.flat.numel()))

@@ -12,16 +12,22 @@ from privet.core.random import Rng
 from privet.training.accumulate import Sum
 from privet.training.clipping import Adaptive
 from privet.training.coupling import check_forward
+from privet.training.distributed import World
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Call, Calls
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Part, Squares
+from privet.training.engine.parts import Part, Squares, numbers
 from privet.training.micro import Micro
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
 from privet.training.rules import Known
 
 __all__ = ["Step"]
+
+_KEPT = 1 << 24
+"""Numbers that are kept of a micro-batch until it is clipped, where its size is chosen here: 64 MB."""
+_FEWEST = 32
+"""Smaller micro-batches than this cost more than they save."""
 
 
 class Step:
@@ -39,6 +45,7 @@ class Step:
         rules: Mapping[str, Known],
         performance: Performance,
         rng: Rng,
+        world: World | None = None,
     ) -> None:
         held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         # A shared parameter has several names and is one parameter.
@@ -46,14 +53,21 @@ class Step:
         chosen = [pair for key, pair in reversed(named.items()) if key in held and pair[1].requires_grad]
         self.plan, self.optimizer, self.clip = plan, optimizer, plan.clip
         self._model, self._versions = model, list[int]()
-        self._rng, self._performance = rng, performance
+        self._rng, self._performance, self.world = rng, performance, world or World()
         self.names, self.parameters = [name for name, _ in chosen], [parameter for _, parameter in chosen]
         owners = [name.rpartition(".")[0] for name in self.names]
         self._layers = [sorted(set(owners)).index(owner) for owner in owners]
         self.engine = Engine(self.parameters, self.names, rng, rules)
         self.calls = Calls.of(model, self.parameters)
         self.sum = Sum(self.parameters)
-        self._within = 0.0
+        self._within, self._per_row = 0.0, 0.0
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows go through the model at once; None is all."""
+        if self._performance.micro_batch != "auto":
+            return self._performance.micro_batch if isinstance(self._performance.micro_batch, int) else None
+        return max(_FEWEST, int(_KEPT // self._per_row)) if self._per_row else None
 
     @property
     def surveyed(self) -> bool:
@@ -61,9 +75,12 @@ class Step:
         return bool(self.engine.known)
 
     def begin(self) -> None:
-        """Fresh noise, before any of the data."""
+        """Fresh noise, before any of the data; of several processes one draws it, and it is among what they add up."""
         std = (self.plan.noise_multiplier or 0.0) * self.clip / (self.plan.batch_size or 1)
-        self._rng.fill_normal(self.sum.flat, std)
+        if self.world.leads:
+            self._rng.fill_normal(self.sum.flat, std)
+        else:
+            self.sum.flat.zero_()
         self._within = 0.0
 
     def add(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> None:
@@ -77,6 +94,7 @@ class Step:
         self.calls.close()
         self._examine(calls, len(losses))
         parts = self.engine.gradients(losses, weights, calls)
+        self._per_row = self._per_row or sum(numbers(part) for part in parts if part is not None) / len(losses)
         with torch.no_grad():
             if belongs is not None:
                 parts = [None if part is None else part.regroup(belongs) for part in parts]
@@ -101,17 +119,19 @@ class Step:
             self.calls.root = None
 
     def finish(self) -> None:
-        """Hand the noisy mean to the optimizer."""
+        """Hand the noisy mean, over all processes, to the optimizer."""
+        clipping, noise = self.plan.clipping, 0.0
+        if isinstance(clipping, Adaptive) and self.world.leads:
+            noise = float(self._rng.normal(1)[0]) * clipping.count_noise
+        within = self.world.total(self.sum.flat, self._within + noise)
         for group in self.optimizer.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None  # a frozen parameter's old gradient is no release
         for parameter, view in zip(self.parameters, self.sum.views, strict=True):
             parameter.grad = view if view.dtype == parameter.dtype else view.to(parameter.dtype)
         self.optimizer.step()
-        clipping = self.plan.clipping
         if isinstance(clipping, Adaptive):
-            noise = float(self._rng.normal(1)[0]) * clipping.count_noise
-            self.clip = clipping.next_clip(self.clip, self._within + noise, self.plan.batch_size or 1)
+            self.clip = clipping.next_clip(self.clip, within, self.plan.batch_size or 1)
 
     def add_clipped(self, parts: list[Part | None]) -> None:
         """Clip each unit's gradient and add it to the sum; one that holds NaN or infinity adds nothing."""

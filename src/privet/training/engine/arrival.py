@@ -63,6 +63,8 @@ class Arrival:
         rest = aligned[:axis] + aligned[axis + 1 :]
         split = self.rows(full)
         summed = [1] + [place + 2 for place, size in enumerate(rest) if size == 1 and split.shape[place + 2] != 1]
+        if all(split.shape[place] == 1 for place in summed):
+            return Dense(split.reshape(len(split), -1))
         return Dense(split.sum(summed, keepdim=True).reshape(len(split), -1))
 
 

@@ -13,7 +13,7 @@ from torch.autograd.graph import Node
 from privet.core.random import Rng
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.calls import Call
-from privet.training.engine.claims import Claim, claim
+from privet.training.engine.claims import Claim, claim, leaves
 from privet.training.engine.functional import again
 from privet.training.engine.graph import Graph, Stem, Use, read
 from privet.training.engine.layout import Layout
@@ -71,6 +71,7 @@ class Engine:
             graph, claims = reader(where.stems)
         layouts = dict(zip(graph.joins, where.layouts, strict=True))
         arrived: list[tuple[Stem, Part]] = []
+        often = _used_often(graph, claims)
 
         def arrive(node: Node, gradients: Gradients) -> None:
             known = self.rules[type(node).__name__]
@@ -78,7 +79,9 @@ class Engine:
             shared: dict[str, Any] = {}
             for use in graph.joins[node]:
                 part = known.rule(Arrival(node, use.slot, shape_of(use.stem), gradients, layout, shared))
-                arrived.append((use.stem, part.settle()))
+                part = part.settle()
+                alone = weights is None and not often & {id(leaf) for leaf in leaves(use.stem.node)}
+                arrived.append((use.stem, part.measured() if alone else part))
 
         start = torch.ones_like(losses) if weights is None else weights.to(losses)
         edges = [edge for each in claims for edge in each.call.edges]
@@ -99,3 +102,14 @@ class Engine:
     def _has_rule(self, node: Node, use: Use) -> bool:
         known = self.rules.get(type(node).__name__)
         return known is not None and use.slot in known.slots
+
+
+def _used_often(graph: Graph, claims: Sequence[Claim]) -> set[int]:
+    """The parameters with several uses, by `id`: the norm of a sum is not known from its terms."""
+    once: set[int] = {id(parameter) for each in claims for parameter in each.call.module.parameters(recurse=False)}
+    often = set(once)
+    for uses in graph.joins.values():
+        for use in uses:
+            for leaf in leaves(use.stem.node):
+                (often if id(leaf) in once else once).add(id(leaf))
+    return often

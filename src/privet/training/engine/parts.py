@@ -6,7 +6,8 @@ never form the B × (size of the parameter) array; `Dense` is that array, used w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Protocol
 
@@ -15,11 +16,14 @@ from torch import Tensor
 
 from privet.training.engine.groups import Groups
 
-__all__ = ["Dense", "Lookup", "Mixed", "Outer", "Part", "Squares", "combine"]
+__all__ = ["Dense", "Lookup", "Mixed", "Outer", "Part", "Squares", "combine", "numbers", "signed"]
 
 _EPSILON = torch.finfo(torch.float32).eps
-_CHUNK = 1 << 22
-"""Numbers that a temporary array holds at most: 16 MB, about a cache."""
+_CHUNK = 1 << 17
+"""Numbers in a temporary array of products: half a megabyte, which stays in a core's own cache."""
+
+_PIECE = 1 << 23
+"""Numbers of both factors that are multiplied at once: a scaled copy of them stays small."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,10 @@ class Part(Protocol):
         """The form to keep until the clipping factors are known."""
         ...
 
+    def measured(self) -> Part:
+        """The same with its squared norms computed now, while the numbers are still in a cache."""
+        ...
+
 
 def _plain(value: Tensor) -> Squares:
     """A sum of squares has no cancellation: its relative error is a few units in the last place."""
@@ -71,11 +79,15 @@ class Dense:
     """The gradients themselves: (B, size of the parameter)."""
 
     value: Tensor
+    known: Squares | None = None
 
     def squares(self) -> Squares:
         """The squared norm of each row."""
-        norms = torch.linalg.vector_norm(self.value, dim=1)
-        return _plain(norms.square_())
+        return self.known or _plain(_squared(self.value))
+
+    def measured(self) -> Part:
+        """With its squared norms."""
+        return replace(self, known=self.squares())
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One matrix-vector product."""
@@ -111,23 +123,36 @@ class Outer:
     """(B, k, p)"""
     right: Tensor
     """(B, k, q)"""
+    known: Squares | None = None
 
     def squares(self) -> Squares:
         """The squared norm of each example's sum of products."""
+        if self.known is not None:
+            return self.known
         if self.left.shape[1] == 1:
-            lefts = self.left.square().sum((1, 2))
-            return _plain(lefts.mul_(self.right.square().sum((1, 2))))
-        products = torch.bmm(self.left, self.left.mT).mul_(torch.bmm(self.right, self.right.mT))
-        return _signed(products)
+            return _plain(_squared(self.left.flatten(1)).mul_(_squared(self.right.flatten(1))))
+        return _by_chunks(_outer_products, self.left, self.right)
+
+    def measured(self) -> Part:
+        """With its squared norms."""
+        return replace(self, known=self.squares())
+
+    def transposed(self) -> Outer:
+        """The gradient of the transposed matrix; its norms are the same."""
+        return Outer(self.right, self.left, self.known)
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One product of matrices, like the ordinary weight gradient."""
-        left, right = self.left, self.right
-        if left.shape[2] <= right.shape[2]:
-            left = left * factors[:, None, None]
-        else:
-            right = right * factors[:, None, None]
-        out.view(left.shape[2], right.shape[2]).addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
+        wide = self.left.shape[2] > self.right.shape[2]
+        matrix = out.view(self.left.shape[2], self.right.shape[2])
+        size = max(1, _PIECE // max(1, self.left[0].numel() + self.right[0].numel())) if len(self.left) else 1
+        rows = (torch.split(each, size) for each in (self.left, self.right, factors))
+        for left, right, factor in zip(*rows, strict=True):
+            if wide:
+                right = right * factor[:, None, None]
+            else:
+                left = left * factor[:, None, None]
+            matrix.addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
 
     def dense(self) -> Tensor:
         """The matrices, written out."""
@@ -159,13 +184,19 @@ class Lookup:
     """(B, k, q)"""
     rows: int
     """How many rows the parameter has."""
+    known: Squares | None = None
 
     def squares(self) -> Squares:
         """Positions that look up the same row add before they are squared."""
+        if self.known is not None:
+            return self.known
         if self.index.shape[1] == 1:
-            return _plain(self.right.square().sum((1, 2)))
-        same = self.index[:, :, None] == self.index[:, None, :]
-        return _signed(torch.bmm(self.right, self.right.mT).mul_(same))
+            return _plain(_squared(self.right.flatten(1)))
+        return _by_chunks(_lookup_products, self.index, self.right)
+
+    def measured(self) -> Part:
+        """With its squared norms."""
+        return replace(self, known=self.squares())
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One scatter, by the kernel that the ordinary gradient uses."""
@@ -206,7 +237,7 @@ class Mixed:
         k, s = self.outer.left.shape[1], self.lookup.index.shape[1]
         index = self.lookup.index[:, None, :].expand(-1, k, s)
         cross = torch.bmm(self.outer.right, self.lookup.right.mT).mul_(self.outer.left.gather(2, index))
-        twice = _signed(cross)
+        twice = signed(cross)
         double = Squares(twice.value * 2, twice.slack * 2)
         return self.outer.squares() + self.lookup.squares() + double
 
@@ -231,13 +262,45 @@ class Mixed:
         """Itself."""
         return self
 
+    def measured(self) -> Part:
+        """Itself: it is made last, and measured once."""
+        return self
 
-def _signed(products: Tensor) -> Squares:
+
+def _squared(rows: Tensor) -> Tensor:
+    """The squared norm of each row, in one pass over the numbers."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=1)
+    return norms.square_()
+
+
+def _outer_products(left: Tensor, right: Tensor) -> Tensor:
+    return torch.bmm(left, left.mT).mul_(torch.bmm(right, right.mT))
+
+
+def _lookup_products(index: Tensor, right: Tensor) -> Tensor:
+    return torch.bmm(right, right.mT).mul_(index[:, :, None] == index[:, None, :])
+
+
+def _by_chunks(products: Callable[[Tensor, Tensor], Tensor], first: Tensor, second: Tensor) -> Squares:
+    """The sums of all products, a few examples at a time."""
+    size = max(1, _CHUNK // first.shape[1] ** 2)
+    pairs = zip(torch.split(first, size), torch.split(second, size), strict=True)
+    found = [signed(products(*pair)) for pair in pairs]
+    return Squares(torch.cat([each.value for each in found]), torch.cat([each.slack for each in found]))
+
+
+def signed(products: Tensor) -> Squares:
     """The sum of products that may cancel; the slack grows with their own size, not with that of the sum."""
     flat = products.flatten(1)
     value = flat.sum(1)
     slack = torch.linalg.vector_norm(flat, dim=1) * (16 * _EPSILON)
     return Squares(value, slack)
+
+
+def numbers(part: Part) -> int:
+    """How many numbers a part keeps."""
+    held = [value for name, value in vars(part).items() if name != "known"]
+    return sum(each.numel() if isinstance(each, Tensor) else 0 for each in held)
 
 
 def combine(parts: list[Part]) -> Part:

@@ -134,11 +134,11 @@ def _factored(kind: str, stem: Stem, part: Outer) -> Outer | None:
     if shape_of(stem) != matrix:
         return None
     if kind == "TBackward0":
-        return Outer(part.right, part.left)
+        return part.transposed()
     if kind == "SplitWithSizesBackward0" and saved(stem.node, "dim") in (0, 2**64 - 2):
         sizes = saved(stem.node, "split_sizes")
         before, after = sum(sizes[: stem.output]), sum(sizes[stem.output + 1 :])
-        return Outer(F.pad(part.left, (before, after)), part.right)
+        return Outer(F.pad(part.left, (before, after)), part.right, part.known)
     return None
 
 
@@ -163,7 +163,8 @@ def _mapped(stem: Stem, gradient: Tensor) -> tuple[Tensor | None, ...]:
         answers = torch.func.vmap(lambda row: tuple(derivative(row)[slot] for slot in wanted))(rows)
     found: list[Tensor | None] = [None] * len(first)
     for slot, answer in zip(wanted, answers, strict=True):
-        found[slot] = _summed(answer, stem.node.next_functions[slot])
+        if answer is not None:
+            found[slot] = _summed(answer, stem.node.next_functions[slot])
     return tuple(found)
 
 

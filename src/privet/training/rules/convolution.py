@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,11 +11,16 @@ from torch import Tensor
 
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part, Squares
+from privet.training.engine.parts import Dense, Part, Squares, signed
 from privet.training.rules import kernels
 from privet.training.rules.kernels import Geometry
+from privet.training.rules.tuning import Way, way
 
 __all__ = ["Convolved", "convolution"]
+
+
+_SOME = 1 << 21
+"""Numbers in a buffer of a few examples' gradients."""
 
 
 def convolution(arrival: Arrival) -> Part:
@@ -47,16 +53,28 @@ class Convolved:
     inputs: Tensor
     gradient: Tensor
     geometry: Geometry
+    known: Squares | None = None
 
     def settle(self) -> Part:
-        """Written out unless that takes much more memory than the factors."""
-        factors = self.inputs[0].numel() + self.gradient[0].numel() if len(self.inputs) else 0
-        return Dense(self.dense()) if self.geometry.size <= 2 * factors else self
+        """Written out where that is quicker and does not take much memory."""
+        return Dense(self.dense()) if self._way.keep else self
 
     def squares(self) -> Squares:
         """A few examples at a time, so that memory does not grow with batch × parameters."""
-        chunks = [Dense(rows).squares() for rows in self._chunks()]
-        return Squares(torch.cat([chunk.value for chunk in chunks]), torch.cat([chunk.slack for chunk in chunks]))
+        if self.known is not None:
+            return self.known
+        if self._way.by_places:
+            size = kernels.chunk_of_places(self.geometry, self.inputs)
+            found = [signed(kernels.products_of_places(self.geometry, *pair)) for pair in self._pairs(size)]
+        else:
+            size = max(1, _SOME // self.geometry.size)
+            buffer = self.inputs.new_empty(size, *self.geometry.kernel)
+            found = [Dense(self._written(*pair, buffer[: len(pair[0])])).squares() for pair in self._pairs(size)]
+        return Squares(torch.cat([each.value for each in found]), torch.cat([each.slack for each in found]))
+
+    def measured(self) -> Part:
+        """With its squared norms."""
+        return replace(self, known=self.squares())
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """The library's own weight gradient, of the scaled gradient."""
@@ -65,24 +83,25 @@ class Convolved:
 
     def dense(self) -> Tensor:
         """Each example's own weight gradient."""
-        rows = list(self._chunks())
-        return torch.cat(rows) if len(rows) != 1 else rows[0]
+        return self._written(self.inputs, self.gradient, self.inputs.new_empty(len(self.inputs), *self.geometry.kernel))
 
     def blank(self, bad: Tensor) -> Part:
         """Zeros in both factors."""
         mark = bad.view(-1, *(1,) * (self.inputs.dim() - 1))
-        return replace(self, inputs=self.inputs.masked_fill(mark, 0.0), gradient=self.gradient.masked_fill(mark, 0.0))
+        inputs, gradient = self.inputs.masked_fill(mark, 0.0), self.gradient.masked_fill(mark, 0.0)
+        return Convolved(inputs, gradient, self.geometry)
 
     def regroup(self, groups: Groups) -> Part:
         """One row a group."""
         return Dense(self.dense()).regroup(groups)
 
-    def _chunks(self) -> list[Tensor]:
-        method = self._method
-        size = kernels.chunk(self.geometry, self.inputs, self.gradient)
-        pairs = zip(torch.split(self.inputs, size), torch.split(self.gradient, size), strict=True)
-        return [method(self.geometry, *pair).flatten(1) for pair in pairs]
+    def _written(self, inputs: Tensor, gradient: Tensor, out: Tensor) -> Tensor:
+        self._way.method(self.geometry, inputs, gradient, out)
+        return out.flatten(1)
+
+    def _pairs(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        return zip(torch.split(self.inputs, size), torch.split(self.gradient, size), strict=True)
 
     @cached_property
-    def _method(self) -> kernels.Method:
-        return kernels.fastest(self.geometry, self.inputs, self.gradient)
+    def _way(self) -> Way:
+        return way(self.geometry, self.inputs, self.gradient)

@@ -1,14 +1,14 @@
 """Ways to compute every example's own weight gradient of a convolution. None is quickest everywhere.
 
-The library's own backward pass sums over the batch. Which of these comes closest to its speed depends on the layer,
-so each is timed once on the layer's first batch and the quickest is kept. They agree up to rounding.
+The library's own backward pass sums over the batch. Which of these comes closest to its speed depends on the layer;
+`privet.training.rules.tuning` measures. They agree up to rounding.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import TypeAlias
 
@@ -16,10 +16,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["METHODS", "Geometry", "Method", "chunk", "fastest"]
+__all__ = [
+    "METHODS",
+    "Geometry",
+    "Method",
+    "as_groups",
+    "chunk",
+    "chunk_of_places",
+    "one_by_one",
+    "products_of_places",
+    "windows_by_channel",
+    "windows_by_place",
+]
 
-_LARGEST = 1 << 22
-"""Numbers in one temporary array of windows: 16 MB."""
+_LARGEST = 1 << 21
+"""Numbers in one temporary array of windows: 8 MB."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +67,14 @@ class Geometry:
         )
         return answer[1]
 
+    def padded(self, inputs: Tensor) -> Tensor:
+        """The input with its margin of zeros."""
+        return F.pad(inputs, [n for pad in reversed(self.padding) for n in (pad, pad)]) if any(self.padding) else inputs
+
     def windows(self, inputs: Tensor, places: tuple[int, ...]) -> Tensor:
         """A view of the padded input: (B, channels, places…, window…)."""
         dims = len(self.stride)
-        padded = (
-            F.pad(inputs, [n for pad in reversed(self.padding) for n in (pad, pad)]) if any(self.padding) else inputs
-        )
-        view = padded
+        view = self.padded(inputs)
         for axis in range(dims):
             extent = self.dilation[axis] * (self.kernel[2 + axis] - 1) + 1
             view = view.unfold(2 + axis, extent, self.stride[axis])
@@ -72,38 +84,57 @@ class Geometry:
         return view[(slice(None), slice(None), *(slice(0, n) for n in places))]
 
 
-Method: TypeAlias = Callable[[Geometry, Tensor, Tensor], Tensor]
+Method: TypeAlias = Callable[[Geometry, Tensor, Tensor, Tensor], None]
+"""From the input and the output's gradient of B examples to their weight gradients, written into (B, kernel…)."""
 
 
-def one_by_one(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
+def one_by_one(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor) -> None:
     """The library's weight gradient, once for each example."""
-    pairs = zip(torch.split(inputs, 1), torch.split(gradient, 1), strict=True)
-    return torch.stack([geometry.weight_gradient(*pair) for pair in pairs])
+    for row in range(len(inputs)):
+        out[row] = geometry.weight_gradient(inputs[row : row + 1], gradient[row : row + 1])
 
 
-def windows_by_place(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
-    """All windows copied out, place by place, then one product of matrices for each example."""
-    batch, dims, groups = len(inputs), len(geometry.stride), geometry.groups
-    places = tuple(gradient.shape[2:])
-    view = torch.unflatten(geometry.windows(inputs, places), 1, (groups, -1))
-    # (B, groups, channels, places…, window…) to (B, groups, places, channels · window)
+def windows_by_place(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor) -> None:
+    """Windows copied out, place by place, a few examples at a time; then one product of matrices for each example."""
+    dims = len(geometry.stride)
     order = (0, 1, *range(3, 3 + dims), 2, *range(3 + dims, 3 + 2 * dims))
-    columns = view.permute(order).reshape(batch * groups, prod(places), -1)
-    return torch.bmm(gradient.reshape(batch * groups, -1, prod(places)), columns).view(batch, *geometry.kernel)
+    for some, view in _windows(geometry, inputs, gradient, order):
+        _product(geometry, gradient[some], view.flatten(0, 1).flatten(1, dims).flatten(2), out[some])
 
 
-def windows_by_channel(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
+def windows_by_channel(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor) -> None:
     """The same with the copy in the other order, which suits other shapes."""
-    batch, dims, groups = len(inputs), len(geometry.stride), geometry.groups
-    places = tuple(gradient.shape[2:])
-    view = torch.unflatten(geometry.windows(inputs, places), 1, (groups, -1))
+    dims = len(geometry.stride)
     order = (0, 1, 2, *range(3 + dims, 3 + 2 * dims), *range(3, 3 + dims))
-    columns = view.permute(order).reshape(batch * groups, -1, prod(places))
-    grads = gradient.reshape(batch * groups, -1, prod(places))
-    return torch.bmm(grads, columns.mT).view(batch, *geometry.kernel)
+    for some, view in _windows(geometry, inputs, gradient, order):
+        _product(geometry, gradient[some], view.flatten(0, 1).flatten(1, 1 + dims).flatten(2).mT, out[some])
 
 
-def as_groups(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
+def _windows(
+    geometry: Geometry, inputs: Tensor, gradient: Tensor, order: tuple[int, ...]
+) -> Iterator[tuple[slice, Tensor]]:
+    """For a few examples at a time (B, groups, channels, places…, window…), copied in another order of axes.
+
+    The copies share one buffer, whose memory is then always the same, and warm.
+    """
+    size = chunk(geometry, gradient)
+    buffer: Tensor | None = None
+    for start in range(0, len(inputs), size):
+        some = slice(start, min(start + size, len(inputs)))
+        view = geometry.windows(inputs[some], tuple(gradient.shape[2:]))
+        view = torch.unflatten(view, 1, (geometry.groups, -1)).permute(order)
+        if buffer is None:
+            buffer = view.new_empty(view.shape)
+        yield some, buffer[: len(view)].copy_(view)
+
+
+def _product(geometry: Geometry, gradient: Tensor, columns: Tensor, out: Tensor) -> None:
+    """(B · groups, outputs of a group, places) @ (B · groups, places, channels · window)."""
+    grads = gradient.reshape(len(gradient) * geometry.groups, -1, columns.shape[1])
+    torch.bmm(grads, columns, out=out.view(len(grads), grads.shape[1], columns.shape[2]))
+
+
+def as_groups(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor) -> None:
     """One grouped convolution: each example's input is slid over by its own output gradient."""
     batch, groups, dims = len(inputs), geometry.groups, len(geometry.stride)
     outputs, channels = geometry.kernel[:2]
@@ -120,37 +151,42 @@ def as_groups(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
         groups=batch * groups,
     )
     answer = answer[(slice(None), slice(None), *(slice(0, n) for n in geometry.kernel[2:]))]
-    return torch.unflatten(answer, 1, (batch, outputs)).movedim(0, 2).reshape(batch, *geometry.kernel)
+    out.copy_(torch.unflatten(answer, 1, (batch, outputs)).movedim(0, 2))
 
 
-METHODS: tuple[Method, ...] = (one_by_one, windows_by_place, windows_by_channel, as_groups)
-
-_chosen: dict[tuple[Geometry, tuple[int, ...], torch.dtype], Method] = {}
+METHODS: tuple[Method, ...] = (one_by_one, windows_by_channel, windows_by_place, as_groups)
 
 
-def chunk(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> int:
-    """How many examples to do at once, so that their windows stay in a cache."""
+def products_of_places(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
+    """For each example the matrix whose entries sum to its squared norm, without any weight gradient.
+
+    The squared norm is Σ_{t,s} (window_t · window_s)(gradient_t · gradient_s) over pairs of places. Windows need not
+    be copied out: window_t · window_s is a sum, over the window's points, of products of single pixels, so that one
+    product of matrices over the channels, shifted and added, gives them all. Only for one group.
+    """
+    places = tuple(gradient.shape[2:])
+    padded = geometry.padded(inputs)
+    pixels = padded.flatten(2)
+    pairs = torch.bmm(pixels.mT, pixels).view(len(inputs), *padded.shape[2:], *padded.shape[2:])
+    total = inputs.new_zeros(len(inputs), *places, *places)
+    for point in product(*(range(size) for size in geometry.kernel[2:])):
+        starts = [at * step for at, step in zip(point, geometry.dilation, strict=True)]
+        cut = tuple(
+            slice(start, start + step * (count - 1) + 1, step)
+            for start, step, count in zip(starts, geometry.stride, places, strict=True)
+        )
+        total += pairs[(slice(None), *cut, *cut)]
+    flat = gradient.flatten(2)
+    return total.view(len(inputs), prod(places), prod(places)).mul_(torch.bmm(flat.mT, flat))
+
+
+def chunk(geometry: Geometry, gradient: Tensor) -> int:
+    """How many examples' windows to copy out at once, so that they stay in a cache."""
     windows = prod(gradient.shape[2:]) * prod(geometry.kernel[1:]) * geometry.groups
-    return max(1, min(max(len(inputs), 1), _LARGEST // max(windows, geometry.size)))
+    return max(1, min(max(len(gradient), 1), _LARGEST // max(windows, 1)))
 
 
-def fastest(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Method:
-    """The quickest method for this layer: measured on its first batch, then remembered."""
-    if len(inputs) < 2:
-        return one_by_one
-    key = (geometry, tuple(inputs.shape[1:]), inputs.dtype)
-    if key not in _chosen:
-        size = min(len(inputs), max(2, chunk(geometry, inputs, gradient)), 32)
-        some = inputs[:size], gradient[:size]
-        _chosen[key] = min(METHODS, key=lambda method: _seconds(method, geometry, *some))
-    return _chosen[key]
-
-
-def _seconds(method: Method, geometry: Geometry, inputs: Tensor, gradient: Tensor) -> float:
-    method(geometry, inputs, gradient)
-    laps = []
-    for _ in range(2):
-        start = time.perf_counter()
-        method(geometry, inputs, gradient)
-        laps.append(time.perf_counter() - start)
-    return min(laps)
+def chunk_of_places(geometry: Geometry, inputs: Tensor) -> int:
+    """The same for the products of places."""
+    pixels = prod(size + 2 * pad for size, pad in zip(inputs.shape[2:], geometry.padding, strict=True))
+    return max(1, (_LARGEST >> 2) // max(1, pixels**2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import torch
 
 from privet.core.errors import InvalidInput
@@ -12,11 +14,17 @@ __all__ = ["batch_norm", "group_norm", "layer_norm"]
 
 
 def layer_norm(arrival: Arrival) -> Part:
-    """Slot 1 is the scale, 2 the shift."""
+    """Slot 1 is the scale, 2 the shift; Σ_t b·(x − mean)·rstd = Σ_t rstd·(b·x) − Σ_t (mean·rstd)·b, by two products."""
+    width = prod(arrival.shape)
+    gradient = arrival.rows(arrival.gradient).reshape(arrival.layout.examples, -1, width)
     if arrival.slot == 2:
-        return arrival.broadcast(arrival.gradient)
-    normal = (arrival.saved("input") - arrival.saved("result1")) * arrival.saved("result2")
-    return arrival.broadcast(normal.mul_(arrival.gradient))
+        return Dense(gradient.sum(1))
+    inputs, mean, rstd = (
+        arrival.rows(arrival.saved(name)).reshape(len(gradient), -1, size)
+        for name, size in (("input", width), ("result1", 1), ("result2", 1))
+    )
+    scaled = torch.bmm(rstd.mT, gradient * inputs)
+    return Dense(torch.baddbmm(scaled, (mean * rstd).mT, gradient, alpha=-1).squeeze(1))
 
 
 def group_norm(arrival: Arrival) -> Part:

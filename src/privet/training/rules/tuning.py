@@ -1,0 +1,73 @@
+"""Which way of clipping a convolution is quickest for a layer: measured once, on its first large batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from privet.training.rules import kernels
+from privet.training.rules.kernels import Geometry, Method
+
+__all__ = ["Way", "way"]
+
+_LEAST = 24
+"""Batches below this size say little about larger ones."""
+_ROOM = 1 << 24
+"""Numbers that the written-out gradients of one layer may take: 64 MB, whatever the batch and the layer."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one layer's examples are clipped."""
+
+    method: Method
+    """Gives the examples' gradients."""
+    keep: bool
+    """Whether they are kept until the factors are known; else only their norms are, and the library sums."""
+    by_places: bool = False
+    """Whether the norms come from products of places, without gradients."""
+
+
+_chosen: dict[tuple[Geometry, tuple[int, ...], torch.dtype, bool], Way] = {}
+
+
+def way(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Way:
+    """The quickest way for this layer that its memory allows."""
+    factors = inputs[0].numel() + gradient[0].numel() if len(inputs) else 0
+    room = geometry.size <= 2 * factors or len(inputs) * geometry.size <= _ROOM
+    if len(inputs) < _LEAST:
+        return Way(kernels.windows_by_channel, keep=room)
+    key = (geometry, tuple(inputs.shape[1:]), inputs.dtype, room)
+    if key not in _chosen:
+        _chosen[key] = _measured(geometry, inputs, gradient, room)
+    return _chosen[key]
+
+
+def _measured(geometry: Geometry, inputs: Tensor, gradient: Tensor, room: bool) -> Way:
+    size = min(len(inputs), 64)
+    some = inputs[:size], gradient[:size], inputs.new_empty(size, *geometry.kernel)
+    times = {method: _seconds(partial(method, geometry, *some)) / size for method in kernels.METHODS}
+    method = min(times, key=times.__getitem__)
+    library = _seconds(partial(geometry.weight_gradient, inputs, gradient)) / len(inputs)
+    written = times[method] + (0.0 if room else library)
+    places = min(len(inputs), kernels.chunk_of_places(geometry, inputs))
+    if geometry.groups == 1 and places > 1:
+        few = inputs[:places], gradient[:places]
+        if _seconds(partial(kernels.products_of_places, geometry, *few)) / places + library < written:
+            return Way(method, keep=False, by_places=True)
+    return Way(method, keep=room)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    work()
+    laps = []
+    for _ in range(2):
+        start = time.perf_counter()
+        work()
+        laps.append(time.perf_counter() - start)
+    return min(laps)

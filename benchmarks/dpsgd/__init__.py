@@ -1,0 +1,1 @@
+"""A step of private training beside a step of plain training and of opacus'."""

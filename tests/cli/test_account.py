@@ -206,6 +206,35 @@ def test_the_conditions_fit_the_unit(privet: Run, word: str) -> None:
     assert not any("user's contribution" in text for text in several)
 
 
+def test_three_names_are_listed_as_one_says_them(privet: Run) -> None:
+    """Fails when several accountants without a theorem are strung together with "and"s."""
+    done = privet(
+        "account --noise-multiplier 4 --batch-size 30 --population 1000 --steps 9 --delta 1e-5 --neighbours",
+        "replace --sampling with-replacement",
+    )
+    assert "renyi, zcdp and gdp: no theorem for" in done.out
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_no_name_of_an_accountant_is_broken(privet: Run, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Fails when a narrow terminal breaks a word or a number of the table."""
+    words = "account --noise-multiplier 1.1 --sample-rate 0.01 --steps 1000 --delta 1e-5"
+    numbers = set(re.findall(r"[\d,]+\.\d{3}\b", privet(words).out))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = privet(words).out
+    assert len(numbers) >= 5
+    assert numbers <= set(re.findall(r"[\d,]+\.\d{3}\b", shown))
+    assert {word.value for word in Accountant} <= set(re.findall(r"\w+", shown))
+    table = shown[shown.index("By every accountant") : shown.index("zcdp and gdp: ")]
+    assert max(map(len, table.splitlines())) <= columns
+
+
+def test_what_real_valued_noise_means_is_said(privet: Run) -> None:
+    """Fails when an assumption is named that nobody explains."""
+    out = privet("account", MNIST).out
+    assert "assuming real-valued noise. The price is that of exact real numbers, which noise in floating point" in out
+
+
 def test_one_accountant_may_be_asked_for(privet: Run) -> None:
     """Fails when --accountant is ignored, or hides the others."""
     answer = privet("account", MNIST, "--accountant", "renyi", "--json").json

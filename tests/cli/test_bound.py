@@ -7,7 +7,7 @@ import pytest
 from privet.accounting import delta, epsilon
 from privet.core.event import Event, Gaussian, Poisson, Repeated, Sampled
 from privet.core.unit import Unit
-from privet.report.bound import Bound, Chords
+from privet.report.bound import Bound, chords_of
 
 RUN = Repeated(Sampled(Gaussian(2.0), by=Poisson(0.01)), 100)
 CASES: dict[str, tuple[Event, Unit]] = {
@@ -41,7 +41,7 @@ def test_the_epsilon_of_a_group_fits_its_delta() -> None:
 def test_chords_lie_above_and_close_to_their_curve() -> None:
     """Fails when a chord cuts below the curve, which a straight line in ε would do."""
     curve = Bound(Gaussian(1.0), Unit()).delta
-    chords = Chords(curve, 8.0)
+    chords = chords_of(curve, 8.0)
     for each in (0.0, 0.01, 0.1, 1.03, 4.4, 7.99):
         assert curve(each) <= chords(each) <= 1.1 * curve(each)
     assert chords(50.0) == pytest.approx(curve(8.0))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
 from privet.accounting import epsilon
+from privet.cli.solve import kept
 from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled, ShuffledEpoch
 from privet.core.unit import Neighbours, Unit
 from tests.cli.conftest import Run
@@ -124,7 +127,56 @@ def test_what_is_weak_is_said(privet: Run) -> None:
     assert "at least 1/n" in privet("calibrate", RUN, "--delta 1e-4 --epochs 1").out
 
 
+def test_no_answer_is_kept_for_sure(privet: Run) -> None:
+    """Fails when a probability is rounded up to 1, which would be no randomised response at all."""
+    (note,) = privet("calibrate --epsilon 40 --mechanism randomized-response --json").json["notes"]
+    assert "with a probability of 0.9999999999999999957, else" in note
+    (note,) = privet("calibrate --epsilon 100 --mechanism randomized-response --categories 3 --json").json["notes"]
+    assert "with a probability of 1 − 7.441e-44, else" in note
+
+
+@pytest.mark.parametrize("categories", [2, 3, 10, 1000])
+@pytest.mark.parametrize("each", [1e-6, 0.1, 1.0, 7.3, 13.9, 20.0, 36.5, 57.0])
+def test_what_is_kept_is_on_the_safe_side(each: float, categories: int) -> None:
+    """Fails when the printed probability allows more than ε, or is far below what ε allows."""
+    shown = kept(each, categories)
+    share = 1 - Fraction(shown.removeprefix("1 − ")) if "−" in shown else Fraction(shown)
+    odds = (
+        Decimal((share * (categories - 1) / (1 - share)).numerator)
+        / (share * (categories - 1) / (1 - share)).denominator
+    )
+    assert share < 1
+    assert each * 0.9 - 3e-6 * categories < float(odds.ln()) <= each
+
+
+@pytest.mark.parametrize(
+    ("words", "value", "end"),
+    [
+        ("--epsilon 1e300 --delta 1e-5 --sample-rate 0.01 --steps 100", 1e-4, "less noise"),
+        ("--epsilon 1e300 --mechanism laplace", 1e-4, "less noise"),
+        ("--epsilon 1e300 --mechanism randomized-response", 1e4, "a larger ε"),
+        ("--epsilon 3 --delta 1e-5 --noise-multiplier 1e6 --sampling none", 10**7, "more"),
+    ],
+)
+def test_the_end_of_the_search_is_said(privet: Run, words: str, value: float, end: str) -> None:
+    """Fails when the edge of what is searched is given as the answer, as if nothing lay beyond it."""
+    answer = privet("calibrate", words, "--json").json
+    assert answer["value"] == value
+    assert f"The search ends there; {end} may fit." in answer["notes"]
+    usual = privet("calibrate --epsilon 1 --mechanism laplace --json").json
+    assert usual["notes"] == []
+
+
 BAD = {
+    "cannot be reached with any noise that is tried here; allow a larger ε, or fewer --answers": (
+        "--epsilon 1 --mechanism laplace --answers 1000000000000"
+    ),
+    "tried here; allow a larger ε or δ, or fewer --answers": (
+        "--epsilon 1e-6 --delta 1e-9 --mechanism gaussian --answers 1000000000000"
+    ),
+    "no theorem is known to us; it can be priced with --neighbours replace": (
+        "--epsilon 1 --mechanism randomized-response --neighbours add/remove"
+    ),
     "nothing is left to find": f"{RUN} --noise-multiplier 1.1 --steps 10",
     "missing: --steps (or --epochs); see": RUN,
     "--noise-multiplier is given, and it is what shall be found": f"{RUN} --noise-multiplier 1 --steps 1 --find noise",

@@ -31,6 +31,7 @@ BAD = {
     "account --noise-multiplier 1 --delta 1e-5 --sample-rate 1e-300 --epochs 1e300": "--epochs ask for more than",
     f"account --noise-multiplier 1 --delta 1e-5 --sample-rate 0.1 --steps {10**30}": "--steps ask for more than",
     f"{GOOD} --records 0": "--records is 0, which is below 1",
+    f"{GOOD} --records 3 --whose example": "--whose is example, and one example is one record, not 3; say whose",
     f"{GOOD} --population 0": "--population is 0",
     # what contradicts, and what is missing
     "account --noise-multiplier 1 --delta 1e-5 --steps 1": "missing: --sample-rate (or --batch-size and --pop",
@@ -53,7 +54,7 @@ BAD = {
     f"{GOOD} --neighbours both": "'both' is not one of 'add/remove'",
     f"{GOOD} --nosuch": "No such option",
     "nosuch": "No such command 'nosuch'; see: privet --help",
-    "acount": "privet: No such command 'acount'. Did you mean 'account'; see: privet --help",
+    "acount": "privet: No such command 'acount'. Did you mean 'account'? See: privet --help",
     f"{GOOD} surplus": "unexpected extra argument",
     # places
     f"{GOOD} --plot nowhere/page.html": "--plot is in 'nowhere', which is no folder; make the folder first",

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -116,6 +117,16 @@ def test_what_is_required_and_what_is_usual_is_said(privet: Run) -> None:
     assert "--wait SECONDS How long to wait for other processes. [default: 60]" in shown
     assert "--help, -h" in shown
     assert "NAME The data set that the budget is for. [required]" in shown
+
+
+def test_an_option_has_one_name_at_a_time(privet: Run) -> None:
+    """Fails when of two names for one option the last wins without a word, and a budget is made somewhere else."""
+    words = "ledger create clinic --epsilon 1 --delta 1e-6"
+    for both in ("--ledger a.db --url b.db", "--url=b.db --ledger=a.db"):
+        done = privet(words, both)
+        assert (done.code, done.out) == (2, "")
+        assert done.err == "privet: --ledger and --url say the same thing twice; leave one of them out\n"
+    assert list(Path.cwd().iterdir()) == []
 
 
 def test_nothing_typed_gives_the_help(privet: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ def test_a_new_budget(privet: Run) -> None:
         budget = ledger.budget("clinic")
     assert (budget.epsilon, budget.delta, budget.unit.records) == (3.0, 1e-6, 4)
     assert budget.head in done.out
-    assert "already, and it cannot be made anew; see: privet ledger show NAME\n" in refused(privet(words))
+    assert "already, and it cannot be made anew; see: privet ledger show clinic\n" in refused(privet(words))
     assert not Path("privet-ledger.db").exists()
 
 
@@ -119,6 +120,68 @@ def test_only_an_open_order_counts_as_room(privet: Run) -> None:
     assert "spent 1.0 %; left, as one block: ε 2.969" in privet("ledger show clinic").out
 
 
+def test_spent_and_left_that_do_not_add_up_are_explained(privet: Run) -> None:
+    """Fails when 18 % are spent, ε 0.6 of 1 is left, and nobody says why; or when it is said where they do add up."""
+    assert privet("ledger create clinic --epsilon 1 --delta 1e-6").code == 0
+    with Ledger("privet-ledger.db") as ledger:
+        ledger.reserve("clinic", Gaussian(12.0))
+        budget = ledger.budget("clinic")
+    assert min(budget.used) + budget.epsilon_left < 0.9
+    assert "so that spent and left do not add up to 100 %." in privet("ledger show clinic").out
+    assert privet("ledger create ward --epsilon 1 --delta 1e-6").code == 0
+    with Ledger("privet-ledger.db") as ledger:
+        ledger.reserve("ward", DiscreteLaplace(10.0, 1))
+    assert "do not add up" not in privet("ledger show ward").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--epsilon 1e300 --delta 1e-6", "ε is above 10, which is weak"),
+        ("--epsilon 1 --delta 0.5", "δ = 0.5 is large: with that probability any record may be published"),
+        ("--epsilon 1 --delta 0.5 --whose user", "any user's data may be published"),
+    ],
+)
+def test_a_weak_budget_is_warned_about(privet: Run, words: str, said: str) -> None:
+    """Fails when a budget that protects nobody, and cannot be changed, is made without a word."""
+    done = privet("ledger create clinic", words)
+    assert (done.code, done.err) == (0, "")
+    beware = done.out[done.out.index("Beware") :]
+    assert said in beware
+    assert "a budget cannot be changed" in beware
+    assert "Beware" not in privet("ledger create ward --epsilon 3 --delta 1e-6").out
+
+
+def test_a_budget_without_a_key_is_not_called_broken(privet: Run) -> None:
+    """Fails when `verify` with a key tells people to restore a backup of a budget that was made without one."""
+    Path("ledger.key").write_text("a" * 64)
+    assert privet("ledger create ward --epsilon 3 --delta 1e-6").code == 0
+    assert privet("ledger create clinic --epsilon 3 --delta 1e-6 --key-file ledger.key").code == 0
+    done = privet("ledger verify --key-file ledger.key")
+    assert (done.code, done.err) == (1, "")
+    assert "ward: made without a key, or rewritten since" in done.out
+    assert "not proven by the key: ward\n" in done.out
+    assert "intact: clinic (every seal was checked with the key)" in done.out
+    assert "broken" not in done.out
+    assert "backup" not in done.out
+    answer = privet("ledger verify --key-file ledger.key --json").json
+    assert (answer["intact"], answer["verification"]["unproven"]) == (False, ["ward"])
+    with Ledger("privet-ledger.db") as ledger:
+        head = ledger.head("ward")
+    assert privet("ledger verify ward --key-file ledger.key --head", head).code == 0
+
+
+def test_the_same_file_is_bound_once(privet: Run) -> None:
+    """Fails when a file becomes the next version of itself, or an empty one stands for a data set."""
+    Path("one.csv").write_text("age\n41\n")
+    Path("empty.csv").touch()
+    assert privet("ledger create clinic --epsilon 3 --delta 1e-6 --fingerprint-of one.csv").code == 0
+    line = refused(privet("ledger bind clinic --fingerprint-of one.csv --note again"))
+    assert "version 1 of 'clinic' is bound to this data already; nothing was changed" in line
+    line = refused(privet("ledger create ward --epsilon 3 --delta 1e-6 --fingerprint-of empty.csv"))
+    assert "--fingerprint-of names the file 'empty.csv', which is empty" in line
+
+
 def test_more_entries_than_there_can_be(privet: Run, spent: tuple[Ledger, str]) -> None:
     """Fails when a number that no database can count to is blamed on the machine's memory."""
     assert privet("ledger show clinic --last 1e30").out == privet("ledger show clinic").out
@@ -135,6 +198,29 @@ def test_an_id_is_never_broken(
     assert all(entry.id in shown for entry in ledger.show("clinic").entries)
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80])
+@pytest.mark.parametrize("words", ["ledger list", "ledger show clinic"])
+def test_no_word_is_broken(
+    privet: Run, spent: tuple[Ledger, str], monkeypatch: pytest.MonkeyPatch, words: str, columns: int
+) -> None:
+    """Fails when a narrow terminal shows "entrie" and "s" on two lines, or cuts an event in the middle of its name."""
+    wide = privet(words).out
+    monkeypatch.setenv("COLUMNS", str(columns))
+    narrow = privet(words).out
+    wanted = {word.strip(":") for word in wide.split() if not set(word) <= {"─"}}
+    assert wanted <= {word.strip(":") for word in narrow.split()}
+    assert "purpose: patients over 60\n" in narrow if "show" in words else "entries: 2\n" in narrow
+    table = narrow[narrow.find("Entries, the newest") : narrow.find("Spent is counted")] if "show" in words else narrow
+    assert max(map(len, table.splitlines())) <= columns
+
+
+def test_a_file_gets_the_whole_table(privet: Run, spent: tuple[Ledger, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when a table in a file is squeezed into the 80 columns of no terminal at all."""
+    wide = privet("ledger list").out
+    monkeypatch.delenv("COLUMNS")
+    assert privet("ledger list").out == wide
+
+
 def test_release(privet: Run, spent: tuple[Ledger, str]) -> None:
     """Fails when a reservation cannot be given back, or one that was drawn can."""
     ledger, waiting = spent
@@ -145,6 +231,24 @@ def test_release(privet: Run, spent: tuple[Ledger, str]) -> None:
     assert "committed" in refused(privet("ledger release", drawn.id))
     assert ledger.entry(drawn.id).state is State.COMMITTED
     assert "there is no entry 'nosuch'" in refused(privet("ledger release nosuch"))
+
+
+def test_the_beginning_of_an_id_is_enough(privet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when what the help shows does not work, or when a beginning that several entries share releases one."""
+    ids = iter(["3f2a9c0000000001", "3f2a9c0000000002", "3f2a9d0000000003"])
+    monkeypatch.setattr(secrets, "token_hex", lambda size: next(ids) if size == 8 else "00" * size)
+    with Ledger("privet-ledger.db") as ledger:
+        ledger.create("clinic", epsilon=1.0, delta=1e-6)
+        for _ in range(3):
+            ledger.reserve("clinic", DiscreteLaplace(100.0, 1))
+    assert "several entries begin with '3f2a9c'; give more of the id" in refused(privet("ledger release 3f2a9c"))
+    assert "there is no entry '3f2a9'" in refused(privet("ledger release 3f2a9"))
+    assert "there is no entry '3f2a9e'" in refused(privet("ledger release 3f2a9e"))
+    done = privet("ledger release 3f2a9d")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("3f2a9d0000000003 of clinic is aborted")
+    assert privet("ledger release 3f2a9c0000000001").code == 0
+    assert privet("ledger show clinic --json").json["statement"]["budget"]["active"] == 1
 
 
 def test_verify(privet: Run, spent: tuple[Ledger, str]) -> None:
@@ -189,7 +293,10 @@ def test_bind(privet: Run) -> None:
     assert (done.code, done.err) == (0, "")
     assert "version 2" in done.out
     assert [row["version"] for row in privet("ledger list --json").json["budgets"]] == [2]
-    assert "cannot be read" in refused(privet("ledger bind clinic --fingerprint-of three.csv --note x"))
+    line = refused(privet("ledger bind clinic --fingerprint-of three.csv --note x"))
+    assert line.endswith(
+        "--fingerprint-of names the file 'three.csv', which cannot be read: no such file or directory; check the path\n"
+    )
 
 
 def test_a_key_seals_the_chain(privet: Run) -> None:
@@ -198,7 +305,8 @@ def test_a_key_seals_the_chain(privet: Run) -> None:
     assert privet("ledger create clinic --epsilon 3 --delta 1e-6 --key-file ledger.key").code == 0
     assert "every seal was checked" in privet("ledger verify --key-file ledger.key").out
     assert "without a key" in privet("ledger verify").out
-    assert "key file cannot be read" in refused(privet("ledger verify --key-file nowhere.key"))
+    line = refused(privet("ledger verify --key-file nowhere.key"))
+    assert "--key-file names the file 'nowhere.key', which cannot be read: no such file or directory; check" in line
 
 
 BAD = {

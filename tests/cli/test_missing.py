@@ -11,6 +11,7 @@ from tests.cli.test_errors import refused
 
 BATCHES, STEPS = "--sample-rate (or --batch-size and --population)", "--steps (or --epochs)"
 DELTA = "--delta (Gaussian noise needs δ > 0)"
+UNKNOWN = "what shall be found, --noise-multiplier or --steps (--epochs)"
 EITHER = "--steps (to find the rate), or --sample-rate (to find the steps)"
 CASES = {
     "account": ["--noise-multiplier", "--delta", BATCHES, STEPS],
@@ -34,6 +35,17 @@ CASES = {
     "calibrate --find steps --delta 1e-5": ["--epsilon", "--noise-multiplier", BATCHES],
     "calibrate --epsilon 1 --noise-multiplier 1": [DELTA, EITHER],
     "calibrate --epsilon 1 --delta 1e-5 --noise-multiplier 1 --sampling shuffled": [BATCHES],
+    "calibrate --epsilon 3 --delta 1e-5 --batch-size 200 --epochs 10 --noise-multiplier 1": [
+        f"--population (without it --batch-size says nothing); and leave out {UNKNOWN}"
+    ],
+    "calibrate --epsilon 3 --delta 1e-5 --noise-multiplier 4 --batch-size 200": [
+        "--population (without it --batch-size says nothing)"
+    ],
+    "calibrate --epsilon 3 --delta 1e-5 --population 60000 --noise-multiplier 4 --steps 100 "
+    "--sampling without-replacement --neighbours replace": [f"--batch-size; and leave out {UNKNOWN}"],
+    "calibrate --epsilon 3 --delta 1e-5 --noise-multiplier 4 --steps 100 --sampling shuffled": [
+        f"{BATCHES}; and leave out {UNKNOWN}"
+    ],
     "calibrate --mechanism gaussian": ["--epsilon", DELTA],
     "calibrate --mechanism laplace": ["--epsilon"],
     "ledger create": ["NAME", "--epsilon", "--delta"],

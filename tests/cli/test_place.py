@@ -32,8 +32,13 @@ def test_nothing_listens(privet: Run, silent: int, words: str, rest: str) -> Non
 PLACES = {
     "postgresql://ada:secret@no-such-host.invalid/db": "at no-such-host.invalid, port 5432: no such host is known",
     "postgresql://ada:secret@/db?host=/nowhere": "at /nowhere, port 5432: there is no such socket; is it running?",
-    "postgresql://ada:secret@localhost:secret/db": "--ledger has a port that is not a number; write postgresql://user",
-    "postgresql://ada:secret/db": "--ledger has a port that is not a number",
+    "postgresql://ada:secret@localhost:secret/db": "--ledger has a host or a port that cannot be read: a port is a num",
+    "postgresql://ada:secret/db": "--ledger has a host or a port that cannot be read",
+    "postgresql://ada:secret@[::1/db": "--ledger has a host or a port that cannot be read",
+    "postgresql://ada:secret@[/db": "--ledger has a bracket that is not closed, or not opened",
+    "postgresql://ada:secret@localhost:0/db": "--ledger has the port 0, and ports go from 1 to 65535",
+    "postgresql://ada:secret@localhost:99999/db": "--ledger has the port 99999, and ports go from 1 to 65535",
+    "postgresql://ada:secret@localhost/db?port=x&password=secret": "password=***&port=x could not be used: Received",
     "postgresql://ada:half@secret@localhost/db": "--ledger has an @ in its user or password",
     "mysql://ada:secret@localhost/db": "--ledger names mysql",
 }

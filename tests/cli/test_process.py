@@ -14,6 +14,8 @@ import time
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import privet
 
 PROGRAM = [sys.executable, "-c", "import sys; from privet.cli import main; sys.exit(main())"]
@@ -73,16 +75,55 @@ def test_a_mistake_of_our_own_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" in done.stderr
 
 
-def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path: Path) -> None:
-    """Fails when `privet … | head -1` ends in a traceback."""
+@pytest.mark.parametrize("words", [GOOD, [*GOOD, "--json"], ["ledger", "verify"], ["ledger", "--help"], ["--version"]])
+def test_a_reader_that_goes_away_is_not_a_failed_check(tmp_path: Path, words: list[str]) -> None:
+    """Fails when `privet ledger verify | true` ends with 1, which means damage, or when anything is said about it."""
+    made = [*PROGRAM, "ledger", "create", "clinic", "--epsilon", "1", "--delta", "1e-6"]
+    subprocess.run(made, cwd=tmp_path, env=ENVIRONMENT, check=True, stdout=subprocess.DEVNULL)
     reading, writing = os.pipe()
-    command = [*PROGRAM, *GOOD]
-    process = subprocess.Popen(command, cwd=tmp_path, env=ENVIRONMENT, stdout=writing, stderr=subprocess.PIPE)
-    os.close(writing)
     os.close(reading)
-    _, said = process.communicate(timeout=60)
-    assert b"Traceback" not in said
-    assert process.returncode != 0
+    try:
+        command = [*PROGRAM, *words]
+        done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, stdout=writing, stderr=subprocess.PIPE)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_nobody_reads_the_errors(tmp_path: Path) -> None:
+    """Fails when a refusal that cannot be said becomes an internal error."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run([*PROGRAM, "nosuch"], cwd=tmp_path, env=ENVIRONMENT, stdout=writing, stderr=writing)
+    finally:
+        os.close(writing)
+    assert done.returncode == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("ledger create clinic --epsilon 1 --delta 1e-6", "privet: the budget for 'clinic' was made, but the output"),
+        (
+            "account --noise-multiplier 4 --sampling none --steps 1 --delta 1e-5 --plot a.html",
+            "'a.html' was written, but",
+        ),
+        ("--version", "privet: the output cannot be written: no space left on device; make room for it"),
+    ],
+)
+def test_what_was_done_is_said_where_the_output_is_full(tmp_path: Path, words: str, said: str) -> None:
+    """Fails when a full disk behind stdout hides that a budget, which cannot be made twice, was made."""
+    command = [*PROGRAM, *words.split()]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, cwd=tmp_path, env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, encoding="utf-8"
+        )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert (tmp_path / "privet-ledger.db").exists() is ("ledger" in words)
 
 
 def test_an_interrupted_program_leaves_nothing_behind(tmp_path: Path) -> None:

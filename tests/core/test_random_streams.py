@@ -67,6 +67,34 @@ def test_the_keystream_is_aes_in_counter_mode() -> None:
     assert np.array_equal(joined, whole[: len(joined)])
 
 
+def test_the_keystream_goes_on_after_64_gigabytes() -> None:
+    """Catches a counter of 32 bits that starts again, and blocks that are left out where it carries over."""
+    stream = Keystream(bytes(32))
+    stream._left, stream._in_head = 0, False  # as after 2^32 blocks
+    found = np.empty(160, dtype=np.uint8)
+    stream.fill(found)
+    blocks = b"".join((2**32 + i).to_bytes(16, "big") for i in range(10))
+    assert found.tobytes() == Cipher(AES(bytes(32)), ECB()).encryptor().update(blocks)  # noqa: S305
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+def test_bits_are_filled_in_place(make: Callable[[], StreamRng]) -> None:
+    """Catches bytes that are left as they were, and memory that would be filled only in part or in a copy."""
+    out = np.zeros(100_000, dtype=np.uint8)
+    make().fill_bits(out)
+    assert stats.chisquare(np.bincount(out, minlength=256)).pvalue > 1e-11
+    for wrong in (np.zeros(4, dtype=np.int8), np.zeros((2, 2), dtype=np.uint8), np.zeros(8, dtype=np.uint8)[::2]):
+        with pytest.raises(InvalidInput, match="out"):
+            make().fill_bits(wrong)  # type: ignore[arg-type]
+    assert SeededRng(1).bits(5) == bytes(_filled(SeededRng(1), 5))
+
+
+def _filled(rng: Rng, size: int) -> Bytes:
+    out = np.zeros(size, dtype=np.uint8)
+    rng.fill_bits(out)
+    return out
+
+
 def test_a_seeded_stream_is_keyed_by_a_hash_of_its_name() -> None:
     """Catches a change of the derivation, which would silently change every seeded test in every project."""
     key = hashlib.sha256(b"privet seeded stream, version 1|int:2:-7|str:1:a|int:1:5").digest()

@@ -43,6 +43,7 @@ from privet.core.event import (
     Sampling,
     WithoutReplacement,
 )
+from privet.ledger import fingerprint_of
 from tests.accounting.test_contract import EXAMPLES, events
 
 UNIT = Unit()
@@ -181,6 +182,22 @@ def test_bounded_never_shows_its_value() -> None:
     for bad in (math.nan, math.inf, -1.0):
         with pytest.raises(InvalidInput, match="l2"):
             Bounded(1, UNIT, l2=bad)
+
+
+@pytest.mark.parametrize(
+    "private", [Bounded(41, UNIT, l1=1.0), fingerprint_of(b"age\n41\n")], ids=lambda p: type(p).__name__
+)
+def test_no_state_can_be_taken_out(private: Any) -> None:
+    """Catches the state that objects have by themselves, with the private value in it, for serialisers to ask for."""
+    with pytest.raises(TypeError, match="private"):
+        private.__getstate__()
+    with pytest.raises(TypeError):
+        private.__reduce__()
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="private"):
+            private.__reduce_ex__(protocol)
+        with pytest.raises(TypeError):
+            object.__reduce_ex__(private, protocol)
 
 
 def released(value: float, event: Event, randomness: Randomness = Randomness.SECURE) -> Release[float]:

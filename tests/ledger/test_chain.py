@@ -320,7 +320,54 @@ def test_a_rewrite_is_found_with_the_key(path: Path, key: bytes | None) -> None:
     assert Ledger(path).verify("clinic")
     assert not Ledger(path).verify("clinic").sealed
     found = Ledger(path, key=KEY).verify("clinic")
-    assert "a key was given" in found.problems[0]
+    assert not found
+    assert "rewritten since, which the given key cannot tell apart" in found.problems[0]
+    assert not found.sealed
+
+
+def test_a_budget_without_a_key_beside_one_with_it(path: Path) -> None:
+    """Catches an honest budget that is called broken because a key was given for its neighbour."""
+    ledger = sealed(path)
+    plain = Ledger(path)
+    plain.create("ward", epsilon=1.0, delta=1e-6)
+    found = ledger.verify()
+    assert (bool(found), found.broken, found.unproven) == (False, (), ("ward",))
+    assert [problem.split(",")[0] for problem in found.problems] == ["ward: made without a key"]
+    assert ledger.verify("clinic").sealed
+    # A head that was kept says that the budget never had a key; and without the key nothing was asked.
+    vouched = ledger.verify("ward", head=plain.head("ward"))
+    assert (bool(vouched), vouched.sealed, vouched.unproven) == (True, False, ())
+    assert plain.verify("ward")
+
+
+@pytest.mark.parametrize("key", [None, b"another key of the forger's own"])
+def test_a_rewrite_cannot_pass_as_a_budget_without_a_key(path: Path, key: bytes | None) -> None:
+    """Catches a check that believes a budget's own row when it says that it has no seals, or a head of other rows."""
+    ledger = Ledger(path, key=KEY)
+    first = ledger.create("clinic", epsilon=1.0, delta=1e-6).head
+    ledger.reserve("clinic", Laplace(100.0))
+    last = ledger.head("clinic")
+    rewrite(path, key)
+    forged = Ledger(path, key=key).head("clinic")
+    for head in (None, first, last):
+        found = Ledger(path, key=KEY).verify("clinic", head=head)
+        assert not found
+        assert found.unproven == ("clinic",)
+    # Whoever gives the forger's head has been deceived elsewhere: a head is what one trusts.
+    assert Ledger(path, key=KEY).verify("clinic", head=forged)
+
+
+def test_damage_in_a_budget_without_a_key_is_still_damage(path: Path) -> None:
+    """Catches a broken chain that is told as one which merely has no seals, or a head that vouches for damage."""
+    sealed(path)
+    plain = Ledger(path)
+    plain.create("ward", epsilon=1.0, delta=1e-6)
+    plain.reserve("ward", Laplace(100.0))
+    head = plain.head("ward")
+    edit(path, "UPDATE privet_chain SET at = '2020' WHERE budget = 2 AND seq = 1")
+    found = Ledger(path, key=KEY).verify()
+    assert (found.broken, found.unproven) == (("ward",), ("ward",))
+    assert not Ledger(path, key=KEY).verify("ward", head=head)
 
 
 @pytest.mark.parametrize(
@@ -355,7 +402,7 @@ def test_keys_come_from_files_and_from_the_environment(
     assert Ledger(path).verify("clinic").sealed
     with pytest.raises(InvalidInput, match="key has 5 bytes"):
         Ledger(path, key=b"short")
-    with pytest.raises(InvalidInput, match="key file cannot be read"):
+    with pytest.raises(InvalidInput, match=r"key names the file '.*none.key', which cannot be read: no such file"):
         Ledger(path, key=tmp_path / "none.key")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -377,12 +379,59 @@ def test_a_file_that_was_cut_is_noticed(file_ledger: Ledger, path: Path, keep: i
         ("sqlite://", "in memory"),
         ("sqlite:///:memory:", "in memory"),
         ("://", "cannot be read"),
+        ("postgresql://clerk:hunter2@[::1/ledger", "host or a port that cannot be read"),
+        ("postgresql://clerk:hunter2@host:hunter2/ledger", "host or a port that cannot be read"),
+        ("postgresql://clerk:hunter2@[/ledger", "bracket"),
+        ("postgresql://clerk:hunter2@host:-1/ledger", "the port -1"),
+        ("postgresql://clerk:hunter2@host:65536/ledger", "the port 65536"),
+        ("postgresql://clerk:half@hunter2@host/ledger", "has an @"),
     ],
 )
 def test_urls_that_cannot_hold_a_budget_are_refused(url: str, match: str) -> None:
-    """Catches a budget that is gone when the process ends."""
-    with pytest.raises(InvalidInput, match=match):
+    """Catches a budget that is gone when the process ends, a bare error of the URL's reader, and a password in one."""
+    with pytest.raises(InvalidInput, match=match) as caught:
         Ledger(url)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_password_in_a_query_is_not_shown() -> None:
+    """Catches a password that stands elsewhere in a URL than passwords usually do."""
+    shown = repr(Ledger("postgresql://clerk:one@host/ledger?password=two&sslpassword=three&sslmode=require"))
+    assert shown.count("***") == 3
+    assert not [secret for secret in ("one", "two", "three") if secret in shown]
+    assert "sslmode=require" in shown
+
+
+@pytest.mark.parametrize(
+    ("query", "wait", "options"), [("", 10, ""), ("?connect_timeout=3&options=-cx%3D1", "3", "-cx=1 ")]
+)
+def test_a_server_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch, query: str, wait: object, options: str
+) -> None:
+    """Catches a host that swallows packets and stops a program for minutes; a URL may say otherwise."""
+    psycopg = pytest.importorskip("psycopg")
+    asked: dict[str, object] = {}
+
+    def refuse(*_: object, **arguments: object) -> None:
+        asked.update(arguments)
+        raise psycopg.OperationalError("connection timeout expired")
+
+    monkeypatch.setattr(psycopg, "connect", refuse)
+    monkeypatch.setattr(psycopg.Connection, "connect", refuse)
+    with pytest.raises(LedgerError):
+        Ledger(f"postgresql://clerk@host/ledger{query}", timeout=5.0).list()
+    assert asked["connect_timeout"] == wait
+    assert asked["options"] == f"{options}-c lock_timeout=5000"
+
+
+def test_a_ledger_that_nobody_holds_is_gone(file_ledger: Ledger, path: Path) -> None:
+    """Catches an engine that holds the object which shall close it: a program that opens many would fill its memory."""
+    other = Ledger(path)
+    other.list()
+    store = weakref.ref(other._store)
+    del other
+    gc.collect()
+    assert store() is None
 
 
 def test_a_server_that_is_not_there_is_one_line_without_the_password() -> None:

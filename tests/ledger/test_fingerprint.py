@@ -114,8 +114,30 @@ def test_a_file_and_its_bytes_are_the_same_data(tmp_path: Path) -> None:
     file.write_bytes(ROWS * 100_000)
     assert fingerprint_of(file) == fingerprint_of(str(file)) == fingerprint_of(ROWS * 100_000)
     assert fingerprint_of(file) != fingerprint_of(ROWS)
-    with pytest.raises(InvalidInput, match="taken as a path"):
+    with pytest.raises(InvalidInput, match=r"none.csv', which cannot be read: no such file .*; check the path, for a"):
         fingerprint_of(str(tmp_path / "none.csv"))
+    with pytest.raises(InvalidInput, match=r"check the path$"):
+        fingerprint_of(tmp_path / "none.csv")
+
+
+def test_nothing_has_no_fingerprint(tmp_path: Path) -> None:
+    """Catches a file that was never written and stands for every other empty one."""
+    (tmp_path / "empty.csv").touch()
+    nothing: list[Path | bytes | list[bytes]] = [tmp_path / "empty.csv", b"", []]
+    for data in nothing:
+        with pytest.raises(InvalidInput, match="empty, and so is every data set without rows"):
+            fingerprint_of(data)
+
+
+def test_the_same_data_is_bound_once(bound: Ledger) -> None:
+    """Catches a second version that is the first again; going back to an earlier version stays possible."""
+    before = bound.head("clinic")
+    with pytest.raises(LedgerError, match="version 1 of 'clinic' is bound to this data already; nothing was changed"):
+        bound.bind("clinic", fingerprint_of(ROWS), note="again")
+    assert bound.head("clinic") == before
+    assert bound.bind("clinic", fingerprint_of(OTHER), note="new").version == 2
+    assert bound.bind("clinic", fingerprint_of(ROWS), note="back").version == 3
+    assert bound.verify("clinic")
 
 
 def test_rows_keep_their_borders_and_their_order() -> None:

@@ -23,6 +23,8 @@ __all__ = ["Curve", "compose", "cumulants"]
 
 _EPS = 2.0**-52
 _MOST = 1 << 23
+_FAR = 700.0
+"""The largest exponent that is raised: e^700 is a double, e^710 is not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class Curve:
 
     def _error(self, epsilon: float, side: int) -> float:
         """What to add (side = 1) or take off (side = −1) so that δ is certainly bounded."""
-        stray = self.stray * math.exp(min(self.scale - self.tilt * epsilon, 700.0))
+        stray = self.stray * math.exp(min(self.scale - self.tilt * epsilon, _FAR))
         return side * (stray + (self.missing if side > 0 else 0.0))
 
     def delta(self, epsilon: float, side: int) -> float:
@@ -64,25 +66,34 @@ class Curve:
         index = int(np.searchsorted(self.losses, epsilon, side="right"))
         finite = 0.0
         if index < len(self.losses):
-            unit = math.exp(min(self.scale + side * self.drift - self.tilt * centre, 700.0))
-            finite = unit * (float(mass[index]) - math.exp(min(epsilon - centre, 700.0)) * float(discounted[index]))
+            beyond = min(epsilon - centre, _FAR)
+            left = float(mass[index]) - math.exp(beyond) * float(discounted[index])
+            if math.isfinite(left):  # in logarithms, as the unit alone may be too small for a double
+                log_unit = self.scale + side * self.drift - self.tilt * centre
+                finite = math.exp(min(log_unit + math.log(left), _FAR)) if left > 0 else 0.0
+            else:
+                finite = math.inf
         if side > 0 and (epsilon < self.losses[0] or not math.isfinite(finite)):
             return 1.0
-        finite = finite if math.isfinite(finite) else 0.0
-        return min(1.0, max(0.0, self.infinite + finite + self._error(epsilon, side)))
+        known = side > 0 or (math.isfinite(finite) and epsilon - centre < _FAR)
+        return min(1.0, max(0.0, self.infinite + (finite if known else 0.0) + self._error(epsilon, side)))
 
     def epsilon(self, delta: float, side: int) -> float:
         """A certified bound on the least ε with δ(ε) ≤ delta: above for side = 1, below for side = −1."""
         mass, discounted, centre = self._sums
-        unit = math.exp(min(self.scale + side * self.drift - self.tilt * centre, 700.0))
+        unit = math.exp(min(self.scale + side * self.drift - self.tilt * centre, _FAR))
         if unit == 0:  # too far out for a double: nothing is certified here
             return math.inf if side > 0 else 0.0
+        offset = self.losses - centre
         with np.errstate(over="ignore", invalid="ignore"):
-            safety = side * (self.stray * np.exp(np.minimum(self.scale - self.tilt * self.losses, 700.0)))
+            safety = side * (self.stray * np.exp(np.minimum(self.scale - self.tilt * self.losses, _FAR)))
             safety += self.missing if side > 0 else 0.0
-            later = np.append(mass[1:], 0.0) - np.exp(self.losses - centre) * np.append(discounted[1:], 0.0)
+            # so far above the centre that e^offset overflows, less is taken off than could be
+            later = np.append(mass[1:], 0.0) - np.exp(np.minimum(offset, _FAR)) * np.append(discounted[1:], 0.0)
             at_points = self.infinite + unit * later + safety  # δ at each grid loss
-        at_points = np.where(np.isnan(at_points), float(side > 0), at_points)
+        at_points[~np.isfinite(at_points)] = float(side > 0)  # far below the centre, where sums overflow
+        if side < 0:
+            at_points[offset >= _FAR] = 0.0
         above = np.flatnonzero(at_points > delta)
         if len(above) == 0:
             return max(0.0, float(self.losses[0])) if side > 0 else 0.0
@@ -129,7 +140,7 @@ def compose(grids: Sequence[tuple[Grid, int]], tilt: float) -> Curve:
     # An error e in every transformed value moves the sum by at most e·√size times its root mean square (Parseval).
     error = _EPS * (8.0 * math.fsum(piece.count * piece.spread for piece in pieces) + 40.0 * math.log2(size) + 400.0)
     rounding = error * math.sqrt(size) * min(1.0, 2.0 * norm)
-    missing = right * math.exp(min(scale - tilt * float(losses[-1]), 700.0))
+    missing = right * math.exp(min(scale - tilt * float(losses[-1]), _FAR))
     kept = math.fsum(count * math.log1p(-min(grid.infinite, 1.0 - 1e-16)) for grid, count in grids)
     drift = 8.0 * _EPS * math.fsum(piece.count * (1.0 + abs(piece.scale)) for piece in pieces)
     return Curve(losses, tilted, tilt, scale, -math.expm1(kept), left + right + rounding, missing, drift)

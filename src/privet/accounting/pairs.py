@@ -15,12 +15,17 @@ from privet.accounting.laws import (
     Law,
     Mixture,
     Removed,
+    ReplacedGaussian,
+    ReplacedLaplace,
     Symmetric,
     block,
     discrete_gaussian,
     discrete_laplace,
     draws_of_one_row,
     randomized_response,
+    replaced_discrete_gaussian,
+    replaced_discrete_laplace,
+    two_steps,
 )
 from privet.accounting.shift import shift, steps
 from privet.core.errors import NotProven
@@ -64,18 +69,25 @@ def _gaussian(leaf: Any, unit: Unit) -> Bracket:
     return Bracket(law, law)
 
 
+def _apart(epsilon: float, delta: float, count: int) -> Law:
+    """What dominates everything that is (ε, δ)-DP a step, over a walk of `count` steps."""
+    halfway = two_steps(epsilon, delta, 1.0) if count == 2 else None
+    return halfway or block(*group_privacy(epsilon, delta, count))
+
+
 def _laplace(leaf: Any, unit: Unit) -> Bracket:
     moved = shift(unit) * unit.records
     exact = LaplaceLoss(leaf.noise_multiplier / moved)
     # for several coordinates only ε-DP is proven; one coordinate alone shows that it is not much less
-    return Bracket(exact if leaf.dimension == 1 else randomized_response(moved / leaf.noise_multiplier), exact)
+    several = _apart(1 / leaf.noise_multiplier, 0.0, 2) if moved == 2 else _apart(moved / leaf.noise_multiplier, 0.0, 1)
+    return Bracket(exact if leaf.dimension == 1 else several, exact)
 
 
 def _discrete_laplace(leaf: Any, unit: Unit) -> Bracket:
-    moved = leaf.bound * unit.records * int(shift(unit))
-    exact = discrete_laplace(leaf.scale, moved)
-    dominating = exact if leaf.dimension == 1 and exact is not None else randomized_response(moved / leaf.scale)
-    return Bracket(dominating, exact)
+    count = unit.records * int(shift(unit))
+    exact = discrete_laplace(leaf.scale, leaf.bound * count)
+    one = exact if leaf.dimension == 1 else None
+    return Bracket(one or _apart(leaf.bound / leaf.scale, 0.0, count), exact)
 
 
 def _discrete_gaussian(leaf: Any, unit: Unit) -> Bracket:
@@ -85,24 +97,21 @@ def _discrete_gaussian(leaf: Any, unit: Unit) -> Bracket:
 
 
 def _selection(leaf: Any, unit: Unit) -> Bracket:
-    return Bracket(randomized_response(leaf.epsilon * shift(unit) * unit.records), None)
+    return Bracket(_apart(leaf.epsilon, 0.0, int(shift(unit)) * unit.records), None)
 
 
 def _answer(leaf: Any, unit: Unit) -> Bracket:
     exact = randomized_response(leaf.epsilon, leaf.categories)
     # k records of one person are k answers at most, each of which may be any other
-    return (
-        Bracket(exact, exact) if unit.records == 1 else Bracket(randomized_response(leaf.epsilon * unit.records), None)
-    )
+    return Bracket(exact, exact) if unit.records == 1 else Bracket(_apart(leaf.epsilon, 0.0, unit.records), None)
 
 
 def _pure(leaf: Any, unit: Unit) -> Bracket:
-    return Bracket(randomized_response(leaf.epsilon * steps(leaf, unit) * unit.records), None)
+    return Bracket(_apart(leaf.epsilon, 0.0, steps(leaf, unit) * unit.records), None)
 
 
 def _approximate(leaf: Any, unit: Unit) -> Bracket:
-    epsilon, delta = group_privacy(leaf.epsilon, leaf.delta, steps(leaf, unit) * unit.records)
-    return Bracket(block(epsilon, min(delta, 1.0)), None)
+    return Bracket(_apart(leaf.epsilon, leaf.delta, steps(leaf, unit) * unit.records), None)
 
 
 def _none(leaf: Any, unit: Unit) -> Bracket:
@@ -123,6 +132,49 @@ _LEAVES: dict[type[Leaf], Callable[[Any, Unit], Bracket]] = {
 }
 
 
+def _replaced_gaussian(leaf: Any, rate: float) -> Bracket:
+    if 1 / leaf.noise_multiplier > _HOPELESS:
+        return Bracket(two_steps(0.0, 1.0, rate), None)
+    law = ReplacedGaussian(1 / leaf.noise_multiplier, rate)
+    return Bracket(law, law)
+
+
+def _replaced_laplace(leaf: Any, rate: float) -> Bracket:
+    exact = ReplacedLaplace(leaf.noise_multiplier, rate)
+    return Bracket(exact if leaf.dimension == 1 else two_steps(1 / leaf.noise_multiplier, 0.0, rate), exact)
+
+
+def _replaced_discrete_laplace(leaf: Any, rate: float) -> Bracket:
+    exact = replaced_discrete_laplace(leaf.scale, leaf.bound, rate)
+    one = exact if leaf.dimension == 1 else None
+    return Bracket(one or two_steps(leaf.bound / leaf.scale, 0.0, rate), exact)
+
+
+def _replaced_discrete_gaussian(leaf: Any, rate: float) -> Bracket:
+    exact = replaced_discrete_gaussian(leaf.sigma, int(leaf.bound), rate) if leaf.bound >= 1 else None
+    return Bracket(exact if leaf.dimension == 1 else None, exact)
+
+
+def _replaced_pure(leaf: Any, rate: float) -> Bracket:
+    return Bracket(two_steps(leaf.epsilon, 0.0, rate), None)
+
+
+def _replaced_approximate(leaf: Any, rate: float) -> Bracket:
+    return Bracket(two_steps(leaf.epsilon, leaf.delta, rate), None)
+
+
+_REPLACED: dict[type[Leaf], Callable[[Any, float], Bracket]] = {
+    Gaussian: _replaced_gaussian,
+    Laplace: _replaced_laplace,
+    DiscreteLaplace: _replaced_discrete_laplace,
+    DiscreteGaussian: _replaced_discrete_gaussian,
+    Exponential: _replaced_pure,
+    NoisyMax: _replaced_pure,
+    Pure: _replaced_pure,
+    Approximate: _replaced_approximate,
+}
+
+
 def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
     """The laws of one run of a part: (the unit is removed, the unit is added); masses below `tail` may be cut to +∞."""
     if isinstance(part.sampling, (type(None), ShuffledEpoch, IndependentBatches)):
@@ -134,11 +186,14 @@ def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
     replace = Unit(neighbours=Neighbours.REPLACE)
     one = _below_one(part, absent)
     if isinstance(part.sampling, Poisson):
+        rate = part.sampling.sample_rate
         if unit.neighbours is not Neighbours.REPLACE:
-            leaf = _LEAVES[type(part.leaf)](part.leaf, absent)
-            return _poisson(leaf, part.sampling.sample_rate)
+            return _poisson(_LEAVES[type(part.leaf)](part.leaf, absent), rate)
+        replaced = _REPLACED[type(part.leaf)](part.leaf, rate)
+        if replaced.above is not None:
+            return replaced, replaced
         # Balle et al. 2018, Thm 2 with both terms bounded by the replace-one leaf
-        return _fixed(_LEAVES[type(part.leaf)](part.leaf, replace).above, part.sampling.sample_rate, one)
+        return _fixed(_LEAVES[type(part.leaf)](part.leaf, replace).above, rate, one)
     if isinstance(part.sampling, WithoutReplacement):
         rate = part.sampling.batch_size / part.sampling.population
         if rate == 1:

@@ -29,8 +29,14 @@ _FINE, _LEAST_FINE = 1e-4, 0.02
 """How far above the truth the first grid may be, relative to ε or to the least ε worth it."""
 _LARGE = 60.0
 """Above this ε a tenth of the precision will do."""
+_POOR = 2.0
+"""How many times above the ε that it led to a guess may lie."""
+_TRIES, _BETTER = 10, 1e-3
+"""How many tilts are tried, each half of the one before, and what counts as an improvement."""
 _CLOSE = 1.5e-3
 """How far apart the two ends may end up, relative to max(1, ε)."""
+_MOST_SUMS = 8_000_000
+"""A grid of sums with more points than this takes seconds: what it would gain is not worth them."""
 _EXACT = 1e-11
 """The relative error of a closed form."""
 
@@ -97,7 +103,28 @@ def _upper(way: Direction, delta: float, fine: float, at_least: float) -> _Found
     tilt, guess = above.tilt_for(delta)
     step = above.first_step(tilt, fine * max(_LEAST_FINE, guess, at_least) * _looser(guess))
     priced = above.curve(step, tilt, worse=True).epsilon(delta, 1)
-    return _Found(way, min(priced, above.largest), tilt, step)
+    found = _Found(way, min(priced, above.largest), tilt, step)
+    if guess > _POOR * max(_LEAST_FINE, at_least, priced) or math.isinf(priced):
+        _again(found, above, delta, fine, max(_LEAST_FINE, at_least), guess)
+    return found
+
+
+def _again(found: _Found, above: Side, delta: float, fine: float, at_least: float, guess: float) -> None:
+    """Where the first guess was poor (few large losses): a grid for the ε that was found, and gentler tilts.
+
+    Any tilt and any step are certified, so the least counts.
+    """
+    tilt, tries = found.tilt / 2, _TRIES
+    while tries > 0:
+        aim = found.epsilon if math.isfinite(found.epsilon) else guess
+        step = above.first_step(tilt, fine * max(at_least, aim) * _looser(aim))
+        priced = above.curve(step, tilt, worse=True).epsilon(delta, 1)
+        better = priced < found.epsilon * (1 - _BETTER)
+        if priced < found.epsilon:
+            found.epsilon, found.tilt, found.step = priced, tilt, step
+        tilt, tries = tilt / 2, tries - 1
+        if math.isfinite(found.epsilon) and not better:
+            tries = min(tries, 1)
 
 
 def _looser(epsilon: float) -> float:
@@ -118,7 +145,8 @@ def _lower(found: _Found, delta: float) -> float:
     tilt, step = (found.tilt, found.step) if found.step > 0 else (below.tilt_for(delta)[0], below.widest / 4000)
     lower, before = 0.0, math.inf
     for _ in range(6):
-        lower = max(lower, below.curve(step, tilt, worse=False).epsilon(delta, -1))
+        curve = below.curve(step, tilt, worse=False)
+        lower = max(lower, curve.epsilon(delta, -1))
         gap, close = found.epsilon - lower, _CLOSE * max(1.0, found.epsilon) * _looser(found.epsilon)
         if above != below or found.epsilon > 100 or gap <= close:
             break
@@ -130,8 +158,9 @@ def _lower(found: _Found, delta: float) -> float:
                 gap = found.epsilon - lower
         if gap <= close:
             break
-        step *= max(0.2, min(0.6, 0.8 * math.sqrt(close / gap)))
-        if below.widest / step > Side.MOST_CELLS or gap > 0.9 * before:
+        finer = max(0.2, min(0.6, 0.8 * math.sqrt(close / gap)))
+        step *= finer
+        if below.widest / step > Side.MOST_CELLS or gap > 0.9 * before or len(curve.losses) / finer > _MOST_SUMS:
             break
         before = gap
         if gap > 3 * close:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TypeVar
@@ -11,7 +11,7 @@ from typing import TypeVar
 from privet.accounting import advanced, basic, concentrated, gdp, pld, renyi, table
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import Part, canonical
-from privet.accounting.conversions import group_privacy
+from privet.accounting.group import group_delta, group_epsilon, halfway
 from privet.core import checked
 from privet.core.errors import NotProven
 from privet.core.event import Event, Gaussian, IndependentBatches, Laplace, ShuffledEpoch, WithReplacement
@@ -54,6 +54,8 @@ def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant:
         )
     rungs = _rungs(whole.parts, unit, accountant)
     found = _answers(rungs, lambda rung: (_one(rung, whole.parts, delta, unit), rung))
+    if accountant is None and not _fine((rung, interval.upper) for interval, rung in found):
+        found += [(Interval(0.0, other), rung) for rung, other in _in_two_steps(whole.parts, delta, unit)]
     best, method = min(found, key=lambda pair: pair[0].upper)
     lower = min(max(interval.lower for interval, _ in found), best.upper)
     error = best.upper - lower if method is Accountant.PLD and math.isfinite(best.upper) else 0.0
@@ -66,7 +68,10 @@ def upper(event: Event, delta: float, *, unit: Unit | None = None) -> float:
     whole = canonical(event)
     if whole.nonprivate is not None:
         return math.inf
-    return min(_answers(_rungs(whole.parts, unit, None), lambda rung: _upper(rung, whole.parts, delta, unit)))
+    found = _answers(_rungs(whole.parts, unit, None), lambda rung: (rung, _upper(rung, whole.parts, delta, unit)))
+    if not _fine(found):
+        found += _in_two_steps(whole.parts, delta, unit)
+    return min(value for _, value in found)
 
 
 def quick(event: Event, delta: float, *, unit: Unit | None = None) -> float:
@@ -93,6 +98,8 @@ def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval
         return Interval(0.0, 1.0)
     found = _answers(_rungs(whole.parts, unit, None), lambda rung: _delta_of(rung, whole.parts, epsilon, unit))
     best = min(interval.upper for interval in found)
+    if best == 1:
+        best = min([best, *(value for _, value in _in_two_steps(whole.parts, epsilon, unit, of_delta=True))])
     if best == 0 and upper(event, 0.0, unit=unit) > epsilon:
         best = 5e-324  # underflowed, and not pure
     return Interval(min(max(interval.lower for interval in found), best), best)
@@ -171,9 +178,32 @@ def _upper(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) ->
         single = unit
         return alone(delta)
     single = _alone(unit)
-    grouped = _group_epsilon(alone, delta, unit.records)
+    grouped = group_epsilon(alone, delta, unit.records)
     plain = _without_sampling(parts)
     return grouped if plain is None else min(grouped, _upper(rung, plain, delta, unit))
+
+
+def _fine(found: Iterable[tuple[Accountant, float]]) -> bool:
+    """Whether loss distributions have answered: no detour through two steps is then as good."""
+    return any(rung is Accountant.PLD and value <= TOO_LARGE for rung, value in found)
+
+
+def _in_two_steps(
+    parts: Sequence[Part], given: float, unit: Unit, *, of_delta: bool = False
+) -> list[tuple[Accountant, float]]:
+    """A replacement as a removal and an addition: ε at δ (or δ at ε) by the closed forms that are proven for these."""
+    way = halfway(parts, unit)
+    if way is None or not all(table.proven(part, way[0]) for part in parts):
+        return []
+    single, count = way
+
+    def ask(rung: Accountant) -> tuple[Accountant, float]:
+        rule = _CLOSED[rung]
+        if of_delta:
+            return rung, group_delta(lambda epsilon: float(rule.delta(parts, epsilon, single)), given, count)
+        return rung, group_epsilon(lambda delta: float(rule.epsilon(parts, delta, single)), given, count)
+
+    return _answers([rung for rung in _rungs(parts, single, None) if rung in _CLOSED], ask)
 
 
 def gate(parts: Sequence[Part], delta: float, unit: Unit) -> float:
@@ -207,25 +237,6 @@ def _without_sampling(parts: Sequence[Part]) -> list[Part] | None:
     return [Part(part.leaf, None, part.count) for part in parts]
 
 
-def _group_epsilon(alone: Callable[[float], float], delta: float, k: int) -> float:
-    """k·ε(δ₁) for the largest δ₁ found whose group δ is at most `delta` (Vadhan 2017, Lemma 2.2)."""
-    if delta == 0:
-        return k * alone(0.0)
-    best, high, low = math.inf, math.log(delta), -650.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        single = alone(math.exp(middle))
-        if math.isinf(single):  # δ₁ is below what is revealed outright
-            low = middle
-        elif group_privacy(single, math.exp(middle), k)[1] <= delta:
-            best, low = min(best, k * single), middle
-        else:
-            high = middle
-        if high - low < 0.01:
-            break
-    return best
-
-
 def _delta_of(rung: Accountant, parts: Sequence[Part], epsilon: float, unit: Unit) -> Interval:
     k, single = (unit.records, _alone(unit)) if _grouped(parts, unit) else (1, unit)
     if rung is not Accountant.PLD:
@@ -237,8 +248,7 @@ def _delta_of(rung: Accountant, parts: Sequence[Part], epsilon: float, unit: Uni
     if k == 1:
         return found
     lower = pld.delta(parts, epsilon, single).lower if rung is Accountant.PLD else 0.0
-    upper = group_privacy(epsilon / k, found.upper, k)[1] if found.upper < 1 else 1.0
-    return Interval(lower, max(lower, min(1.0, upper)))
+    return Interval(lower, max(lower, group_delta(lambda _: found.upper, epsilon, k)))
 
 
 def _assumptions(parts: Sequence[Part], unit: Unit) -> tuple[str, ...]:

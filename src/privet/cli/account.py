@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -97,10 +98,11 @@ def account(
     if plot is not None:
         with console.progress_bar("Drawing the page …") as progress:
             write_page(plot, page(card, curves_of(card, progress=progress)))
-    if as_json:
-        console.show_json(document(card))
-    else:
-        _show(card, plot)
+    with console.after(f"the page {str(plot)!r} was written") if plot is not None else nullcontext():
+        if as_json:
+            console.show_json(document(card))
+        else:
+            _show(card, plot)
 
 
 def _show(card: RunCard, plot: Path | None) -> None:
@@ -128,17 +130,17 @@ def _show(card: RunCard, plot: Path | None) -> None:
 
 
 def _show_ladder(card: RunCard) -> None:
-    from privet.report.words import ACCOUNTANTS, down, up, why_not
+    from privet.report.words import ACCOUNTANTS, down, listed, up, why_not
 
-    made = console.table("accountant", "name", "ε at most", "ε at least", right=("ε at most", "ε at least"))
-    refused: dict[str, list[str]] = {}
+    rows, refused = [], dict[str, list[str]]()
     for rung in card.ladder.value:
         answer = rung.guarantee.epsilon if rung.guarantee else None
         lower = down(answer.lower) if answer and answer.lower > 0 else ""
         name = rung.accountant.value
-        made.add_row(name, ACCOUNTANTS[rung.accountant], up(answer.upper) if answer else "no theorem", lower)
+        rows.append((name, ACCOUNTANTS[rung.accountant], up(answer.upper) if answer else "no theorem", lower))
         if not answer:
             refused.setdefault(why_not(rung), []).append(name)
-    console.show_table(made)
+    columns = ("accountant", "name", "ε at most", "ε at least")
+    console.show_rows(columns, rows, right=columns[2:], spare=("name",))
     for reason, names in refused.items():
-        console.line(f"{' and '.join(names)}: {reason}.", "dim")
+        console.line(f"{listed(names)}: {reason}.", "dim")

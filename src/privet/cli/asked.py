@@ -11,6 +11,7 @@ from privet.cli.options import FindWord, MechanismWord, SamplingWord
 from privet.cli.other_neighbours import advised
 from privet.core import checked
 from privet.core.errors import InvalidInput
+from privet.core.event import RandomizedResponse
 
 __all__ = ["Asked"]
 
@@ -52,7 +53,8 @@ class Asked:
         if mechanism is MechanismWord.LAPLACE:
             return solve.laplace_noise(target, count)
         several = checked.count("categories", 2 if self.categories is None else self.categories, 2)
-        return solve.response(target, count, several)
+        with advised(RandomizedResponse(1.0, several)):
+            return solve.response(target, count, several)
 
     def _in_run(self, target: solve.Target) -> solve.Found:
         self._refuse(("answers", "categories"), "has no place in a run", "leave it out, or give --mechanism")

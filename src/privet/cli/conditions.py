@@ -56,7 +56,7 @@ def conditions(word: SamplingWord, unit: Unit) -> tuple[str, ...]:
     who, drawn = unit.whose.value, drawn_as(unit)
     owned: tuple[str, ...] = ()
     if unit.records > 1:
-        owned = (f"Each {who} owns at most {unit.records} records in the whole data set.",)
+        owned = (f"Each {who} owns at most {unit.records:,} records in the whole data set.",)
         chosen, clipped = _ROWS[word].format(row=drawn), "record's contribution"
     elif unit.whose is Whose.EXAMPLE:
         chosen, clipped = _ROWS[word].format(row=drawn), "example's contribution"

@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import click
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["bullets", "heading", "line", "progress_bar", "show_json", "show_table", "table", "waiting"]
+__all__ = ["after", "bullets", "heading", "line", "progress_bar", "show_json", "show_rows", "waiting"]
+
+_ENDLESS = 100_000
+"""Wider than any table."""
+
+
+class _Console(Console):
+    """Says that its reader has gone, where Rich would end the process, with the exit code of something else."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
 
 
 def _out() -> Console:
-    return Console(highlight=False, emoji=False, markup=False)
+    return _Console(highlight=False, emoji=False, markup=False)
 
 
 def _err() -> Console:
-    return Console(stderr=True, highlight=False, emoji=False, markup=False)
+    return _Console(stderr=True, highlight=False, emoji=False, markup=False)
+
+
+@contextmanager
+def after(done: str) -> Iterator[None]:
+    """What is written here tells of something that was done: an output that fails must not hide it."""
+    try:
+        yield
+    except OSError as error:
+        error.add_note(done)
+        raise
 
 
 def line(text: str = "", style: str = "") -> None:
@@ -50,18 +73,45 @@ def bullets(items: tuple[str, ...], style: str = "") -> None:
             line(f"· {item}", style)
 
 
-def table(*columns: str, right: tuple[str, ...] = (), whole: tuple[str, ...] = ()) -> Table:
-    """An empty table in the house's style; the columns in `right` hold numbers, those in `whole` what is copied."""
+def show_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: tuple[str, ...] = (), spare: tuple[str, ...] = ()
+) -> None:
+    """A table, with numbers in the columns in `right`; where it is too wide, without the columns in `spare`, and where
+    it is too wide still, one `column: value` a line, so that no word is broken."""
+    console = _out()
+    for left_out in ((), spare) if spare else ((),):
+        kept = [i for i, column in enumerate(columns) if column not in left_out]
+        made = _table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], right)
+        wide = Measurement.get(console, console.options.update(max_width=_ENDLESS), made).maximum
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            console.width = wide  # whole where the output goes to a file
+        if wide <= console.width:
+            console.print(made)
+            return
+    for number, row in enumerate(rows):
+        if number:
+            line()
+        for column, value in zip(columns, row, strict=True):
+            if value:
+                _keyed(console, column, value)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: tuple[str, ...]) -> Table:
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         side: Literal["left", "right"] = "right" if column in right else "left"
-        made.add_column(column, justify=side, overflow="fold", no_wrap=column in whole)
+        made.add_column(column, justify=side, no_wrap=True)
+    for row in rows:
+        made.add_row(*map(Text, row))
     return made
 
 
-def show_table(made: Table) -> None:
-    """Print a table."""
-    _out().print(made)
+def _keyed(console: Console, column: str, value: str) -> None:
+    folded = textwrap.TextWrapper(
+        max(console.width, 1), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    for part in folded.wrap(f"{column}: {value}"):
+        console.print(Text(part), soft_wrap=True)
 
 
 def show_json(data: dict[str, Any]) -> None:

@@ -91,7 +91,9 @@ def _of_size(word: SamplingWord, batch_size: int, population: int | None, row: s
     checked.count("batch_size", batch_size)
     checked.count("population", population)
     if batch_size > population:
-        raise InvalidInput("batch_size", f"is {batch_size}, above the population of {population}", "make it smaller")
+        raise InvalidInput(
+            "batch_size", f"is {batch_size:,}, above the population of {population:,}", "make it smaller"
+        )
     rate, shown = Fraction(batch_size, population), f"{batch_size:,} of {population:,} {row}s"
     if word is SamplingWord.POISSON:
         return Batches(word, Poisson(batch_size / population), rate, shown + ", on average")

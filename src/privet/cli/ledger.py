@@ -32,6 +32,7 @@ _KeyFile = Annotated[
 ]
 _Wait = Annotated[float, typer.Option(metavar="SECONDS", help="How long to wait for other processes.")]
 _Name = Annotated[str, typer.Argument(help="The data set that the budget is for.")]
+_ENTRY = "An entry's id, or its first 6 characters or more; see: privet ledger show NAME --open"
 _FILE = "privet-ledger.db"
 _MOST_ENTRIES = 2**31
 """More than a ledger can hold, and no more than a database can count to."""
@@ -70,16 +71,23 @@ def create(
     """
     from privet.cli.ledger_view import total
     from privet.ledger import fingerprint_of as read
+    from privet.report.account import weaknesses
 
     unit = unit_of(neighbours, whose, records)
     fingerprint = read(fingerprint_of) if fingerprint_of is not None else None
     with opened(where, key_file, wait) as book:
         budget = book.create(name, epsilon=epsilon, delta=delta, unit=unit, fingerprint=fingerprint)
-    console.line(f"{budget.name}: {total(budget)}", "bold green")
-    console.line(
-        f"Charge it from Python, with privet.Ledger(...).reserve({budget.name!r}, event), before noise is drawn."
-    )
-    console.line(f"head {budget.head}", "dim")
+    weak = weaknesses(budget.epsilon, budget.delta, budget.unit)
+    with console.after(f"the budget for {budget.name!r} was made"):
+        console.line(f"{budget.name}: {total(budget)}", "bold yellow" if weak else "bold green")
+        console.line(
+            f"Charge it from Python, with privet.Ledger(...).reserve({budget.name!r}, event), before noise is drawn."
+        )
+        console.line(f"head {budget.head}", "dim")
+        if weak:
+            console.heading("Beware")
+            unchanged = "a budget cannot be changed: if this is not what was meant, use another one, and never this one"
+            console.bullets(tuple(f"{text}." for text in (*weak, unchanged)), "yellow")
 
 
 def list_(where: _Where = _FILE, key_file: _KeyFile = None, wait: _Wait = 60.0, as_json: AsJson = False) -> None:
@@ -148,18 +156,19 @@ def verify(
 
 
 def release(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="An entry; see: privet ledger show NAME --open")],
+    id_: Annotated[str, typer.Argument(metavar="ID", help=_ENTRY)],
     where: _Where = _FILE,
     key_file: _KeyFile = None,
     wait: _Wait = 60.0,
 ) -> None:
     """Give back a reservation that nobody will use. Refused once noise may have been drawn.
 
-    privet ledger release 3f2a9c…
+    privet ledger release 3f2a9c
     """
     with opened(where, key_file, wait) as book:
         entry = book.release(id_)
-    console.line(f"{entry.id} of {entry.budget} is {entry.state.value}; nothing of it counts any more", "bold green")
+    with console.after(f"the entry {entry.id} was given back"):
+        console.line(f"{entry.id} of {entry.budget} is {entry.state.value}; nothing of it counts now", "bold green")
 
 
 def bind(
@@ -178,8 +187,9 @@ def bind(
 
     with opened(where, key_file, wait) as book:
         budget = book.bind(name, read(fingerprint_of), note=note)
-    console.line(f"{budget.name}: version {budget.version} is bound to the same budget", "bold green")
-    console.line(f"head {budget.head}", "dim")
+    with console.after(f"version {budget.version} of {budget.name!r} was bound"):
+        console.line(f"{budget.name}: version {budget.version} is bound to the same budget", "bold green")
+        console.line(f"head {budget.head}", "dim")
 
 
 ledger.callback(help=help_of(about))(about)

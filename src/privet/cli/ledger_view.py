@@ -13,6 +13,9 @@ from privet.report.words import counted, down, protected, up
 
 __all__ = ["brief", "show_budgets", "show_statement", "show_verification", "total"]
 
+_NEARLY = 0.02
+"""How far two shares may miss the whole before one would wonder."""
+
 
 def total(budget: Budget) -> str:
     """The whole budget in words."""
@@ -24,11 +27,8 @@ def show_budgets(budgets: tuple[Budget, ...]) -> None:
     if not budgets:
         console.line("There are no budgets yet; make one with: privet ledger create NAME --epsilon 3 --delta 1e-6")
         return
-    made = console.table(
-        "data set", "ε", "δ", "spent", "left as one block", "entries", "protects", right=("ε", "δ", "spent", "entries")
-    )
-    for budget in budgets:
-        made.add_row(
+    rows = [
+        (
             budget.name,
             f"{budget.epsilon:g}",
             f"{budget.delta:g}",
@@ -37,7 +37,10 @@ def show_budgets(budgets: tuple[Budget, ...]) -> None:
             f"{budget.active:,}",
             protected(budget.unit),
         )
-    console.show_table(made)
+        for budget in budgets
+    ]
+    columns = ("data set", "ε", "δ", "spent", "left as one block", "entries", "protects")
+    console.show_rows(columns, rows, right=("ε", "δ", "spent", "entries"))
 
 
 def show_statement(statement: Statement) -> None:
@@ -49,14 +52,22 @@ def show_statement(statement: Statement) -> None:
     console.line(f"{budget.active:,} of {budget.entries:,} entries count; {version}", "dim")
     if statement.entries:
         console.heading("Entries, the newest first")
-        made = console.table("id", "state", "purpose", "what", "charged as", "reserved", whole=("id",))
-        for entry in statement.entries:
-            when = entry.reserved[:16].replace("T", " ") + " UTC"
-            made.add_row(entry.id, entry.state.value, entry.purpose, brief(entry.event), _charged(entry), when)
-        console.show_table(made)
+        rows = [
+            (
+                entry.id,
+                entry.state.value,
+                entry.purpose,
+                brief(entry.event),
+                _charged(entry),
+                entry.reserved[:16].replace("T", " ") + " UTC",
+            )
+            for entry in statement.entries
+        ]
+        console.show_rows(("id", "state", "purpose", "what", "charged as", "reserved"), rows)
     console.line()
-    if kept := _kept(budget):
-        console.line(kept)
+    if explained := [text for text in (_apart(budget), _kept(budget)) if text]:
+        for text in explained:
+            console.line(text)
         console.line()
     if statement.planned is not None:
         console.line(f"ε ≤ {up(statement.planned.epsilon.upper)} at δ = {statement.planned.delta:g}: {statement.note}")
@@ -69,15 +80,20 @@ def show_verification(found: Verification) -> None:
     """What `verify` found."""
     for problem in found.problems:
         console.line(problem, "bold red")
-    names = ", ".join(found.budgets) or "no budgets"
-    seals = "every seal was checked with the key" if found.sealed else "without a key a rewritten chain is not seen"
+    rows = counted(found.rows, "row")
     if found:
-        console.line(f"intact: {names} ({counted(found.rows, 'row')}; {seals})", "bold green")
-    else:
+        names = ", ".join(found.budgets) or "no budgets"
+        seals = "every seal was checked with the key" if found.sealed else "without a key a rewritten chain is not seen"
+        console.line(f"intact: {names} ({rows}; {seals})", "bold green")
+        return
+    if found.unproven:
+        console.line(f"not proven by the key: {', '.join(found.unproven)}", "bold red")
+    if found.broken or not found.unproven:
         broken = ", ".join(found.broken) or "the ledger"
-        console.line(
-            f"broken: {broken} ({counted(found.rows, 'row')}); trust none of it, and restore a backup", "bold red"
-        )
+        console.line(f"broken: {broken} ({rows}); trust none of it, and restore a backup", "bold red")
+    sound = [name for name in found.budgets if name not in (*found.broken, *found.unproven)]
+    if sound and found.unproven:
+        console.line(f"intact: {', '.join(sound)} (every seal was checked with the key)", "green")
 
 
 def _spent(budget: Budget) -> str:
@@ -92,6 +108,19 @@ def _left(budget: Budget) -> str:
     if budget.epsilon_left <= 0:
         return "nothing"
     return f"ε {down(budget.epsilon_left)}, δ {budget.delta_left:.3g}"
+
+
+def _apart(budget: Budget) -> str:
+    """Why what is spent and what is left do not add up to the whole; empty where they do, or nearly."""
+    if not budget.active or budget.basic or budget.epsilon_left <= 0:
+        return ""
+    spent = min(*budget.used, 1.0)
+    if abs(spent + budget.epsilon_left / budget.epsilon - 1) <= _NEARLY:
+        return ""
+    return (
+        "Spent is counted at the Rényi order with the most room, which is where many small entries fit; a single block "
+        "of (ε, δ) needs more room there, so that spent and left do not add up to 100 %."
+    )
 
 
 def _kept(budget: Budget) -> str:

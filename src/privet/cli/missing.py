@@ -19,6 +19,7 @@ _BATCHES = "--sample-rate (or --batch-size and --population)"
 _STEPS = "--steps (or --epochs)"
 _DELTA = "--delta (Gaussian noise needs δ > 0)"
 _FIXED = (SamplingWord.WITHOUT_REPLACEMENT, SamplingWord.WITH_REPLACEMENT)
+_UNKNOWN = "what shall be found, --noise-multiplier or --steps (--epochs)"
 _TARGET = "privet calibrate --epsilon 3 --delta 1e-5"
 
 
@@ -57,12 +58,13 @@ def _calibrate(typed: _Typed) -> _Lacking:
 
 def _one_left_out(typed: _Typed) -> list[str]:
     """Beside the noise: of batches and steps one may be left out, since it is what shall be found."""
-    if not _steps(typed):
-        return []
     batches = _batches(typed)
-    is_poisson = typed.get("sampling", SamplingWord.POISSON) == SamplingWord.POISSON
+    # A rate is found for Poisson sampling alone; and half of a batch's description is no description left out.
+    rate_open = typed.get("sampling", SamplingWord.POISSON) == SamplingWord.POISSON and batches == [_BATCHES]
+    if not rate_open:
+        return batches if _steps(typed) else [f"{each}; and leave out {_UNKNOWN}" for each in batches]
     either = "--steps (to find the rate), or --sample-rate (to find the steps)"
-    return [either] if is_poisson and batches == [_BATCHES] else batches
+    return [either] if _steps(typed) else []
 
 
 def _batches(typed: _Typed) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privet.cli.numbers import WHOLE
+from privet.core.errors import InvalidInput
 from privet.core.unit import Neighbours, Unit, Whose
 
 if TYPE_CHECKING:
@@ -150,4 +151,7 @@ AsJson = Annotated[
 def unit_of(neighbours: NeighboursWord, whose: WhoseWord | None, records: int) -> Unit:
     """The unit that the words describe; several records belong to a user unless it is said otherwise."""
     usual = WhoseWord.EXAMPLE if records == 1 else WhoseWord.USER
+    if whose is WhoseWord.EXAMPLE and records > 1:
+        problem = f"is example, and one example is one record, not {records:,}"
+        raise InvalidInput("whose", problem, "say whose the records are: user or client; or leave --records out")
     return Unit(Whose((whose or usual).value), Neighbours(neighbours.value), records=records)

@@ -22,7 +22,9 @@ def advised(event: Event) -> Iterator[None]:
         others = [word.value for word in NeighboursWord if _is_proven(event, Neighbours(word.value))]
         if not others or "accountant" in str(refusal):
             raise
-        raise NotProven(f"{refusal}; it can be priced with --neighbours {' or '.join(others)}") from None
+        from privet.report.words import listed
+
+        raise NotProven(f"{refusal}; it can be priced with --neighbours {listed(others, 'or')}") from None
 
 
 def _is_proven(event: Event, neighbours: Neighbours) -> bool:

@@ -1,4 +1,4 @@
-"""Where a ledger is: URLs that cannot be meant, and servers that do not answer, in one line without a password."""
+"""Where a ledger is: servers that do not answer are named in one line, without a password."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privet.core.errors import InvalidInput, LedgerError
+from privet.core.errors import LedgerError
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["opened"]
 
-_FORM = "write postgresql://user:password@host:5432/database, with %40 for an @ in a password"
 _SECRET = re.compile(r"(password=)[^&;\s]*", re.IGNORECASE)
 _REASONS = (
     ("refused", "the connection was refused"),
@@ -36,30 +35,24 @@ def opened(where: str, key_file: Path | None, wait: float) -> Iterator[Ledger]:
     """A ledger by its file or URL; what goes wrong on the way to a server is said in words, and never with a secret."""
     from privet.ledger import Ledger
 
-    url = _read(where)
+    ledger = Ledger(where, key=key_file, timeout=wait)
     try:
-        with Ledger(where, key=key_file, timeout=wait) as book:
+        with ledger as book:
             yield book
     except LedgerError as error:
+        url = _server(where)
         if url is None:
             raise
         raise LedgerError(_explained(error, url)) from error
 
 
-def _read(where: str) -> sa.URL | None:
-    """The URL, if it is that of a server. One that is refused is not repeated: a part of a password may be anywhere."""
+def _server(where: str) -> sa.URL | None:
+    """The URL, if it is that of a server; the ledger has read it before and found nothing wrong."""
     if "://" not in where:
         return None
     import sqlalchemy as sa
 
-    try:
-        url = sa.make_url(where)
-    except sa.exc.ArgumentError:
-        return None  # the ledger itself says what it would read
-    except ValueError:
-        raise InvalidInput("url", "has a port that is not a number", _FORM) from None
-    if "@" in (url.host or ""):
-        raise InvalidInput("url", "has an @ in its user or password", _FORM)
+    url = sa.make_url(where)
     return None if url.get_backend_name() == "sqlite" else url
 
 

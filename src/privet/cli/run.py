@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import click
 
-__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "main"]
+__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "UNREAD", "main"]
 
 FAILED = 1
 """A check was made, and it failed."""
@@ -22,7 +23,9 @@ BAD_INPUT = 2
 BROKEN = 70
 """A mistake of Privet's own: the `EX_SOFTWARE` of sysexits.h."""
 INTERRUPTED = 130
-_OTHER_NAMES = {"url": "ledger", "timeout": "wait", "data": "fingerprint_of"}
+UNREAD = 141
+"""Whoever read the output has gone: what a shell makes of SIGPIPE, and none of the codes above."""
+_OTHER_NAMES = {"url": "ledger", "timeout": "wait", "data": "fingerprint_of", "key": "key_file"}
 """Where an option is called differently from the library's argument."""
 
 
@@ -37,9 +40,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(given)
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except BrokenPipeError:
+        code = UNREAD
+        _hush()
     # Not in a `finally`: what nobody expected must still find the hook on its way out of the process.
     sys.excepthook = usual
     return code
+
+
+def _hush() -> None:
+    """Let what is still to be written go nowhere, or the interpreter would complain about it on its way out."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        # A stream without a file of its own has nobody to go away.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+            continue
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -65,34 +84,54 @@ def _run(given: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Greek letters shows something in their place
     try:
-        done = command.main(given, prog_name="privet", standalone_mode=False)
+        done = _invoked(command, given)
     except click.exceptions.Abort:
         return INTERRUPTED
+    except BrokenPipeError:
+        raise  # before its parent, OSError
     except Missing as error:
         return _refuse(error.format_message())
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else "privet"
         # For a command, click and typer each add the same advice.
         said = re.sub(r"( Did you mean [^?]*\?)\1+", r"\1", error.format_message())
-        return _refuse(f"{said.rstrip('.?')}; see: {where} --help")
+        return _refuse(
+            f"{said} See: {where} --help" if said.endswith("?") else f"{said.rstrip('.')}; see: {where} --help"
+        )
     except InvalidInput as error:
         return _refuse(_as_option(error.argument, _options(command)) + str(error).removeprefix(error.argument))
     except PrivetError as error:
-        return _refuse(str(error).replace("see ledger.show", "see: privet ledger show NAME"))
+        return _refuse(str(error))
     except (MemoryError, OverflowError):
         return _refuse("these numbers need more than this machine has; use fewer steps, or more noise")
     except OSError as error:
-        return _refuse(
-            f"the output cannot be written: {(error.strerror or 'unknown reason').lower()}; make room for it"
-        )
+        # What was done before is in the error's notes (`console.after`).
+        so_far = "".join(f"{note}, but " for note in getattr(error, "__notes__", ()))
+        reason = (error.strerror or "unknown reason").lower()
+        return _refuse(f"{so_far}the output cannot be written: {reason}; make room for it")
     return done if isinstance(done, int) else 0
+
+
+def _invoked(command: click.Command, given: list[str]) -> object:
+    """Run the command and write everything out; click's own `main` would end the process where a reader has gone."""
+    import click
+
+    try:
+        with command.make_context("privet", list(given)) as context:
+            done = command.invoke(context)
+    except click.exceptions.Exit as stop:
+        done = stop.exit_code
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return done
 
 
 def _refuse(message: str) -> int:
     """One line on stderr, whatever the message was made of."""
     import click
 
-    click.echo("privet: " + " ".join(message.split()), err=True)
+    line = " ".join(message.split())
+    click.echo("privet: " + "".join(each if each.isprintable() else "?" for each in line), err=True)
     return BAD_INPUT
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from privet.cli.conditions import drawn_as
@@ -23,6 +24,7 @@ __all__ = [
     "Found",
     "Target",
     "gaussian_noise",
+    "kept",
     "laplace_noise",
     "most_often",
     "noise_of_run",
@@ -32,6 +34,13 @@ __all__ = [
 
 _DIGITS = 5
 _MOST_STEPS = 10**7
+_LEAST_NOISE, _MOST_EACH = 1e-4, 1e4
+"""Where the library's own searches end."""
+_END = "The search ends there; {} may fit."
+_MOST_NINES = 25
+"""A longer row of nines nobody would count."""
+_A_LITTLE_MORE = Decimal(1) + Decimal("1e-50")
+"""More than the error of the few operations with 60 digits."""
 
 
 @dataclass(frozen=True)
@@ -93,27 +102,30 @@ def noise_of_run(target: Target, batches: Batches, repetitions: Repetitions) -> 
     def build(noise: float) -> Event:
         return run_of(batches, noise, repetitions.count)
 
-    return _least(target, build, "noise_multiplier", "noise multiplier", notes)
+    with _within_reach(target, "fewer steps"):
+        return _least(target, build, "noise_multiplier", "noise multiplier", notes)
 
 
 def gaussian_noise(target: Target, answers: int) -> Found:
     """The least noise multiplier for some answers with Gaussian noise."""
-    return _least(
-        target,
-        lambda noise: Repeated(Gaussian(noise), answers),
-        "noise_multiplier",
-        "noise multiplier of each answer (standard deviation over the L2 bound)",
-    )
+    with _within_reach(target, "fewer --answers"):
+        return _least(
+            target,
+            lambda noise: Repeated(Gaussian(noise), answers),
+            "noise_multiplier",
+            "noise multiplier of each answer (standard deviation over the L2 bound)",
+        )
 
 
 def laplace_noise(target: Target, answers: int) -> Found:
     """The least Laplace scale for some answers."""
-    return _least(
-        target,
-        lambda scale: Repeated(Laplace(scale), answers),
-        "scale",
-        "scale of each answer's noise (over the L1 bound)",
-    )
+    with _within_reach(target, "fewer --answers"):
+        return _least(
+            target,
+            lambda scale: Repeated(Laplace(scale), answers),
+            "scale",
+            "scale of each answer's noise (over the L1 bound)",
+        )
 
 
 def response(target: Target, answers: int, categories: int) -> Found:
@@ -123,13 +135,14 @@ def response(target: Target, answers: int, categories: int) -> Found:
     def build(each: float) -> Event:
         return Repeated(RandomizedResponse(each, categories), answers)
 
-    found = randomized_response_epsilon(
-        epsilon=target.epsilon, delta=target.delta, categories=categories, count=answers, unit=target.unit
-    )
+    with _within_reach(target, "fewer --answers"):
+        found = randomized_response_epsilon(
+            epsilon=target.epsilon, delta=target.delta, categories=categories, count=answers, unit=target.unit
+        )
     value = _safe(found, lambda each: target.fits(build(each)), up=False)
-    kept = 1 / (1 + (categories - 1) * math.exp(-value))
-    note = f"Keep the true answer with a probability of {_cut(kept, 6):g}, else give any other one at random."
-    return _found(target, "epsilon", "ε of each answer", value, build(value), (note,))
+    note = f"Keep the true answer with a probability of {kept(value, categories)}, else give any other one at random."
+    end = (_END.format("a larger ε"),) if value >= _MOST_EACH else ()
+    return _found(target, "epsilon", "ε of each answer", value, build(value), (note, *end))
 
 
 def rate_of_run(target: Target, noise_multiplier: float, steps: int, population: int | None) -> Found:
@@ -139,9 +152,10 @@ def rate_of_run(target: Target, noise_multiplier: float, steps: int, population:
     def build(rate: float) -> Event:
         return Repeated(Sampled(Gaussian(noise_multiplier), by=Poisson(rate)), steps)
 
-    found = sample_rate(
-        epsilon=target.epsilon, delta=target.delta, noise_multiplier=noise_multiplier, steps=steps, unit=target.unit
-    )
+    with _within_reach(target, "fewer --steps"):
+        found = sample_rate(
+            epsilon=target.epsilon, delta=target.delta, noise_multiplier=noise_multiplier, steps=steps, unit=target.unit
+        )
     value = _safe(found, lambda rate: target.fits(build(rate)), up=False) if found < 1 else 1.0
     each = drawn_as(target.unit)
     chosen = math.floor(value * population) if population is not None else None
@@ -161,7 +175,7 @@ def most_often(target: Target, batches: Batches, noise_multiplier: float) -> Fou
         raise InvalidInput("epsilon", problem, "use more noise or smaller batches, or allow more")
     notes = []
     if count == _MOST_STEPS:
-        notes.append("The search ends there; more may fit.")
+        notes.append(_END.format("more"))
     if batches.word in (SamplingWord.POISSON, SamplingWord.WITHOUT_REPLACEMENT, SamplingWord.WITH_REPLACEMENT):
         notes.append(f"That is {_cut(float(count * batches.per_step), 4):g} epochs.")
     return _found(target, name, name, count, Repeated(one, count), tuple(notes))
@@ -174,7 +188,38 @@ def _least(
 
     found = least(build, epsilon=target.epsilon, delta=target.delta, unit=target.unit)
     value = _safe(found, lambda noise: target.fits(build(noise)), up=True)
-    return _found(target, name, words, value, build(value), notes)
+    end = (_END.format("less noise"),) if value <= _LEAST_NOISE else ()
+    return _found(target, name, words, value, build(value), (*notes, *end))
+
+
+@contextmanager
+def _within_reach(target: Target, fewer: str) -> Iterator[None]:
+    """Say what to change where no noise that is tried is enough."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.argument != "epsilon":
+            raise
+        problem = f"= {target.epsilon:g} at δ = {target.delta:g} cannot be reached with any noise that is tried here"
+        larger = "a larger ε" if target.delta == 0 else "a larger ε or δ"
+        raise InvalidInput("epsilon", problem, f"allow {larger}, or {fewer}") from None
+
+
+def kept(epsilon: float, categories: int) -> str:
+    """The chance of the true answer in a randomised response with this ε, rounded down: never 1, and never unsafe.
+
+    >>> kept(1.0, 4), kept(40.0, 2), kept(1000.0, 2)
+    ('0.475366', '0.9999999999999999957', '1 − 5.076e-435')
+    """
+    exact = Context(60, ROUND_HALF_EVEN, Emin=-(10**6), Emax=10**6)
+    others = exact.multiply(Decimal(categories - 1), exact.exp(Decimal(-epsilon)))
+    # What is left for the other answers; a little more of it is on the safe side.
+    rest = exact.multiply(exact.divide(others, exact.add(Decimal(1), others)), _A_LITTLE_MORE)
+    if rest < Decimal(f"1e-{_MOST_NINES}"):
+        return f"1 − {Context(4, ROUND_CEILING, Emin=-(10**6), Emax=10**6).create_decimal(rest):.3e}"
+    places = max(6, 1 - rest.adjusted())
+    share = exact.subtract(Decimal(1), rest)
+    return format(share.quantize(Decimal(1).scaleb(-places), rounding=ROUND_FLOOR).normalize(), "f")
 
 
 def _found(

@@ -69,6 +69,10 @@ class Bounded(Generic[T]):
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a Bounded value is private and cannot be pickled or copied; release it through a mechanism")
 
+    def __getstate__(self) -> NoReturn:
+        # Every object has one since Python 3.11, which would hand out the value.
+        raise TypeError("a Bounded value is private and has no state to take out; release it through a mechanism")
+
     def to_json(self) -> NoReturn:
         """Always refused: a private value has no JSON."""
         raise TypeError("a Bounded value is private and has no JSON; release it through a mechanism")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from enum import Enum
 from typing import TypeVar
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["count", "finite", "member", "nonnegative", "positive", "probability", "share", "text"]
+__all__ = ["count", "finite", "member", "nonnegative", "positive", "probability", "share", "text", "texts"]
 
 E = TypeVar("E", bound=Enum)
 
@@ -81,3 +82,10 @@ def text(argument: str, value: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InvalidInput(argument, "is empty", "say it in a few words")
     return value
+
+
+def texts(argument: str, values: Iterable[str]) -> tuple[str, ...]:
+    """Several texts, each with something in it; one text by itself is not taken apart into its letters."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidInput(argument, f"is {values!r}, where several texts are wanted", "give a tuple of texts")
+    return tuple(text(argument, value) for value in values)

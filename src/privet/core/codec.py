@@ -1,4 +1,8 @@
-"""JSON both ways for the frozen records, with a version; strict, so that an unknown field or kind is refused."""
+"""JSON both ways for the frozen records, with a version; strict, so that an unknown field or kind is refused.
+
+JSON has no infinite numbers, and they are written as texts. Whether "infinity" is a number is told by the type of the
+field that it stands in, so that a purpose or a name of that spelling stays what it is: no field may be both.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 from enum import Enum
-from typing import Any, cast
+from functools import cache
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from privet.core.errors import InvalidInput
 
 __all__ = ["VERSION", "Record", "decode", "encode"]
 
 VERSION = 1
+_INFINITE = {"infinity": float("inf"), "-infinity": float("-inf")}
 
 
 def encode(value: object) -> Any:
@@ -31,25 +38,41 @@ def encode(value: object) -> Any:
     raise InvalidInput("value", f"of type {type(value).__name__} has no JSON form")
 
 
-def decode(data: object, kinds: Mapping[str, type[Record]]) -> Any:
-    """The inverse of `encode`, for the record classes in `kinds`; every record is validated again as it is made."""
+@cache
+def _types(kind: type[Any]) -> dict[str, Any]:
+    """The type of each field, of which there are few: cached, because a ledger reads the same kinds many times."""
+    return get_type_hints(kind)
+
+
+def decode(data: object, wanted: Any, kinds: Mapping[str, type[Record]], field: str = "JSON") -> Any:
+    """The inverse of `encode`, for something of the type `wanted` that is made of the record classes in `kinds`.
+
+    Every record is validated again as it is made; `field` is what an error names.
+    """
+    # One function, so that a level of nesting takes no more of the stack to read than it took to write.
+    options = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+    items = next((get_args(option)[0] for option in options if get_origin(option) is tuple), None)
+    if items is not None and not isinstance(data, list) and not (data is None and type(None) in options):
+        raise InvalidInput(field, "is something else, where a list is wanted")
     if isinstance(data, dict):
         body = dict(data)
         name = body.pop("is", None)
         if not isinstance(name, str) or name not in kinds:
             raise InvalidInput("JSON", f"names the record {name!r}, which this version does not know", "upgrade privet")
-        kind = kinds[name]
-        known = {field.name for field in fields(cast("Any", kind))}
-        if unknown := sorted(set(body) - known):
+        kind: Any = kinds[name]
+        types = _types(kind)
+        if unknown := sorted(set(body) - {known.name for known in fields(kind)}):
             raise InvalidInput("JSON", f"has unknown fields {unknown} for {name}", "upgrade privet")
         try:
-            return kind(**{key: decode(item, kinds) for key, item in body.items()})
+            return kind(**{key: decode(item, types[key], kinds, key) for key, item in body.items()})
         except TypeError as error:
             raise InvalidInput("JSON", f"lacks fields for {name}: {error}") from None
     if isinstance(data, list):
-        return tuple(decode(item, kinds) for item in data)
-    if data in ("infinity", "-infinity"):
-        return float(str(data).replace("infinity", "inf"))
+        if items is None:
+            raise InvalidInput(field, "is a list, where something else is wanted")
+        return tuple(decode(item, items, kinds, field) for item in data)
+    if isinstance(data, str) and float in options:
+        return _INFINITE.get(data, data)
     return data
 
 
@@ -84,7 +107,7 @@ class Record:
         if found != VERSION or isinstance(found, bool):
             raise InvalidInput("JSON", f"has version {found!r}, and this code reads version {VERSION}")
         try:
-            record = decode(data.get("record"), cls.kinds())
+            record = decode(data.get("record"), cls, cls.kinds())
         except RecursionError:
             raise InvalidInput("JSON", "is nested too deeply", "repeat and compose in fewer levels") from None
         if not isinstance(record, cls):

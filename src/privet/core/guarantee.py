@@ -65,7 +65,7 @@ class Guarantee(Record):
         checked.text("accountant", self.accountant)
         if isnan(self.numeric_error) or self.numeric_error < 0:
             raise InvalidInput("numeric_error", f"is {self.numeric_error}, which is not a number of at least 0")
-        object.__setattr__(self, "assumptions", tuple(checked.text("assumptions", a) for a in self.assumptions))
+        object.__setattr__(self, "assumptions", checked.texts("assumptions", self.assumptions))
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
@@ -110,7 +110,7 @@ class Evidence(Record):
         checked.count("trials", self.trials)
         if not isinstance(self.unit, Unit):
             raise InvalidInput("unit", f"is a {type(self.unit).__name__}, where a Unit is wanted")
-        object.__setattr__(self, "assumptions", tuple(checked.text("assumptions", a) for a in self.assumptions))
+        object.__setattr__(self, "assumptions", checked.texts("assumptions", self.assumptions))
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:

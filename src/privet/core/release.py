@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -36,6 +36,21 @@ class Draw(Record):
         if not isinstance(self.event, Event):
             raise InvalidInput("event", f"is a {type(self.event).__name__}, which is not an event")
 
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """A draw holds any event."""
+        return {"Draw": Draw} | dict(Event.kinds())
+
+
+def _distinct(draws: Iterable[Draw]) -> tuple[Draw, ...]:
+    """Each draw once. Two that differ are two, and under one id the bill would lack one of them."""
+    found: dict[str, Draw] = {}
+    for draw in draws:
+        if found.setdefault(draw.id, draw) != draw:
+            problem = f"hold two different draws with the id {draw.id!r}"
+            raise InvalidInput("draws", problem, "leave it to the mechanism to give each draw an id of its own")
+    return tuple(found.values())
+
 
 @dataclass(frozen=True, eq=False)
 class Release(Generic[T]):
@@ -62,6 +77,9 @@ class Release(Generic[T]):
             raise InvalidInput("unit", f"is a {type(self.unit).__name__}, where a Unit is wanted")
         if not isinstance(self.randomness, Randomness):
             raise InvalidInput("randomness", f"is {self.randomness!r}, which is no kind of randomness")
+        _distinct(self.draws)
+        if self.guarantee is not None and not isinstance(self.guarantee, Guarantee):
+            raise InvalidInput("guarantee", f"is a {type(self.guarantee).__name__}, where a Guarantee is wanted")
         if self.guarantee is not None and self.guarantee.unit != self.unit:
             raise InvalidInput("guarantee", f"is for {self.guarantee.unit}, and the release for {self.unit}")
 
@@ -110,15 +128,16 @@ class Release(Generic[T]):
     def join(first: Release[T], second: Release[U]) -> Release[tuple[T, U]]:
         """Both values together; a draw that stands behind both is counted once.
 
-        Guarantee: the composition of the distinct draws, for the one unit that both must share.
+        Guarantee: the composition of the distinct draws, for the one unit that both must share. Nobody has
+        priced that yet, and the new release says nothing of its guarantee.
         """
         if first.unit != second.unit:
             problem = f"differ: {first.unit} and {second.unit}"
             raise InvalidInput("units", problem, "only releases that protect the same unit can be joined")
-        draws = {draw.id: draw for draw in (*first.draws, *second.draws)}
+        draws = _distinct((*first.draws, *second.draws))
         kinds = {first.randomness, second.randomness}
         randomness = Randomness.SEEDED if Randomness.SEEDED in kinds else Randomness.SECURE
-        return Release((first.value, second.value), tuple(draws.values()), first.unit, randomness)
+        return Release((first.value, second.value), draws, first.unit, randomness)
 
     def to_json(self) -> str:
         """Everything but the value."""

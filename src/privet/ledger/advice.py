@@ -136,7 +136,7 @@ def _ways(event: Event, factor: float | None, least: Event | None, steps: int | 
         else:
             ways.append(f"with all noise {_up(factor)} times larger")
     if steps:
-        ways.append(f"with {steps} repetitions")
+        ways.append(f"with {steps:,} repetitions")
     return "it would fit " + ", or ".join(ways) if ways else "no change that is known here would make it fit"
 
 

@@ -9,14 +9,17 @@ import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import sqlalchemy as sa
 
+from privet.core import checked
 from privet.core.errors import LedgerError, PrivetError
 from privet.core.unit import Unit
 from privet.ledger import chain, schema
 from privet.ledger.filter import Amount, Rules, Sums
+from privet.ledger.stored import number, row_of
 
 __all__ = [
     "Book",
@@ -32,10 +35,21 @@ __all__ = [
     "text_of",
 ]
 
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, PrivetError)
+"""What reading a text raises that is not what was written."""
+_MOST_BITS = 1200
+"""No grid is finer: the smallest positive number has 1,138 bits."""
+
 
 def text_of(data: object) -> str:
     """JSON with sorted keys and no spaces: equal data, equal text, equal hash."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _text_or_none(value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError("neither a text nor nothing")
+    return value
 
 
 @dataclass(frozen=True)
@@ -77,11 +91,15 @@ class Terms:
             orders = (*(float(order) for order in data["finite_orders"]), float("inf"))
             shares, limits = tuple(map(int, data["shares"])), tuple(map(int, data["limits"]))
             bits = int(data["epsilon_bits"]), int(data["delta_bits"])
-            rules = Rules(float(data["epsilon"]), float(data["delta"]), orders, shares, limits, *bits)
-            terms = Terms(data["name"], Unit.from_json(data["unit"]), rules, data["key"], data["nonce"])
-        except (KeyError, TypeError, ValueError, PrivetError):
+            epsilon, delta = checked.positive("epsilon", data["epsilon"]), checked.share("delta", data["delta"])
+            rules = Rules(epsilon, delta, orders, shares, limits, *bits)
+            named = checked.text("name", data["name"]), Unit.from_json(data["unit"])
+            terms = Terms(*named, rules, _text_or_none(data["key"]), checked.text("nonce", data["nonce"]))
+        except _UNREADABLE:
             raise LedgerError("a budget's terms cannot be read; run: privet ledger verify") from None
-        if not len(orders) == len(shares) == len(limits) or min(limits) <= 0 or sum(shares) > rules.whole:
+        sound = len(orders) == len(shares) == len(limits) and min(limits) > 0 and min(shares) >= 0
+        rising = all(low < high for low, high in pairwise((1.0, *orders)))
+        if not sound or not rising or not all(0 <= each <= _MOST_BITS for each in bits) or sum(shares) > rules.whole:
             raise LedgerError("a budget's terms contradict themselves; run: privet ledger verify")
         return terms
 
@@ -117,8 +135,8 @@ class Running:
             data = json.loads(text)
             orders = tuple(map(int, data["sums"]))
             sums = Sums(orders, int(data["offset"]), int(data["active"]), bool(data["basic"]))
-            return Running(sums, int(data["entries"]), int(data["version"]), data["fingerprint"])
-        except (KeyError, TypeError, ValueError):
+            return Running(sums, int(data["entries"]), int(data["version"]), _text_or_none(data["fingerprint"]))
+        except _UNREADABLE:
             raise LedgerError("a budget's state cannot be read; run: privet ledger verify") from None
 
 
@@ -165,17 +183,25 @@ _CARRY = (
 
 def load(connection: sa.Connection, budget: str | int, *, lock: bool = False) -> Book:
     """A budget by name or number; with `lock`, no other transaction can change it before this one ends."""
-    query = _BY_NAME if isinstance(budget, str) else _BY_ID
-    found = connection.execute(_LOCKED[query] if lock else query, {"wanted": budget}).one_or_none()
+    query, wanted = (_BY_NAME, budget) if isinstance(budget, str) else (_BY_ID, budget)
+    known = not isinstance(wanted, str) or wanted.isprintable()  # no other name can be created
+    found = connection.execute(_LOCKED[query] if lock else query, {"wanted": wanted}).one_or_none() if known else None
     if found is None:
         raise LedgerError(f"there is no budget for {budget!r}; create it first, or see: privet ledger list")
+    id_, length = number(found.id, "the number of a budget"), number(found.length, "the length of a budget's chain")
+    last = found_row(connection, id_, length)
+    said = isinstance(found.terms, str) and isinstance(found.state, str)
+    # Compared before they are read: of a text that was changed nothing is believed.
+    if not said or last.hash != found.head or last.state != chain.state_hash(found.terms, found.state):
+        raise _changed(found.name)
     terms, running = Terms.parse(found.terms), Running.parse(found.state)
-    head = chain.Head(found.length, bytes(found.head))
-    last = found_row(connection, found.id, found.length)
-    ours = last.hash == head.hash and last.state == chain.state_hash(found.terms, found.state)
-    if not ours or terms.name != found.name or len(running.sums.orders) != len(terms.rules.orders):
-        raise LedgerError(f"the row of budget {found.name!r} was changed outside the ledger; run: privet ledger verify")
-    return Book(found.id, terms, running, head)
+    if terms.name != found.name or len(running.sums.orders) != len(terms.rules.orders):
+        raise _changed(found.name)
+    return Book(id_, terms, running, chain.Head(length, last.hash))
+
+
+def _changed(name: object) -> LedgerError:
+    return LedgerError(f"the row of budget {name!r} was changed outside the ledger; run: privet ledger verify")
 
 
 def found_row(connection: sa.Connection, budget: int, seq: int) -> chain.Row:
@@ -196,19 +222,14 @@ def fields_of(row: chain.Row) -> tuple[int, str, str, str, str, bytes]:
 def rows_between(connection: sa.Connection, budget: int, first: int, last: int) -> list[chain.Row]:
     """The rows of a chain from `first` to `last`, in order."""
     query = {"wanted": budget, "first": first, "last": last}
-    return [
-        chain.Row(
-            r.seq, r.kind, r.entry, r.at, r.body, bytes(r.state), bytes(r.hash), bytes(r.seal) if r.seal else None
-        )
-        for r in connection.execute(_ROWS, query)
-    ]
+    return [row_of(found) for found in connection.execute(_ROWS, query)]
 
 
 def read_body(row: chain.Row) -> dict[str, Any]:
     """What a row says, beyond its kind."""
     try:
         body = json.loads(row.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
         raise LedgerError(f"row {row.seq} of the chain cannot be read; run: privet ledger verify")
@@ -220,7 +241,7 @@ def amount_in(body: dict[str, Any]) -> Amount:
     try:
         orders = tuple(map(int, body["orders"]))
         return Amount(orders, int(body["offset"]), body["form"] == "whole budget")
-    except (KeyError, TypeError, ValueError):
+    except _UNREADABLE:
         raise LedgerError("the charge of an entry cannot be read; run: privet ledger verify") from None
 
 

@@ -19,6 +19,7 @@ START = bytes(32)
 """What stands before a budget's first row."""
 _FORMAT = b"privet ledger 1"
 _LEAST_KEY = 16
+_MAKE = "make one with: python -c 'import secrets; print(secrets.token_hex(32))' > ledger.key"
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,18 @@ def _hash(parts: Sequence[bytes]) -> bytes:
 
 def state_hash(terms: str, state: str) -> bytes:
     """The hash of what a budget's own row says: its terms, which never change, and its running state."""
-    return _hash((b"state", terms.encode(), state.encode()))
+    return _hash((b"state", _bytes(terms), _bytes(state)))
 
 
 def row_hash(previous: bytes, seq: int, kind: str, entry: str, at: str, body: str, state: bytes) -> bytes:
     """The hash of one row; every field of the row is in it, and so is the row before."""
     number = seq.to_bytes(8, "big")
-    return _hash((b"row", previous, number, kind.encode(), entry.encode(), at.encode(), body.encode(), state))
+    return _hash((b"row", previous, number, _bytes(kind), _bytes(entry), _bytes(at), _bytes(body), state))
+
+
+def _bytes(text: str) -> bytes:
+    """A text as it stands in the file: bytes there that are no text were read as escapes (`waiting.connect`)."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def seal(key: bytes, hash_: bytes) -> bytes:
@@ -98,8 +104,9 @@ def read_key(key: bytes | str | os.PathLike[str] | None) -> bytes | None:
         try:
             found = Path(source).read_bytes().strip()
         except OSError as error:
-            raise InvalidInput("key", f"file cannot be read: {error.strerror}", "give its path, or the bytes") from None
+            reason = (error.strerror or "unknown reason").lower()
+            problem, advice = f"names the file {str(source)!r}, which cannot be read: {reason}", "check its path"
+            raise InvalidInput("key", problem, f"{advice}, or {_MAKE}") from None
     if len(found) < _LEAST_KEY:
-        advice = "make one with: python -c 'import secrets; print(secrets.token_hex(32))' > ledger.key"
-        raise InvalidInput("key", f"has {len(found)} bytes, and at least {_LEAST_KEY} are needed", advice)
+        raise InvalidInput("key", f"has {len(found)} bytes, and at least {_LEAST_KEY} are needed", _MAKE)
     return found

@@ -48,6 +48,10 @@ class Fingerprint:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a Fingerprint is private and cannot be pickled or copied; make it again from the data")
 
+    def __getstate__(self) -> NoReturn:
+        # Every object has one since Python 3.11, which would hand out the digest.
+        raise TypeError("a Fingerprint is private and has no state to take out; make it again from the data")
+
 
 def fingerprint_of(data: bytes | str | os.PathLike[str] | Iterable[bytes | str]) -> Fingerprint:
     """The fingerprint of bytes, of the file at a path, or of rows in their order (each row bytes or text).
@@ -56,17 +60,24 @@ def fingerprint_of(data: bytes | str | os.PathLike[str] | Iterable[bytes | str])
     rows have different fingerprints: keep to one form for a data set.
     """
     hasher = hashlib.sha256()
+    some = False
     if isinstance(data, bytes):
         hasher.update(b"bytes\0")
         hasher.update(data)
+        some = bool(data)
     elif isinstance(data, (str, os.PathLike)):
         hasher.update(b"bytes\0")
         try:
             with Path(data).open("rb") as file:
                 while piece := file.read(_PIECE):
                     hasher.update(piece)
+                    some = True
         except OSError as error:
-            raise InvalidInput("data", f"cannot be read: {error.strerror}", "a text is taken as a path") from None
+            problem = (
+                f"names the file {str(data)!r}, which cannot be read: {(error.strerror or 'unknown reason').lower()}"
+            )
+            advice = "check the path" if isinstance(data, os.PathLike) else "check the path, for a text is taken as one"
+            raise InvalidInput("data", problem, advice) from None
     elif isinstance(data, Iterable):
         hasher.update(b"rows\0")
         for row in data:
@@ -75,6 +86,10 @@ def fingerprint_of(data: bytes | str | os.PathLike[str] | Iterable[bytes | str])
             piece = row.encode() if isinstance(row, str) else row
             hasher.update(len(piece).to_bytes(8, "big"))
             hasher.update(piece)
+            some = True
     else:
         raise InvalidInput("data", f"is a {type(data).__name__}", "give bytes, a path, or rows")
+    if not some:
+        named = f"names the file {str(data)!r}, which is" if isinstance(data, (str, os.PathLike)) else "is"
+        raise InvalidInput("data", f"{named} empty, and so is every data set without rows", "give the data itself")
     return Fingerprint(hasher.digest())

@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
 import sqlalchemy as sa
 
-from privet.core.errors import InvalidInput, LedgerError
+from privet.core.errors import LedgerError
 from privet.core.event import Event
 from privet.ledger import chain, grid, schema
-from privet.ledger.book import Book, found_row, read_body, rows_between
+from privet.ledger.book import Book, fields_of, found_row, read_body
 from privet.ledger.records import Entry, Form, State
 from privet.ledger.store import Store
+from privet.ledger.stored import number, row_of, shown, text
 
-__all__ = ["Place", "active_events", "entry_of", "event_in", "last_places", "place_of", "rows_until"]
+__all__ = [
+    "LAST",
+    "Place",
+    "active_events",
+    "entry_of",
+    "event_in",
+    "last_places",
+    "page_after",
+    "place_of",
+    "rows_until",
+    "whole_id",
+]
 
+LAST = (1 << 63) - 1
+"""No row has a greater number."""
 _PAGE = 5000
 _ONE = sa.select(schema.ENTRIES).where(schema.ENTRIES.c.id == sa.bindparam("wanted"))
+_SHORT = re.compile("[0-9a-f]{6,15}")
+"""The beginning of an id that is long enough to be one entry's alone, and not all of it."""
+_SOME = (
+    sa.select(schema.CHAIN)
+    .where(
+        schema.CHAIN.c.budget == sa.bindparam("wanted"),
+        schema.CHAIN.c.seq > sa.bindparam("after"),
+        schema.CHAIN.c.seq <= sa.bindparam("last"),
+    )
+    .order_by(schema.CHAIN.c.seq)
+    .limit(_PAGE)
+)
 
 
 @dataclass(frozen=True)
@@ -49,18 +76,33 @@ class Place:
 
 
 def _place(row: Any) -> Place:
+    what = f"the row of entry {shown(row.id)}"
+    budget, seq, last, attempt = (number(value, what) for value in (row.budget, row.seq, row.last, row.attempt))
     try:
-        return Place(row.id, row.budget, row.seq, row.last, State(row.state), row.attempt)
+        return Place(text(row.id, what), budget, seq, last, State(row.state), attempt)
     except ValueError:
-        raise LedgerError(f"the row of entry {row.id} is damaged; run: privet ledger verify") from None
+        raise LedgerError(f"{what} is damaged; run: privet ledger verify") from None
 
 
 def place_of(connection: sa.Connection, id_: str) -> Place:
     """An entry's place, by its id."""
-    row = connection.execute(_ONE, {"wanted": str(id_)}).one_or_none()
+    # Every id is plain ASCII, and what else was typed may be no text that a database could look for.
+    row = connection.execute(_ONE, {"wanted": str(id_)}).one_or_none() if str(id_).isascii() else None
     if row is None:
         raise LedgerError(f"there is no entry {id_!r}; see: privet ledger show NAME")
     return _place(row)
+
+
+def whole_id(connection: sa.Connection, beginning: str) -> str:
+    """The id of the one entry whose id begins so; a whole id is its own beginning."""
+    if not _SHORT.fullmatch(beginning):
+        return beginning  # as it is: it will be found, or said not to be there
+    ids = schema.ENTRIES.c.id
+    query = sa.select(ids).where(sa.func.substr(ids, 1, len(beginning)) == beginning).limit(2)
+    found = connection.execute(query).scalars().all()
+    if len(found) > 1:
+        raise LedgerError(f"several entries begin with {beginning!r}; give more of the id, or all of it")
+    return text(found[0], "the id of an entry") if found else beginning
 
 
 def last_places(connection: sa.Connection, budget: int, most: int, *, open_only: bool) -> list[Place]:
@@ -102,7 +144,7 @@ def entry_of(connection: sa.Connection, book: Book, place: Place) -> Entry:
             reserved=first.at,
             changed=last.at,
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise LedgerError(f"entry {place.id} cannot be read; run: privet ledger verify") from None
 
 
@@ -110,7 +152,7 @@ def event_in(body: dict[str, Any]) -> Event:
     """The event of a reservation's row."""
     try:
         event = Event.from_json(json.dumps(body["event"]))
-    except (KeyError, InvalidInput):
+    except (KeyError, ValueError, RecursionError):
         raise LedgerError(
             "an entry's event cannot be read; a later Privet may have written it: upgrade privet"
         ) from None
@@ -119,23 +161,41 @@ def event_in(body: dict[str, Any]) -> Event:
 
 def rows_until(store: Store, budget: int, last: int) -> Iterator[chain.Row]:
     """The chain up to row `last`, in short transactions, so that others can write meanwhile."""
-    for first in range(1, last + 1, _PAGE):
+    after = 0
+    while after < last:
         with store.reading() as connection:
-            rows = rows_between(connection, budget, first, min(first + _PAGE - 1, last))
+            rows = page_after(connection, budget, after, last)
         yield from rows
+        if len(rows) < _PAGE:
+            return
+        after = rows[-1].seq
+
+
+def page_after(connection: sa.Connection, budget: int, after: int, last: int) -> list[chain.Row]:
+    """Some rows of a chain after one and up to another; less than a page are all that there are."""
+    found = connection.execute(_SOME, {"wanted": budget, "after": after, "last": last})
+    rows = [row_of(row) for row in found]
+    if [row.seq for row in rows] != sorted({row.seq for row in rows if row.seq > after}):
+        # In a damaged file a page may follow itself.
+        raise LedgerError("the rows of a chain are out of order, which is damage; restore a backup")
+    return rows
 
 
 def active_events(store: Store, budget: int, last: int) -> list[tuple[Event, int]]:
     """The distinct events that count, each with how often, up to row `last`."""
     counts: dict[str, int] = {}
     waiting: dict[str, str] = {}
+    previous = chain.START
     for row in rows_until(store, budget, last):
+        if row.hash != chain.row_hash(previous, *fields_of(row)):
+            raise LedgerError(f"row {row.seq} of the chain was changed; run: privet ledger verify")
+        previous = row.hash
         if row.kind == State.RESERVED.value:
             event = json.dumps(read_body(row).get("event"), sort_keys=True)
             waiting[row.entry] = event
             counts[event] = counts.get(event, 0) + 1
         elif row.kind == State.DRAWING.value:
             waiting.pop(row.entry, None)
-        elif row.kind == State.ABORTED.value:
+        elif row.kind == State.ABORTED.value and row.entry in waiting:
             counts[waiting.pop(row.entry)] -= 1
-    return [(event_in({"event": json.loads(text)}), times) for text, times in counts.items() if times]
+    return [(event_in({"event": json.loads(found)}), times) for found, times in counts.items() if times]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+import shlex
 from typing import Self
 
 import sqlalchemy as sa
@@ -19,11 +20,12 @@ from privet.ledger.book import Book, Running, Terms, append, found_row, load, re
 from privet.ledger.charge import Charge
 from privet.ledger.filter import Sums, largest_block, rules_for
 from privet.ledger.fingerprint import Fingerprint
-from privet.ledger.history import active_events, entry_of, event_in, last_places, place_of
+from privet.ledger.history import active_events, entry_of, event_in, last_places, place_of, whole_id
 from privet.ledger.orphans import next_id, orphans, require_new
 from privet.ledger.records import NOT_A_GUARANTEE, Budget, Entry, State, Statement, Verification
 from privet.ledger.store import Store
-from privet.ledger.verify import verify_budget
+from privet.ledger.stored import number, shown
+from privet.ledger.verify import ADVICE, verify_budget
 
 __all__ = ["Ledger"]
 
@@ -90,9 +92,8 @@ class Ledger:
         with self._store.writing(create=True) as connection:
             table = schema.BUDGETS
             if connection.execute(sa.select(table.c.id).where(table.c.name == name)).first():
-                raise LedgerError(
-                    f"there is a budget for {name!r} already, and it cannot be made anew; see ledger.show"
-                )
+                look = f"see: privet ledger show {shlex.quote(name)}"
+                raise LedgerError(f"there is a budget for {name!r} already, and it cannot be made anew; {look}")
             require_new(connection, name)
             book = Book(next_id(connection), terms, Running(Sums.empty(rules)), chain.Head(0, chain.START))
             running = book.running
@@ -110,6 +111,9 @@ class Ledger:
         with self._store.writing() as connection:
             book = load(connection, name, lock=True)
             running = moves.bound(connection, book, self._key, fingerprint)
+            if running.fingerprint == book.running.fingerprint:
+                was = f"version {book.running.version} of {name!r} is bound to this data already"
+                raise LedgerError(f"{was}; nothing was changed")
             body = text_of({"note": note, "fingerprint": running.fingerprint})
             return _budget(append(connection, book, self._key, "bound", "", body, running))
 
@@ -183,7 +187,12 @@ class Ledger:
         return str(book.head)
 
     def release(self, id_: str) -> Entry:
-        """Abort a reservation that nobody will use; refused once anything may have been drawn."""
+        """Abort a reservation that nobody will use; refused once anything may have been drawn.
+
+        Of the id its first six characters or more are enough, where no other entry begins so.
+        """
+        with self._store.reading() as connection:
+            id_ = whole_id(connection, id_)
         self.step(id_, State.ABORTED)
         return self.entry(id_)
 
@@ -192,7 +201,7 @@ class Ledger:
         table = schema.BUDGETS
         with self._store.reading() as connection:
             ids = connection.execute(sa.select(table.c.id).order_by(table.c.name)).scalars().all()
-            return tuple(_budget(load(connection, id_)) for id_ in ids)
+            return tuple(_budget(load(connection, number(id_, "the number of a budget"))) for id_ in ids)
 
     def budget(self, name: str) -> Budget:
         """One budget, without its entries."""
@@ -200,9 +209,9 @@ class Ledger:
             return _budget(load(connection, name))
 
     def entry(self, id_: str) -> Entry:
-        """One entry."""
+        """One entry, by its id or the beginning of it (six characters or more, where no other entry begins so)."""
         with self._store.reading() as connection:
-            place = place_of(connection, id_)
+            place = place_of(connection, whole_id(connection, id_))
             return entry_of(connection, load(connection, place.budget), place)
 
     def show(self, name: str, *, last: int = 20, open_only: bool = False, planned: bool = True) -> Statement:
@@ -226,17 +235,29 @@ class Ledger:
     def verify(self, name: str | None = None, *, head: str | None = None) -> Verification:
         """Recompute the chain and the sums of one budget, or of all, and compare everything that is stored.
 
-        With the `head` of a card it also finds a tail that was cut off; with the ledger's key, a rewritten chain.
+        With the `head` of a card it also finds a tail that was cut off; with the ledger's key, a rewritten chain. A
+        budget without seals of that key is not proven by it, unless a head of it is given.
         """
         if head is not None and name is None:
             raise InvalidInput("head", "belongs to one budget", "name the budget too")
         wanted = chain.Head.parse(head) if head is not None else None
+        try:
+            return self._verified(name, wanted)
+        except LedgerError as error:
+            # What is too damaged to be looked at; to run this again is no advice.
+            said = str(error)
+            if not said.endswith(ADVICE):
+                raise
+            raise LedgerError(f"{said.removesuffix(ADVICE)}; restore a backup") from error
+
+    def _verified(self, name: str | None, wanted: chain.Head | None) -> Verification:
         table = schema.BUDGETS
         with self._store.reading() as connection:
             query = sa.select(table.c.id, table.c.name).order_by(table.c.name)
-            found = connection.execute(query if name is None else query.where(table.c.name == name)).all()
+            rows = connection.execute(query).all()
             schema.salt_of(connection)  # without it no data would be recognised any more
             lost = [orphan for orphan in orphans(connection) if name is None or orphan.name == name]
+        found = [(number(id_, "the number of a budget"), shown(this)) for id_, this in rows if name in (None, this)]
         if name is not None and not found and not lost:
             raise LedgerError(f"there is no budget for {name!r}; see: privet ledger list")
         checks = [verify_budget(self._store, id_, this, self._key, wanted) for id_, this in found]
@@ -247,14 +268,15 @@ class Ledger:
         sealed = bool(checks) and all(check.sealed for check in checks)
         gone = tuple(dict.fromkeys(orphan.name for orphan in lost if orphan.name is not None))
         broken = (*gone, *(this for check in checks for this in check.broken if this not in gone))
+        unproven = tuple(this for check in checks for this in check.unproven)
         names = tuple(this for _, this in found)
-        return Verification(names, sum(check.rows for check in checks), problems, sealed, broken)
+        return Verification(names, sum(check.rows for check in checks), problems, sealed, broken, unproven)
 
     def _planned(self, book: Book) -> tuple[Guarantee | None, str]:
         """What everything that counts would have cost as one plan, and what that means."""
         counts = active_events(self._store, book.id, book.head.length)
         if len(counts) > _MOST_EVENTS:
-            return None, f"no price as one plan: the history has {len(counts)} different events"
+            return None, f"no price as one plan: the history has {len(counts):,} different events"
         plan = Composed(tuple(Repeated(event, times) for event, times in counts))
         try:
             return pricing.planned(plan, book.terms.unit, book.rules.delta), NOT_A_GUARANTEE

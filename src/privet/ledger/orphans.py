@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from privet.core.errors import LedgerError
 from privet.ledger import schema
 from privet.ledger.book import Terms, read_body, rows_between
+from privet.ledger.stored import number, shown
 
 __all__ = ["Orphan", "next_id", "orphans", "require_new"]
 
@@ -19,6 +20,7 @@ _TABLES = (
     (schema.FINGERPRINTS, "of its fingerprints"),
 )
 """Everything that names a budget by its number."""
+_NUMBER = "the number of a budget"
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,14 @@ class Orphan:
     remains: str
 
     def __str__(self) -> str:
-        who = f"{self.name}: the budget's row" if self.name is not None else f"the row of budget number {self.id}"
+        named = self.name is not None
+        who = f"{shown(self.name)}: the budget's row" if named else f"the row of budget number {self.id}"
         return f"{who} was deleted, and {self.remains} remain"
 
 
 def orphans(connection: sa.Connection) -> list[Orphan]:
     """Every budget that something is left of, but not its row."""
-    known = set(connection.execute(sa.select(schema.BUDGETS.c.id)).scalars())
+    known = {number(id_, _NUMBER) for id_ in connection.execute(sa.select(schema.BUDGETS.c.id)).scalars()}
     lost = sorted({id_ for table, _ in _TABLES for id_ in _ids(connection, table)} - known)
     return [Orphan(id_, _first_name(connection, id_), _remains(connection, id_)) for id_ in lost]
 
@@ -60,19 +63,25 @@ def require_new(connection: sa.Connection, name: str) -> None:
 def next_id(connection: sa.Connection) -> int:
     """A number that nothing in the ledger names, so that no budget continues what another has left behind."""
     columns = [schema.BUDGETS.c.id, *(table.c.budget for table, _ in _TABLES)]
-    return 1 + max(connection.execute(sa.select(sa.func.max(column))).scalar_one() or 0 for column in columns)
+    found = (connection.execute(sa.select(sa.func.max(column))).scalar_one() for column in columns)
+    return 1 + max(number(id_ or 0, _NUMBER) for id_ in found)
 
 
 def _ids(connection: sa.Connection, table: sa.Table) -> Iterator[int]:
     """The budgets that a table names, each found by a step along the index: the history is not read."""
     if table is schema.FINGERPRINTS:
-        yield from connection.execute(sa.select(table.c.budget).distinct().order_by(table.c.budget)).scalars().all()
+        found = connection.execute(sa.select(table.c.budget).distinct().order_by(table.c.budget)).scalars().all()
+        yield from (number(id_, _NUMBER) for id_ in found)
         return
-    following = sa.select(sa.func.min(table.c.budget))
-    found = connection.execute(following).scalar_one()
-    while found is not None:
-        yield int(found)
-        found = connection.execute(following.where(table.c.budget > found)).scalar_one()
+    following, last = sa.select(sa.func.min(table.c.budget)), -1
+    next_ = connection.execute(following).scalar_one()
+    while next_ is not None:
+        if number(next_, _NUMBER) <= last:
+            # In a damaged file the index may lead back.
+            raise LedgerError(f"{_NUMBER} is damaged; run: privet ledger verify")
+        last = next_
+        yield last
+        next_ = connection.execute(following.where(table.c.budget > last)).scalar_one()
 
 
 def _first_name(connection: sa.Connection, budget: int) -> str | None:

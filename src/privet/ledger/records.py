@@ -135,6 +135,8 @@ class Verification(Record):
     """Whether every row was also checked against a key outside the database."""
     broken: tuple[str, ...] = ()
     """The budgets that have problems, in the order in which they were checked."""
+    unproven: tuple[str, ...] = ()
+    """The budgets of which the given key says nothing, because they have no seals of it; see `problems`."""
 
     def __bool__(self) -> bool:
         return not self.problems

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from privet.core.errors import LedgerError
+from privet.ledger.stored import shown
 
 __all__ = [
     "BUDGETS",
@@ -18,12 +19,15 @@ __all__ = [
     "META",
     "MIGRATIONS",
     "migrate",
+    "read_version",
     "require_known",
     "salt_of",
     "version_of",
 ]
 
 _metadata = sa.MetaData()
+_BYTES = sa.types.NullType()
+"""Bytes as the driver gives them: SQLAlchemy's own type would make bytes of whatever a damaged file holds there."""
 META = sa.Table(
     "privet_ledger",
     _metadata,
@@ -31,6 +35,11 @@ META = sa.Table(
     sa.Column("value", sa.Text, nullable=False),
 )
 """The schema's version, and the salt of fingerprints."""
+_VERSION = sa.select(META.c.value).where(META.c.name == "version")
+_LONGEST = 6
+"""How many digits a version may have."""
+_SALT = 32
+"""How many bytes the salt has."""
 BUDGETS = sa.Table(
     "privet_budgets",
     _metadata,
@@ -39,7 +48,7 @@ BUDGETS = sa.Table(
     sa.Column("terms", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("length", sa.BigInteger, nullable=False),
-    sa.Column("head", sa.LargeBinary, nullable=False),
+    sa.Column("head", _BYTES, nullable=False),
 )
 """One row a budget: its terms, its running sums, and the end of its chain. Admission reads this and no history."""
 CHAIN = sa.Table(
@@ -51,9 +60,9 @@ CHAIN = sa.Table(
     sa.Column("entry", sa.Text, nullable=False),
     sa.Column("at", sa.Text, nullable=False),
     sa.Column("body", sa.Text, nullable=False),
-    sa.Column("state", sa.LargeBinary, nullable=False),
-    sa.Column("hash", sa.LargeBinary, nullable=False),
-    sa.Column("seal", sa.LargeBinary),
+    sa.Column("state", _BYTES, nullable=False),
+    sa.Column("hash", _BYTES, nullable=False),
+    sa.Column("seal", _BYTES),
 )
 """Every change, only ever added to."""
 ENTRIES = sa.Table(
@@ -103,7 +112,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
 def _version_1(connection: sa.Connection) -> None:
     for statement in _VERSION_1.format(**_WORDS[connection.dialect.name]).split(";"):
         connection.exec_driver_sql(statement)
-    connection.execute(sa.insert(META), [{"name": "salt", "value": secrets.token_hex(32)}])
+    connection.execute(sa.insert(META), [{"name": "salt", "value": secrets.token_hex(_SALT)}])
 
 
 _Migration = Callable[[sa.Connection], None]
@@ -113,21 +122,34 @@ MIGRATIONS: tuple[_Migration, ...] = (_version_1,)
 
 def version_of(connection: sa.Connection) -> int:
     """The version of the tables in this database; 0 if there are none. A database of something else is refused."""
-    tables = set(sa.inspect(connection).get_table_names())
+    tables = _tables(connection)
     if META.name not in tables:
         if tables & {table.name for table in _metadata.sorted_tables}:
             raise LedgerError(f"the ledger's table {META.name} was dropped; nothing was changed; restore a backup")
         ours = sorted(table for table in tables if table.startswith("privet_"))
         if ours or (tables and connection.dialect.name == "sqlite"):
-            shown = ", ".join(ours or sorted(tables)[:3])
+            names = ", ".join(map(shown, ours or sorted(tables)[:3]))
             raise LedgerError(
-                f"this database holds {shown} and is not a ledger; it was left as it is; use another file"
+                f"this database holds {names} and is not a ledger; it was left as it is; use another file"
             )
         return 0
-    found = connection.execute(sa.select(META.c.value).where(META.c.name == "version")).scalar_one_or_none()
-    if found is None or not found.isdecimal():
-        raise LedgerError(f"the ledger's version reads {found!r}, which is damage; restore a backup")
+    return read_version(connection)
+
+
+def read_version(connection: sa.Connection) -> int:
+    """The version that the tables name."""
+    found: Any = connection.execute(_VERSION).scalar_one_or_none()
+    if not isinstance(found, str) or not found.isdecimal() or len(found) > _LONGEST:
+        raise LedgerError(f"the ledger's version reads {found!r:.40}, which is damage; restore a backup")
     return int(found)
+
+
+def _tables(connection: sa.Connection) -> set[str]:
+    if connection.dialect.name != "sqlite":
+        return set(sa.inspect(connection).get_table_names())
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+    # A damaged list of tables may hold names that are no texts.
+    return {str(name) for name in connection.exec_driver_sql(query).scalars()}
 
 
 def migrate(connection: sa.Connection, migrations: Sequence[_Migration] = MIGRATIONS) -> None:
@@ -155,9 +177,9 @@ def salt_of(connection: sa.Connection) -> bytes:
     """The ledger's own random key for fingerprints."""
     found: Any = connection.execute(sa.select(META.c.value).where(META.c.name == "salt")).scalar_one_or_none()
     try:
-        salt = bytes.fromhex(found or "")
+        salt = bytes.fromhex(found) if isinstance(found, str) else b""
     except ValueError:
         salt = b""
-    if not salt:
+    if len(salt) != _SALT:
         raise LedgerError("the ledger's salt is damaged or gone; restore a backup")
     return salt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 import weakref
@@ -17,12 +18,20 @@ from sqlalchemy.pool import NullPool
 from privet.core import checked
 from privet.core.errors import InvalidInput, LedgerError, MissingExtra
 from privet.ledger import schema, waiting
+from privet.ledger.stored import shown
 
 __all__ = ["Store"]
 
 _LOCK = 0x70726976
 """The PostgreSQL advisory lock under which tables are made and budgets created."""
-_VERSION = sa.select(schema.META.c.value).where(schema.META.c.name == "version")
+_CONNECT_SECONDS = 10
+"""How long a server may take to answer at all; a URL may say otherwise with `?connect_timeout=`."""
+_FORM = "use sqlite:///clinic.db or postgresql://user:password@host:5432/database, with %40 for an @ in a password"
+_LAST_PORT = 65535
+_SECRET, _HIDDEN = re.compile(r"((?:pass(?:word|wd|phrase)?|secret)\w*=)[^&;\s]*", re.IGNORECASE), r"\1***"
+_BROKEN = "is damaged; nothing was changed; restore a backup"
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_MISMATCH)
+"""What SQLite answers where a file contradicts itself."""
 _WORDS = (
     ("database is locked", "is locked by another process; nothing was changed; try again when it is done"),
     ("lock timeout", "is locked by another process; nothing was changed; try again when it is done"),
@@ -30,12 +39,26 @@ _WORDS = (
     ("disk is full", "cannot be written because the disk is full; nothing was changed; make room and try again"),
     ("disk i/o", "cannot be written: the disk is full or failing; nothing was changed; make room and try again"),
     ("no space left", "cannot be written because the disk is full; nothing was changed; make room and try again"),
-    ("malformed", "is damaged; nothing was changed; restore a backup"),
+    ("malformed", _BROKEN),
     ("no such table", "lacks one of its tables, which was dropped; restore it from a backup"),
     ('relation "privet_', "lacks one of its tables, which was dropped; restore it from a backup"),
     ("no such column", "has tables that were changed; restore it from a backup"),
-    ("not a database", "is not a ledger; it was left as it is; use another file"),
+    (
+        "not a database",
+        "is not a ledger; it was left as it is; use another file, or if it was a ledger, restore a backup",
+    ),
+    ("unsupported file format", _BROKEN),
     ("unable to open", "cannot be opened; check the path and its permissions"),
+)
+_SETTINGS = (
+    # In this mode the journal's end is synced before COMMIT returns, so that no power cut can roll a committed charge
+    # back; and at rest the ledger is one file, to be copied, or read where nothing can be written (the journal that
+    # stays beside it is empty).
+    "journal_mode = TRUNCATE",
+    "synchronous = EXTRA",
+    "fullfsync = ON",
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
 )
 
 
@@ -49,7 +72,7 @@ class Store:
         self._guard = threading.Lock()
         self._engine: sa.Engine | None = None
         self._process = 0
-        self.where = str(self._path) if self._path else self._url.render_as_string(hide_password=True)
+        self.where = str(self._path) if self._path else _without_secrets(self._url)
         """What error messages call this database; never with a password."""
 
     @property
@@ -80,7 +103,7 @@ class Store:
                 with connection.begin():
                     if create and not self.sqlite:
                         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-                    schema.require_known(schema.version_of(connection) if create else self._version(connection))
+                    schema.require_known(schema.version_of(connection) if create else schema.read_version(connection))
                     yield connection
 
     def damage(self) -> str | None:
@@ -89,7 +112,7 @@ class Store:
             return None
         with self.reading() as connection:
             found = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one())
-        return None if found == "ok" else " ".join(found.split())
+        return None if found == "ok" else shown(" ".join(found.split()))
 
     def close(self) -> None:
         """Close all connections of this process; the next use opens new ones."""
@@ -97,10 +120,6 @@ class Store:
             if self._engine is not None:
                 _dispose(self._engine, self._process)
             self._engine = None
-
-    @staticmethod
-    def _version(connection: sa.Connection) -> int:
-        return int(connection.execute(_VERSION).scalar_one())
 
     def _ready(self, *, create: bool) -> sa.Engine:
         """This process's engine, on tables of the newest version."""
@@ -144,15 +163,18 @@ class Store:
                     schema.migrate(connection)
 
     def _sqlite_engine(self, path: Path) -> sa.Engine:
+        timeout = self._timeout  # the engine must not hold this object, whose end is the engine's
+
         def connect() -> sqlite3.Connection:
-            made = waiting.connect(path, self._timeout)
-            # In this mode the journal's end is synced before COMMIT returns, so that no power cut can roll a committed
-            # charge back; and at rest the ledger is one file, to be copied, or read where nothing can be written.
-            made.execute("PRAGMA journal_mode = TRUNCATE")
-            made.execute("PRAGMA synchronous = EXTRA")
-            made.execute("PRAGMA fullfsync = ON")
-            made.execute("PRAGMA trusted_schema = OFF")
-            made.execute("PRAGMA cell_size_check = ON")
+            made = waiting.connect(path, timeout)
+            ready = False
+            try:
+                for setting in _SETTINGS:
+                    made.execute(f"PRAGMA {setting}")
+                ready = True
+            finally:
+                if not ready:
+                    made.close()
             return made
 
         # One connection a transaction: none is ever carried through a fork.
@@ -170,8 +192,12 @@ class Store:
             import psycopg
         except ImportError:
             raise MissingExtra("psycopg", "postgres") from None
-        wait = f"-c lock_timeout={int(self._timeout * 1000)}"
-        engine = sa.create_engine(self._url, pool_pre_ping=True, pool_size=2, connect_args={"options": wait})
+        said = self._url.query.get("options", "")
+        wait = f"{said if isinstance(said, str) else ' '.join(said)} -c lock_timeout={int(self._timeout * 1000)}"
+        arguments: dict[str, Any] = {"options": wait.strip()}
+        if "connect_timeout" not in self._url.query:
+            arguments["connect_timeout"] = _CONNECT_SECONDS
+        engine = sa.create_engine(self._url, pool_pre_ping=True, pool_size=2, connect_args=arguments)
 
         def connected(connection: psycopg.Connection[Any], _: object) -> None:
             with connection.cursor() as cursor:
@@ -191,7 +217,7 @@ class Store:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
+        except (sa.exc.SQLAlchemyError, sqlite3.Error, UnicodeError) as error:
             raise LedgerError(f"{self.where} {_explain(error)}") from error
 
 
@@ -204,11 +230,16 @@ def _dispose(engine: sa.Engine, process: int) -> None:
 def _explain(error: Exception) -> str:
     """One line, without the statement or its values."""
     cause = getattr(error, "orig", None) or error
+    code = getattr(cause, "sqlite_errorcode", None)
+    # A row that is there twice, or not at all, where there must be one; or a message that is no text.
+    contradicts = isinstance(cause, (UnicodeDecodeError, sa.exc.NoResultFound, sa.exc.MultipleResultsFound))
     text = " ".join(str(cause).split())
     for sign, words in _WORDS:
         if sign in text.lower():
             return words
-    return f"could not be used: {text[:200]}"
+    if contradicts or (code is not None and code & 0xFF in _DAMAGE):
+        return _BROKEN
+    return f"could not be used: {shown(_SECRET.sub(_HIDDEN, text[:200]))}"
 
 
 def _parse(url: str | os.PathLike[str]) -> sa.URL:
@@ -217,18 +248,36 @@ def _parse(url: str | os.PathLike[str]) -> sa.URL:
         raise InvalidInput("url", "is empty", "give a file such as clinic.db, or postgresql://user@host/database")
     if "://" not in text:
         return sa.URL.create("sqlite", database=text)
+    # What is refused is not repeated: a part of a password may be anywhere in it.
     try:
         parsed = sa.make_url(text)
     except sa.exc.ArgumentError:
-        raise InvalidInput("url", "cannot be read", "use sqlite:///clinic.db or postgresql://user@host/db") from None
+        raise InvalidInput("url", "cannot be read", _FORM) from None
+    except ValueError:
+        raise InvalidInput("url", "has a host or a port that cannot be read: a port is a number", _FORM) from None
     kind = parsed.get_backend_name()
     if kind in ("postgresql", "postgres"):
-        return parsed.set(drivername="postgresql+psycopg")
+        return _server(parsed)
     if kind != "sqlite":
         raise InvalidInput("url", f"names {kind}, which is not supported", "use sqlite:///FILE or postgresql://…")
     if not parsed.database or parsed.database == ":memory:":
         raise InvalidInput("url", "names a database in memory", "a budget must survive: give a file")
     return parsed
+
+
+def _server(parsed: sa.URL) -> sa.URL:
+    if "@" in (parsed.host or ""):
+        raise InvalidInput("url", "has an @ in its user or password", _FORM)
+    if set("[]") & set(parsed.host or ""):
+        raise InvalidInput("url", "has a bracket that is not closed, or not opened", _FORM)
+    if parsed.port is not None and not 0 < parsed.port <= _LAST_PORT:
+        raise InvalidInput("url", f"has the port {parsed.port}, and ports go from 1 to {_LAST_PORT}", _FORM)
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def _without_secrets(url: sa.URL) -> str:
+    """A URL for people to read: neither its password nor one in its query is shown."""
+    return _SECRET.sub(_HIDDEN, url.render_as_string(hide_password=True))
 
 
 def _make_file(path: Path) -> None:

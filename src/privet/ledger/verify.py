@@ -10,18 +10,29 @@ import sqlalchemy as sa
 
 from privet.core.errors import LedgerError
 from privet.ledger import chain, orders, schema
-from privet.ledger.book import Running, Terms, amount_in, fields_of, read_body, rows_between
+from privet.ledger.book import Running, Terms, amount_in, fields_of, read_body
 from privet.ledger.filter import Amount, Sums
-from privet.ledger.history import rows_until
+from privet.ledger.history import LAST, page_after, rows_until
 from privet.ledger.records import State, Verification
 from privet.ledger.store import Store
+from privet.ledger.stored import shown
 
-__all__ = ["verify_budget"]
+__all__ = ["ADVICE", "verify_budget"]
 
 _MOST_PROBLEMS = 20
 _MODULUS = 1 << 256
-_ADVICE = "; run: privet ledger verify"
+_PLACES = 5000
+"""How many entries are read at once."""
+ADVICE = "; run: privet ledger verify"
 """What others' messages advise, which is no advice here."""
+_WITHOUT_SEALS = (
+    "made without a key, or rewritten since, which the given key cannot tell apart; if you made it without one, verify "
+    "it without one, or with a head that was kept"
+)
+_OTHER_SEALS = (
+    "sealed with another key, or rewritten since, which the given key cannot tell apart; if you made it with another, "
+    "verify it with that, or with a head that was kept"
+)
 _FROM = {
     "drawing": State.RESERVED,
     "aborted": State.RESERVED,
@@ -64,23 +75,28 @@ class _Replay:
     hashed: tuple[Running, bytes] | None = None
     """The state that was hashed last: most rows leave it as it is."""
     tags: set[str] = field(default_factory=set)
+    named: str | None = None
+    """The name of the given key."""
+    vouched: bool = False
+    """Whether the chain has the row that the given head names."""
 
     def report(self, problem: str, *, follows: bool = False) -> None:
         """Keep a problem; count it only, if there are many or if it may follow from an earlier one."""
         if len(self.problems) >= _MOST_PROBLEMS or (follows and self.problems):
             self.more += 1
         else:
-            self.problems.append(f"{self.name}: {problem}")
+            self.problems.append(f"{shown(self.name)}: {problem}")
 
     def found(self) -> tuple[str, ...]:
         """Every problem that was kept, and how many were not."""
         if not self.more:
             return tuple(self.problems)
         what = "1 more problem, which" if self.more == 1 else f"{self.more:,} more problems, which"
-        return (*self.problems, f"{self.name}: {what} may follow from what is said above")
+        return (*self.problems, f"{shown(self.name)}: {what} may follow from what is said above")
 
     def take(self, row: chain.Row) -> None:
         """One more row: is it the next one, is it unchanged, is it allowed, and what does it do to the sums?"""
+        which = f"row {row.seq} ({shown(row.kind)})"
         whole = row.seq == self.length + 1
         if not whole:
             gap = (
@@ -91,21 +107,23 @@ class _Replay:
             self.report(f"{gap} missing")
         if row.hash != chain.row_hash(self.previous, *fields_of(row)):
             self.report(
-                f"row {row.seq} ({row.kind}) was changed or moved: its hash does not follow from the row before",
+                f"{which} was changed or moved: its hash does not follow from the row before",
                 follows=not whole,
             )
         self.length, self.previous = row.seq, row.hash
         try:
             self._apply(row)
         except LedgerError as error:
-            self.report(f"row {row.seq} ({row.kind}): {str(error).removesuffix(_ADVICE)}", follows=True)
-        if self.key is not None and self.terms is not None and self.terms.key is not None:
+            self.report(f"{which}: {str(error).removesuffix(ADVICE)}", follows=True)
+        if self.key is not None and self.is_sealed:
             self._sealed(row, self.key)
         if row.state != self._state_hash():
             wrong = "the sums after it are not what its entries add up to"
-            self.report(f"row {row.seq} ({row.kind}): {wrong}", follows=True)
-        if self.wanted is not None and row.seq == self.wanted.length and row.hash != self.wanted.hash:
-            self.report(f"row {row.seq} is not the one that the given head names")
+            self.report(f"{which}: {wrong}", follows=True)
+        if self.wanted is not None and row.seq == self.wanted.length:
+            self.vouched = row.hash == self.wanted.hash
+            if not self.vouched:
+                self.report(f"row {row.seq} is not the one that the given head names")
 
     def _state_hash(self) -> bytes:
         if self.terms is None or self.running is None:
@@ -116,7 +134,7 @@ class _Replay:
 
     def _sealed(self, row: chain.Row, key: bytes) -> None:
         if row.seal is None or not hmac.compare_digest(row.seal, chain.seal(key, row.hash)):
-            self.report(f"row {row.seq} ({row.kind}) does not have the seal of the key: it was rewritten")
+            self.report(f"row {row.seq} ({shown(row.kind)}) does not have the seal of the key: it was rewritten")
 
     def _apply(self, row: chain.Row) -> None:
         body = {} if row.body == "{}" else read_body(row)
@@ -164,9 +182,21 @@ class _Replay:
             self.report("its limits are above what its ε and δ allow")
         if self.terms.name != self.name:
             self.report(f"its first row creates a budget for {self.terms.name!r}")
-        if self.key is not None and self.terms.key != chain.key_name(self.key):
-            which = "has no seals" if self.terms.key is None else "is sealed with another key"
-            self.report(f"a key was given, and the chain {which}: it was made without it, or rewritten")
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the chain says that it has the seals of the given key."""
+        return self.terms is not None and self.named is not None and self.terms.key == self.named
+
+    def without_proof(self) -> str:
+        """Why the given key says nothing about this chain, where it does not; empty otherwise.
+
+        Whoever can write the database can make a sealed budget anew without seals: what its first row says about a key
+        is no proof. A head is one, if it was kept elsewhere: it is the hash of everything up to its row.
+        """
+        if self.key is None or self.terms is None or self.is_sealed or self.vouched:
+            return ""
+        return f"{shown(self.name)}: {_WITHOUT_SEALS if self.terms.key is None else _OTHER_SEALS}"
 
     def _moved(self, row: chain.Row, entry: _Open, terms: Terms, running: Running) -> None:
         if _FROM.get(row.kind) is not entry.state:
@@ -185,27 +215,27 @@ class _Replay:
             del self.open[row.entry]
 
 
-def _weight(id_: str, seq: int, last: int, state: str, attempt: int) -> int:
-    """A number for one place; equal sums of these mean equal sets of places (a multiset hash)."""
-    text = f"{len(id_)} {id_} {seq} {last} {state} {attempt}"
-    return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+def _weight(*place: object) -> int:
+    """A number for one place; equal sums of these mean equal sets of places (a multiset hash).
+
+    Of the values' own notation, in which a number is never a text, and what is no text has a form, too.
+    """
+    return int.from_bytes(hashlib.sha256(ascii(place).encode()).digest(), "big")
 
 
 def verify_budget(
     store: Store, budget: int, name: str, key: bytes | None, wanted: chain.Head | None = None
 ) -> Verification:
     """Replay one budget's chain and compare; problems are reported in words, and nothing is changed."""
-    replay = _Replay(name, key, wanted)
-    with store.reading() as connection:
-        length = connection.execute(
-            sa.select(schema.BUDGETS.c.length).where(schema.BUDGETS.c.id == budget)
-        ).scalar_one()
-    for row in rows_until(store, budget, length):
+    replay = _Replay(name, key, wanted, named=chain.key_name(key) if key is not None else None)
+    # What is there is read, whatever the budget's row says about its length.
+    for row in rows_until(store, budget, LAST):
         replay.take(row)
     with store.reading() as connection:
         # What was added meanwhile, and then everything that is derived from the chain, in one consistent view.
-        for row in rows_between(connection, budget, replay.length + 1, 1 << 62):
-            replay.take(row)
+        while rows := page_after(connection, budget, replay.length, LAST):
+            for row in rows:
+                replay.take(row)
         _compare_budget(connection, budget, replay)
         _compare_places(connection, budget, replay)
     if wanted is not None and replay.length < wanted.length:
@@ -214,17 +244,18 @@ def verify_budget(
         )
     if replay.length == 0:
         replay.report("the chain has no rows")
-    sealed = key is not None and replay.terms is not None and replay.terms.key is not None
-    problems = replay.found()
-    return Verification((name,), replay.length, problems, sealed, (name,) if problems else ())
+    problems, unproven = replay.found(), replay.without_proof()
+    broken = (name,) if problems else ()
+    found = (*problems, unproven) if unproven else problems
+    return Verification((name,), replay.length, found, replay.is_sealed, broken, (name,) if unproven else ())
 
 
 def _compare_budget(connection: sa.Connection, budget: int, replay: _Replay) -> None:
     row = connection.execute(sa.select(schema.BUDGETS).where(schema.BUDGETS.c.id == budget)).one()
-    if row.length == replay.length and bytes(row.head) != replay.previous:
+    if row.length == replay.length and row.head != replay.previous:
         replay.report(f"the budget's row names another hash for row {row.length}, the last, than the chain has")
     elif row.length != replay.length:
-        replay.report(f"the budget's row ends at row {row.length} of the chain, which ends at row {replay.length}")
+        replay.report(f"the budget's row ends at row {row.length!r} of the chain, which ends at row {replay.length}")
     if replay.terms is not None and row.terms != replay.written:
         replay.report("the budget's row has other terms than the chain")
     if replay.running is not None and row.state != replay.running.text():
@@ -237,7 +268,7 @@ def _compare_places(connection: sa.Connection, budget: int, replay: _Replay) -> 
         replay.places += _weight(id_, entry.seq, entry.last, entry.state.value, entry.attempt)
     query = sa.select(table.c.id, table.c.seq, table.c.last, table.c.state, table.c.attempt)
     total = 0
-    for row in connection.execute(query.where(table.c.budget == budget).execution_options(yield_per=5000)):
+    for row in connection.execute(query.where(table.c.budget == budget).execution_options(yield_per=_PLACES)):
         total += _weight(*row)
     if total % _MODULUS != replay.places % _MODULUS:
         wrong = "a state was changed, or an entry added or dropped"

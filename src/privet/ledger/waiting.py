@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-__all__ = ["connect"]
+__all__ = ["DAMAGED", "connect"]
 
+DAMAGED = "database disk image is malformed"
+"""SQLite's own words for a damaged file."""
 _TURN = 0.2
 """How long SQLite itself waits, in seconds: Python hears of an interrupt only between two of its calls."""
 _PAUSE = 0.005
@@ -49,7 +51,13 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
     address, turn = f"file:{quote(str(path))}?mode=rw", min(_TURN, timeout)
     made = sqlite3.connect(address, uri=True, timeout=turn, isolation_level=None, factory=_Connection)
     made.patience = timeout
+    # Bytes that are no text, in a damaged file, are escaped and kept: what was written had none, so that no hash fits.
+    made.text_factory = _text
     return made
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def _patiently(connection: sqlite3.Connection, action: Callable[[], _Result]) -> _Result:
@@ -61,4 +69,7 @@ def _patiently(connection: sqlite3.Connection, action: Callable[[], _Result]) ->
             # Extended codes (a snapshot or recovery in the way) have the plain one in their low byte.
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
                 raise
+        except UnicodeDecodeError:
+            # The driver's own: a message of SQLite's about a damaged file that quotes a name which is no text.
+            raise sqlite3.DatabaseError(DAMAGED) from None
         time.sleep(_PAUSE)

@@ -9,16 +9,18 @@ from privet.accounting.meaning import meaning
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Unit, Whose
-from privet.report.bound import Bound
+from privet.report.alone import asked_alone, curve_of
 from privet.report.card import Public, RunCard
-from privet.report.words import is_open, up
+from privet.report.words import ACCOUNTANTS, is_open, up
 
-__all__ = ["LARGE_DELTA", "WEAK", "beware", "price_run"]
+__all__ = ["LARGE_DELTA", "WEAK", "beware", "price_run", "weaknesses"]
 
 WEAK = 10.0
 """Above this ε the odds of an attacker may grow more than 20,000-fold."""
 LARGE_DELTA = 0.01
 """From this δ on it is too large for any data set: one may publish each person outright with that probability."""
+_LARGEST_POWER = 700
+"""Above it e^ε is written as it stands: it would soon be too large for a number."""
 
 
 def price_run(
@@ -39,11 +41,15 @@ def price_run(
     'pld'
     """
     guarantee = epsilon(event, delta, unit=unit, accountant=accountant)
-    bound = Bound(event, unit, guarantee)
+    rungs = tuple(sorted(ladder(event, delta, unit=unit), key=_height))
+    which = asked_alone(guarantee, rungs)
+    bound = curve_of(event, guarantee, which)
+    if which is not None:
+        notes = (*notes, _not_the_tightest(which, rungs[0]))
     return RunCard(
         event=Public(event),
         guarantee=Public(guarantee),
-        ladder=Public(tuple(sorted(ladder(event, delta, unit=unit), key=_height))),
+        ladder=Public(rungs),
         meaning=Public(meaning(bound.delta, bound.tail)),
         described=Public(described),
         conditions=Public(conditions),
@@ -54,6 +60,14 @@ def price_run(
 
 def _height(rung: Rung) -> tuple[bool, float]:
     return rung.guarantee is None, rung.guarantee.epsilon.upper if rung.guarantee else 0.0
+
+
+def _not_the_tightest(which: Accountant, tightest: Rung) -> str:
+    proven = up(tightest.guarantee.epsilon.upper) if tightest.guarantee is not None else "∞"
+    return (
+        f"By {ACCOUNTANTS[which]} alone, as was asked, and so is what it means; "
+        f"the tightest, {ACCOUNTANTS[tightest.accountant]}, proves ε ≤ {proven}."
+    )
 
 
 def beware(guarantee: Guarantee, population: int | None) -> tuple[str, ...]:
@@ -72,24 +86,33 @@ def beware(guarantee: Guarantee, population: int | None) -> tuple[str, ...]:
         no_finite = "no guarantee: at δ = 0 this noise has no finite ε; allow a δ such as 1e-5"
         no_bound = "no guarantee: ε has no finite bound"
         found.append(reasons[0] if reasons else no_finite if delta == 0 else no_bound)
-    elif upper > WEAK:
-        times = f"e^{up(upper)}" if upper > 700 else f"{math.exp(upper):.2g}"
+    return (*found, *weaknesses(upper, delta, guarantee.unit, population))
+
+
+def weaknesses(epsilon: float, delta: float, unit: Unit, population: int | None = None) -> tuple[str, ...]:
+    """What is weak about (ε, δ) itself, of a guarantee or of a budget, in words.
+
+    >>> weaknesses(3.0, 1e-6, Unit())
+    ()
+    """
+    found = []
+    if WEAK < epsilon < math.inf:
+        times = f"e^{up(epsilon)}" if epsilon > _LARGEST_POWER else f"{math.exp(epsilon):.2g}"
         found.append(f"ε is above {WEAK:g}, which is weak: an attacker's odds may grow {times}-fold")
     if population is not None and delta * population >= 1:
         found.append(
-            f"δ = {delta:g} is at least 1/n = {1 / population:.2g}: publishing {_of_one('a random', guarantee)} "
+            f"δ = {delta:g} is at least 1/n = {1 / population:.2g}: publishing {_of_one('a random', unit)} "
             "outright would be allowed; use a δ far below 1/n"
         )
     elif delta >= LARGE_DELTA:
         found.append(
-            f"δ = {delta:g} is large: with that probability {_of_one('any', guarantee)} may be published outright; "
+            f"δ = {delta:g} is large: with that probability {_of_one('any', unit)} may be published outright; "
             "use a δ far below 1/n, such as 1e-5"
         )
     return tuple(found)
 
 
-def _of_one(which: str, guarantee: Guarantee) -> str:
+def _of_one(which: str, unit: Unit) -> str:
     """What one of n is: a record, or everything that a user or client owns."""
-    unit = guarantee.unit
     is_record = unit.whose is Whose.EXAMPLE or unit.records > 1
     return f"{which} record" if is_record else f"{which} {unit.whose.value}'s data"

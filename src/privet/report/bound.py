@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from privet.accounting import Profile
-from privet.accounting.canonical import canonical
+from privet.accounting.canonical import Part, canonical
 from privet.accounting.conversions import group_privacy
 from privet.accounting.meaning import tail_of
 from privet.accounting.price import TOO_LARGE, gate, upper
 from privet.accounting.search import falling_root
-from privet.core.event import Event, IndependentBatches, ShuffledEpoch
+from privet.core.event import Composed, Event, IndependentBatches, Repeated, ShuffledEpoch, WithReplacement
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Unit
 
-__all__ = ["Bound", "Chords"]
+__all__ = ["Bound", "Chords", "chords_of"]
 
 _FARTHEST = 4.0 * TOO_LARGE
 _NODES = 48
+_STEEP = 700.0
+"""Where e^ε becomes too large for a number."""
 
 
 class Chords:
     """An upper bound on δ(ε) from few points: straight lines in e^ε between them, and flat beyond the last.
 
-    δ is convex in e^ε (each E[(1 − e^(ε − L))₊] is a greatest of lines in e^ε), so a chord lies above it.
+    δ is convex in e^ε (each E[(1 − e^(ε − L))₊] is a greatest of lines in e^ε), so a chord lies above it. The points
+    are pairs (ε, δ) with a rising ε, the first of them at ε = 0.
     """
 
-    def __init__(self, curve: Callable[[float], float], farthest: float) -> None:
-        self._nodes = [farthest * i / _NODES for i in range(_NODES + 1)]
-        self._deltas = [curve(node) for node in self._nodes]
+    def __init__(self, points: Sequence[tuple[float, float]]) -> None:
+        self._nodes = [epsilon for epsilon, _ in points]
+        # What holds at an ε holds at every larger one.
+        self._deltas = list(accumulate((delta for _, delta in points), min))
 
     def __call__(self, epsilon: float) -> float:
         """A certified upper bound on δ(ε), if those at the points are."""
@@ -38,14 +43,22 @@ class Chords:
         if after == len(self._nodes):
             return self._deltas[-1]
         low, high = self._nodes[after - 1], self._nodes[after]
+        if high - low > _STEEP:
+            return self._deltas[after - 1]
         share = math.expm1(epsilon - low) / math.expm1(high - low)
         return self._deltas[after - 1] * (1 - share) + self._deltas[after] * share * (1 + 1e-12)
+
+
+def chords_of(curve: Callable[[float], float], farthest: float) -> Chords:
+    """The chords of a curve, from ε = 0 to the farthest one."""
+    nodes = [farthest * i / _NODES for i in range(_NODES + 1)]
+    return Chords([(node, curve(node)) for node in nodes])
 
 
 class Bound:
     """A certified δ(ε): the run's own profile, or what group privacy makes of the profile of one record.
 
-    Where ε is too large for a profile, it is no more than the `stated` guarantee says.
+    It is never above what the `stated` guarantee says, and no more than that where ε is too large for a profile.
 
     >>> from privet.core.event import Gaussian
     >>> round(Bound(Gaussian(1.0), Unit()).delta(1.0), 6)
@@ -66,18 +79,25 @@ class Bound:
         self.is_exact = self.profile is not None and unit.records == 1
         """Whether δ(ε) comes from the run's own loss, so that a loss distribution can be shown."""
         self._chords: Chords | None = None
+        plain = _without_sampling(whole.parts) if self._group > 1 else None
+        self._plain = Bound(plain, unit) if plain is not None else None
+        """The same run on all rows, which may be cheaper for many records than group privacy is."""
 
     def delta(self, epsilon: float) -> float:
         """A certified upper bound on δ(ε)."""
+        stated = self._stated.delta if self._stated and epsilon >= self._stated.epsilon.upper else 1.0
+        return min(stated, self._own(epsilon), self._plain.delta(epsilon) if self._plain else 1.0)
+
+    def _own(self, epsilon: float) -> float:
         if self.profile is None:
-            return self._stated.delta if self._stated and epsilon >= self._stated.epsilon.upper else 1.0
+            return 1.0
         if self.is_exact:
             return self.profile.delta(epsilon)
         if self._group == 1:
             # The profile of several records is asked a few dozen times, and not for every point of every curve.
             if self._chords is None:
                 stated = self._stated.epsilon.upper if self._stated else math.inf
-                self._chords = Chords(self.profile.delta, 1.6 * stated if 0 < stated < math.inf else 20.0)
+                self._chords = chords_of(self.profile.delta, 1.6 * stated if 0 < stated < math.inf else 20.0)
             return self._chords(epsilon)
         each = epsilon / self._group
         return min(1.0, group_privacy(each, self.profile.delta(each), self._group)[1])
@@ -94,13 +114,27 @@ class Bound:
         """A certified upper bound on ε(δ)."""
         if self._group == 1:
             return upper(self._event, delta, unit=self._unit)
+        return min(self._grouped(delta), self._plain.epsilon(delta) if self._plain else math.inf)
+
+    def _grouped(self, delta: float) -> float:
         # By group privacy δ falls with ε at first, and grows again where the profile has reached its floor.
         high = 0.25
-        while self.delta(high) > delta:
+        while self._own(high) > delta:
             high *= 1.25
             if high > _FARTHEST:
                 return math.inf
         low = high / 1.25
-        if self.delta(low) <= delta:
+        if self._own(low) <= delta:
             return high
-        return falling_root(lambda epsilon: self.delta(epsilon) - delta, low, high, tolerance=1e-9)
+        return falling_root(lambda epsilon: self._own(epsilon) - delta, low, high, tolerance=1e-9)
+
+
+def _without_sampling(parts: Sequence[Part]) -> Event | None:
+    """The same run with every row in every batch, never cheaper; None where a row may be drawn twice.
+
+    Given which rows are drawn, neighbouring sums are at most as far apart as with all rows (joint convexity), which is
+    also how `accounting.epsilon` prices many records.
+    """
+    if any(isinstance(part.sampling, WithReplacement) for part in parts):
+        return None
+    return Composed(tuple(Repeated(part.leaf, part.count) for part in parts))

@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from privet.accounting import Accountant
 from privet.accounting.meaning import FALSE_POSITIVE_RATES, best_true_positive_rate
 from privet.core.event import Repeated
 from privet.core.guarantee import Guarantee
+from privet.report.alone import Alone, asked_alone, curve_of
 from privet.report.bound import Bound
 from privet.report.card import RunCard
 from privet.report.loss import Loss, loss_of
@@ -30,13 +32,15 @@ class Curves:
     own_count: int
     deltas: tuple[float, ...]
     by_delta: tuple[tuple[float, ...], ...]
-    """For each δ, ε at each count, by the best accountant."""
+    """For each δ, ε at each count, by the best accountant, or by the one alone that was asked."""
     profile: tuple[Point, ...]
     """δ against ε, as pairs (ε, δ)."""
     loss: Loss | None
     """The loss distribution, where the run has one of its own."""
     roc: tuple[Point, ...]
     """The best true-positive rate against the false-positive rate."""
+    alone: Accountant | None = None
+    """The one accountant that the curves are of; None where they are of the best. The loss is always the run's own."""
 
 
 def curves_of(card: RunCard, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Curves:
@@ -47,24 +51,31 @@ def curves_of(card: RunCard, *, progress: Callable[[int, int], None] = lambda do
     total = len(counts) * len(deltas) + 3
     done = 0
     rows: list[list[float]] = [[] for _ in deltas]
+    which = asked_alone(guarantee, card.ladder.value)
+    stated = _stated(card, which)
     for count in counts:
-        bound = Bound(Repeated(step, count), guarantee.unit)
+        repeated = Repeated(step, count)
+        grown = Bound(repeated, guarantee.unit) if which is None else Alone(repeated, guarantee, which)
         for row, delta in zip(rows, deltas, strict=True):
-            row.append(_least(card) if (count, delta) == (own, guarantee.delta) else bound.epsilon(delta))
+            found = stated if (count, delta) == (own, guarantee.delta) else grown.epsilon(delta)
+            # Fewer steps and a larger δ cost no more than the run itself, whatever a quicker method finds.
+            row.append(min(found, stated) if count <= own and delta >= guarantee.delta else found)
             done += 1
             progress(done, total)
-    bound = Bound(event, guarantee.unit, guarantee)
+    bound = curve_of(event, guarantee, which)
     profile = _profile(bound, guarantee)
     progress(done + 1, total)
-    loss = loss_of(bound, guarantee)
+    loss = loss_of(Bound(event, guarantee.unit, guarantee), guarantee)
     progress(done + 2, total)
     roc = tuple((rate, best_true_positive_rate(bound.delta, rate)) for rate in _rates())
     progress(total, total)
-    return Curves(counts, own, deltas, tuple(tuple(row) for row in rows), profile, loss, roc)
+    return Curves(counts, own, deltas, tuple(tuple(row) for row in rows), profile, loss, roc, which)
 
 
-def _least(card: RunCard) -> float:
-    """The ε of the best accountant, which the ladder has already."""
+def _stated(card: RunCard, which: Accountant | None) -> float:
+    """The ε of the one accountant that was asked, or of the best, which the ladder has already."""
+    if which is not None:
+        return card.guarantee.value.epsilon.upper
     tightest = card.ladder.value[0].guarantee
     return tightest.epsilon.upper if tightest is not None else math.inf
 
@@ -85,7 +96,7 @@ def _deltas(own: float) -> tuple[float, ...]:
     return tuple(delta for delta in (own * 10, own, own / 10) if 1e-300 < delta < 1)
 
 
-def _profile(bound: Bound, guarantee: Guarantee) -> tuple[Point, ...]:
+def _profile(bound: Bound | Alone, guarantee: Guarantee) -> tuple[Point, ...]:
     upper = guarantee.epsilon.upper
     if math.isinf(upper):
         upper = bound.epsilon(1e-5)

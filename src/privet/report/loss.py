@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from privet.accounting import Profile
 from privet.accounting.search import Array
 from privet.core.errors import NotProven
 from privet.core.guarantee import Guarantee
@@ -14,6 +16,8 @@ from privet.report.bound import Bound
 
 __all__ = ["Loss", "loss_of"]
 
+_Curve = Callable[[float], float]
+"""δ against ε."""
 _POINTS = 240
 _NARROW = 2**16
 _CELLS = 400
@@ -45,12 +49,13 @@ def loss_of(bound: Bound, guarantee: Guarantee) -> Loss | None:
     epsilon, profile = guarantee.epsilon.upper, bound.profile
     if profile is None or not bound.is_exact or not 0 < epsilon < math.inf:
         return None
-    # Above 0 the loss follows from the certified curve; below, from the profile's own picture of it.
-    below = _below(bound)
+    # Above 0 the loss follows from the certified curve (the profile's own, which is smooth: another bound on top of it
+    # would be a kink, and a derivative of that is no density); below, from the profile's own picture of it.
+    curve, below = profile.delta, _below(profile)
     width = 0.02 * max(epsilon, 0.01)
-    losses = np.linspace(width, _farthest(bound, epsilon, guarantee.delta), _POINTS)
-    pairs = [_from_curve(bound, float(loss), width) for loss in losses]
-    tail = _from_curve(bound, epsilon, width)
+    losses = np.linspace(width, _farthest(curve, epsilon, guarantee.delta), _POINTS)
+    pairs = [_from_curve(curve, float(loss), width) for loss in losses]
+    tail = _from_curve(curve, epsilon, width)
     if tail is None:
         return None
     shown = [(float(loss), pair[1]) for loss, pair in zip(losses, pairs, strict=True) if pair and pair[1] > 0]
@@ -64,17 +69,17 @@ def loss_of(bound: Bound, guarantee: Guarantee) -> Loss | None:
         tuple(float(density) for _, density in points),
         epsilon,
         tail[0],
-        bound.delta(epsilon),
+        curve(epsilon),
         below is not None,
     )
 
 
-def _from_curve(bound: Bound, loss: float, width: float) -> tuple[float, float] | None:
+def _from_curve(curve: _Curve, loss: float, width: float) -> tuple[float, float] | None:
     """The tail and the density of the loss: δ − δ′ and δ″ − δ′, since δ(ε) = P(L > ε) − e^ε·Q(L > ε).
 
     The derivatives are those of log δ, which is nearly a parabola.
     """
-    around = [bound.delta(max(0.0, loss + offset)) for offset in (-width, 0.0, width)]
+    around = [curve(max(0.0, loss + offset)) for offset in (-width, 0.0, width)]
     if min(around) <= 1e-290:
         return None
     left, here, right = (math.log(delta) for delta in around)
@@ -82,26 +87,24 @@ def _from_curve(bound: Bound, loss: float, width: float) -> tuple[float, float] 
     return around[1] * (1 - slope), around[1] * (slope**2 + bend - slope)
 
 
-def _farthest(bound: Bound, epsilon: float, delta: float) -> float:
+def _farthest(curve: _Curve, epsilon: float, delta: float) -> float:
     end = epsilon
     for _ in range(60):
         end += 0.05 * epsilon
-        if bound.delta(end) <= _DEEPER * max(delta, 1e-12):
+        if curve(end) <= _DEEPER * max(delta, 1e-12):
             break
     return end
 
 
-def _below(bound: Bound) -> tuple[Array, Array] | None:
+def _below(profile: Profile) -> tuple[Array, Array] | None:
     """The density at losses below 0, one point for each of about `_CELLS` cells of the loss distribution.
 
     The distribution is a comb: atoms at the places of a grid. Bins that are laid without regard to the comb hold now
     seven atoms and now eight, and a line through them is a saw. So we ask for bins so narrow that most are empty and
     the others hold one atom, and cut the axis midway between atoms, where a cell's width fits what it holds.
     """
-    if bound.profile is None:
-        return None
     try:
-        places, heights = bound.profile.density(_NARROW)
+        places, heights = profile.density(_NARROW)
     except NotProven:
         return None
     width = float(places[1] - places[0])

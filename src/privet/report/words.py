@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from privet.accounting import Accountant, Rung
 from privet.core.guarantee import Guarantee
-from privet.core.unit import Neighbours, Unit
+from privet.core.unit import Neighbours, Unit, Whose
 
 __all__ = [
     "ACCOUNTANTS",
@@ -15,6 +16,7 @@ __all__ = [
     "down",
     "headline",
     "is_open",
+    "listed",
     "percent",
     "protected",
     "proven_by",
@@ -37,6 +39,7 @@ _CHANGES: dict[Neighbours, str] = {
     Neighbours.L1_BALL: "moved within an L1 ball",
     Neighbours.L2_BALL: "moved within an L2 ball",
 }
+_REAL = "The price is that of exact real numbers, which noise in floating point only approximates."
 
 
 def up(value: float) -> str:
@@ -51,8 +54,8 @@ def up(value: float) -> str:
 def down(value: float) -> str:
     """Three decimals, or four digits of a small or large number, never above the value.
 
-    >>> down(2.3819), down(1234567.8), down(0.0)
-    ('2.381', '1.234e+06', '0')
+    >>> down(2.3819), down(1303.75), down(1234567.8), down(0.0)
+    ('2.381', '1,303.750', '1.234e+06', '0')
     """
     return _rounded(value, ROUND_FLOOR)
 
@@ -63,7 +66,7 @@ def _rounded(value: float, way: str) -> str:
     digits = 3 if 0.01 <= value < 1e5 else 3 - math.floor(math.log10(value))
     # A float that is the nearest to a short decimal stands for that decimal, and is not moved.
     exact = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), rounding=way)
-    return f"{exact:.3f}" if digits == 3 else f"{float(exact):.4g}"
+    return f"{exact:,.3f}" if digits == 3 else f"{float(exact):.4g}"
 
 
 def counted(number: float, noun: str) -> str:
@@ -73,6 +76,17 @@ def counted(number: float, noun: str) -> str:
     ('1 step', '14,063 rows', '2.5 epochs')
     """
     return f"{number:,.10g} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """Words in a row, as one would say them.
+
+    >>> listed(["renyi", "zcdp", "gdp"]), listed(["zero-out", "replace"], "or"), listed(["pld"])
+    ('renyi, zcdp and gdp', 'zero-out or replace', 'pld')
+    """
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def percent(share: float, digits: int = 2) -> str:
@@ -91,10 +105,12 @@ def protected(unit: Unit) -> str:
     >>> protected(Unit())
     'one example, added or removed'
     """
-    many = f" with at most {unit.records} records" if unit.records > 1 else ""
+    many = f" with at most {unit.records:,} records" if unit.records > 1 else ""
     comma = "," if unit.neighbours is Neighbours.ADD_REMOVE or many else ""
     trust = "" if unit.trust.value == "central" else f" ({unit.trust.value})"
-    return f"one {unit.whose.value}{many}{comma} {_CHANGES[unit.neighbours]}{trust}"
+    # An example has one record; several of them are what one person owns.
+    who = "person" if many and unit.whose is Whose.EXAMPLE else unit.whose.value
+    return f"one {who}{many}{comma} {_CHANGES[unit.neighbours]}{trust}"
 
 
 def is_open(guarantee: Guarantee) -> bool:
@@ -113,12 +129,13 @@ def headline(guarantee: Guarantee) -> str:
 
 
 def proven_by(guarantee: Guarantee) -> str:
-    """How it is proven and what that assumes, in one sentence; empty where nothing is proven."""
+    """How it is proven and what that assumes, in a sentence or two; empty where nothing is proven."""
     if math.isinf(guarantee.epsilon.upper):
         return ""
     names = {accountant.value: name for accountant, name in ACCOUNTANTS.items()}
-    assumed = f", assuming {' and '.join(guarantee.assumptions)}" if guarantee.assumptions else ""
-    return f"Proven by {names[guarantee.accountant]}{assumed}."
+    assumed = f", assuming {listed(guarantee.assumptions)}" if guarantee.assumptions else ""
+    exact = f" {_REAL}" if "real-valued noise" in guarantee.assumptions else ""
+    return f"Proven by {names[guarantee.accountant]}{assumed}.{exact}"
 
 
 def why_not(rung: Rung) -> str:

@@ -10,7 +10,7 @@ import pickle
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from privet.ledger.charge import Charge
     from privet.ledger.fingerprint import Fingerprint
 
-__all__ = ["Fixed", "Keeper", "Saved", "continued", "read"]
+__all__ = ["INSIDE", "Fixed", "Keeper", "Saved", "continued", "read"]
 
-FORMAT: Final = "privet checkpoint"
-VERSION: Final = 1
+_FORMAT: Final = "privet checkpoint"
+_VERSION: Final = 1
 INSIDE: Final = "for plan.resume(path, ...): weights that go on without their bill are not private"
 """The key under which the tensors lie. Whoever takes the model out by hand has read it."""
 _SEAL: Final = b"privet checkpoint, sha256 "
@@ -212,13 +212,12 @@ class Saved:
         known = self.record["journal"]
         place = Path(at) if at is not None else self.path.parent / known["path"]
         journal = Journal.open(place, run=self.run, total=sampler.steps_of(), head=str(known["head"]))
-        try:
+        with ExitStack() as refused:
+            refused.callback(journal.close)  # a traceback that somebody keeps would keep it locked
             sampler.load(self.record["sampler"] if journal.sampler is None else journal.sampler)
             charge = self._charge(ledger, budget, event)
             journal.go_on(int(self.record["steps"]))
-        except BaseException:
-            journal.close()  # a traceback that is kept would keep it locked
-            raise
+            refused.pop_all()
         return journal, charge, charge is not None and charge.state is State.DRAWING
 
     def _charge(self, ledger: Ledger | None, budget: str | None, event: Event) -> Charge | None:
@@ -264,15 +263,15 @@ def read(path: str | os.PathLike[str]) -> Saved:
         found = torch.load(place, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError) as error:
         raise CheckpointError(f"{place} cannot be read by this version of torch: {error}") from error
-    if found[FORMAT] != VERSION:
-        raise CheckpointError(f"{place} has version {found[FORMAT]!r}, and this code reads version {VERSION}")
+    if found[_FORMAT] != _VERSION:
+        raise CheckpointError(f"{place} has version {found[_FORMAT]!r}, and this code reads version {_VERSION}")
     return Saved(place, json.loads(found["record"]), found[INSIDE])
 
 
 def _write(place: Path, record: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
     """Replace the file in one move, once all of the new one is on the disk."""
     _plain(tensors, "")
-    whole = {FORMAT: VERSION, "record": json.dumps(record, sort_keys=True, allow_nan=False), INSIDE: dict(tensors)}
+    whole = {_FORMAT: _VERSION, "record": json.dumps(record, sort_keys=True, allow_nan=False), INSIDE: dict(tensors)}
     part = place.with_name(f"{place.name}.part")
     try:
         with open(part, "w+b", opener=for_me_alone) as file:

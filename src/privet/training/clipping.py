@@ -19,8 +19,11 @@ from privet.training.engine.parts import Squares
 
 __all__ = ["Adaptive", "Automatic", "Clipping", "Factors", "Flat", "PerLayer"]
 
-_MARGIN = 1.0 - 4e-6
+_MARGIN = 1.0 - 1e-6
 """Room for the rounding of the factor itself and of the product with it, in float32."""
+
+_SMALLEST_CLIP, _LARGEST_CLIP = 1e-9, 1e9
+"""Where an adaptive clip stops: beyond, float32 has no room for the noise."""
 
 
 @dataclass(frozen=True)
@@ -147,4 +150,4 @@ class Adaptive:
     def next_clip(self, clip: float, noisy_count: float, divisor: float) -> float:
         """The clip of the next step, from Σ (b_i − ½) with its noise: post-processing."""
         share = min(max(noisy_count / divisor + 0.5, 0.0), 1.0)
-        return clip * exp(-self.rate * (share - self.quantile))
+        return min(max(clip * exp(-self.rate * (share - self.quantile)), _SMALLEST_CLIP), _LARGEST_CLIP)

@@ -7,6 +7,7 @@ rows that stayed must stay. Torch's random numbers are the same in both calls, a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ from privet.training.engine.calls import Call
 __all__ = ["check_forward"]
 
 _TOLERANCE = 1e-3
+_ENOUGH = 32
+"""Rows that are looked at."""
 
 
 def check_forward(call: Call, examples: int) -> None:
@@ -27,28 +30,41 @@ def check_forward(call: Call, examples: int) -> None:
     A model that does not give the same output twice for the same input (because it takes random numbers from elsewhere)
     cannot be examined so, and is left to the other checks.
     """
-    kept = examples // 2
+    few = min(examples, _ENOUGH)
+    kept = few // 2
     if not kept:
         return
     state = torch.get_rng_state()
+    args, kwargs = tree_map(partial(_first, few, examples), (call.args, dict(call.kwargs)))
     try:
-        first = _outputs(call, state, call.args, call.kwargs)
-        if not _same(first, _outputs(call, state, call.args, call.kwargs), examples, examples):
+        first = _outputs(call, state, args, kwargs)
+        if not _same(first, _outputs(call, state, args, kwargs), few, slice(0, few)):
             return
-
-        def exchanged(leaf: Any) -> Any:
-            if not isinstance(leaf, Tensor) or leaf.dim() == 0 or len(leaf) != examples:
-                return leaf
-            return torch.cat([leaf[:kept], leaf[:1].expand(examples - kept, *leaf.shape[1:])]).detach()
-
-        args, kwargs = tree_map(exchanged, (call.args, dict(call.kwargs)))
-        if _same(first, _outputs(call, state, args, kwargs), examples, kept):
+        for stay in (slice(0, kept), slice(kept, few)):
+            others = tree_map(partial(_exchanged, stay, few), (args, kwargs))
+            if not _same(first, _outputs(call, state, *others), few, stay):
+                break
+        else:
             return
     finally:
         torch.set_rng_state(state)
     problem = "gives other outputs for a row when the other rows of the batch change, so that examples are coupled"
     advice = "normalise with fixed or public numbers, or within each example, and not over the batch"
     raise InvalidInput("model", problem, advice)
+
+
+def _first(few: int, examples: int, leaf: Any) -> Any:
+    """The first rows of what has a row for each example."""
+    return leaf.detach()[:few] if isinstance(leaf, Tensor) and leaf.dim() and len(leaf) == examples else leaf
+
+
+def _exchanged(stay: slice, examples: int, leaf: Any) -> Any:
+    """The rows in `stay` as they are, and every other one replaced by a copy of the first of them."""
+    if not isinstance(leaf, Tensor) or leaf.dim() == 0 or len(leaf) != examples:
+        return leaf
+    changed = leaf.detach()[stay.start : stay.start + 1].expand_as(leaf).clone()
+    changed[stay] = leaf.detach()[stay]
+    return changed
 
 
 @torch.no_grad()
@@ -58,12 +74,12 @@ def _outputs(call: Call, state: Tensor, args: tuple[Any, ...], kwargs: Any) -> l
     return [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
 
 
-def _same(first: list[Tensor], second: list[Tensor], examples: int, kept: int) -> bool:
-    """Whether the first `kept` rows agree, in every output that has a row for each example."""
+def _same(first: list[Tensor], second: list[Tensor], examples: int, stay: slice) -> bool:
+    """Whether the rows in `stay` agree, in every output that has a row for each example."""
     for one, other in zip(first, second, strict=True):
         if one.dim() == 0 or len(one) != examples:
             continue
-        a, b = one[:kept].double(), other[:kept].double()
+        a, b = one[stay].double(), other[stay].double()
         size = a.abs().amax() if a.numel() else a.sum()
         if not bool(((a - b).abs() <= _TOLERANCE * size).logical_or(a.isnan() & b.isnan()).all()):
             return False

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from math import isclose, nan
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -25,13 +26,14 @@ from privet.training.plan import DPSGD
 from privet.training.run import Run, RunError
 from privet.training.sampling import count_units
 
-try:
-    import accelerate as _accelerate  # noqa: F401  (without it the Trainer is there, and says so only when it is used)
-    from transformers import DataCollatorWithFlattening, Trainer, TrainingArguments
-    from transformers.models.auto import modeling_auto
-    from transformers.trainer_utils import TrainOutput
-except ModuleNotFoundError as _error:
-    raise MissingExtra(_error.name or "transformers", "transformers") from None
+if find_spec("transformers") is None:
+    raise MissingExtra("transformers", "transformers")
+if find_spec("accelerate") is None:  # which the Trainer needs
+    raise MissingExtra("accelerate", "transformers")
+
+from transformers import DataCollatorWithFlattening, Trainer, TrainingArguments
+from transformers.models.auto import modeling_auto
+from transformers.trainer_utils import TrainOutput
 
 if TYPE_CHECKING:
     from privet.core.random import Rng

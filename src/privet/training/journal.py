@@ -12,6 +12,7 @@ import os
 import secrets
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from io import FileIO
 from math import ceil
@@ -85,15 +86,14 @@ class Journal:
         try:
             if old is not None:
                 _may_go(path, old, replace)
-            journal = cls(path, FileIO(part, "x+", opener=for_me_alone), run, total)
-            try:
+            with ExitStack() as failed:
+                failed.callback(part.unlink, missing_ok=True)
+                journal = cls(path, FileIO(part, "x+", opener=for_me_alone), run, total)
+                failed.callback(journal.close)
                 _locked(journal._here())
                 journal._begin_life(steps, sampler, at=part)
                 part.replace(path)
-            except BaseException:
-                journal.close()
-                part.unlink(missing_ok=True)
-                raise
+                failed.pop_all()
         finally:
             if old is not None:
                 old.close()
@@ -113,11 +113,10 @@ class Journal:
                 "put it beside the checkpoint, or say where it is with journal="
             )
         journal = cls(path, _opened(path), run, total)
-        try:
+        with ExitStack() as refused:
+            refused.callback(journal.close)
             journal._read(head)
-        except BaseException:
-            journal.close()
-            raise
+            refused.pop_all()
         return journal
 
     def go_on(self, steps: int) -> None:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -25,11 +26,11 @@ from privet.training.plan import DPSGD
 from privet.training.run import Run, RunError
 from privet.training.sampling import count_units
 
-try:
-    # `lightning.pytorch` has its own classes, which ask of a callback no more than these do.
-    from pytorch_lightning import Callback, LightningModule, Trainer
-except ModuleNotFoundError as _error:
-    raise MissingExtra(_error.name or "pytorch_lightning", "lightning") from None
+if find_spec("pytorch_lightning") is None:
+    raise MissingExtra("pytorch-lightning", "lightning")
+
+# `lightning.pytorch` has classes of its own, which ask of a callback no more than these do.
+from pytorch_lightning import Callback, LightningModule, Trainer
 
 if TYPE_CHECKING:
     from privet.core.random import Rng
@@ -156,11 +157,11 @@ class PrivateTraining(Callback):
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """End the run without a release."""
-        self._end(pl_module)
+        self._end(trainer, pl_module)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Leave the module as it was."""
-        self._end(pl_module)
+        self._end(trainer, pl_module)
 
     def _limits(self, trainer: Trainer) -> int:
         """The plan's number of steps; refuses limits that say otherwise."""
@@ -205,17 +206,20 @@ class PrivateTraining(Callback):
                 told = f"{name!r} was not logged: it comes from private rows, and nobody paid for it"
                 warnings.warn(f"{told}; log it in validation_step, or give show_private=True", stacklevel=3)
 
-        module.log = drop  # type: ignore[method-assign, assignment]
+        module.log = drop  # type: ignore[method-assign]
         try:
             yield
         finally:
             del module.log
 
-    def _end(self, module: LightningModule) -> None:
+    def _end(self, trainer: Trainer, module: LightningModule) -> None:
         if self.run is not None and self.release is None:
             self.run.close()
         if vars(module).pop("training_step", None) is not None:
+            # The Trainer counts steps in two places, and reads the one that this switch says.
+            counted, loop = trainer.global_step, trainer.fit_loop.epoch_loop
             module.automatic_optimization = True
+            loop.automatic_optimization.optim_progress.optimizer.step.total.completed = counted
 
 
 def _check(trainer: Trainer, module: LightningModule) -> None:
@@ -226,12 +230,12 @@ def _check(trainer: Trainer, module: LightningModule) -> None:
         problem = f"trains on {devices} device(s) with {strategy}, which wraps the model"
         advice = "use Trainer(devices=1), or write a loop with plan.attach under torchrun"
         raise InvalidInput("trainer", problem if devices < 2 else f"{problem} or splits it", advice)
-    if not module.automatic_optimization:
-        problem = "has automatic_optimization=False: it steps its optimizer itself, with gradients that have no noise"
-        raise InvalidInput("module", problem, "let training_step return the losses and do nothing else")
     if len(trainer.optimizers) != 1:
         problem = f"gives {len(trainer.optimizers)} optimizers, and a step of the plan is one optimizer's"
         raise InvalidInput("configure_optimizers", problem, "use one, with several groups of parameters if need be")
+    if not module.automatic_optimization:
+        problem = "has automatic_optimization=False: it steps its optimizer itself, with gradients that have no noise"
+        raise InvalidInput("module", problem, "let training_step return the losses and do nothing else")
     if "dataloader_iter" in inspect.signature(module.training_step).parameters:
         problem = "takes dataloader_iter, and draws its batches by itself"
         raise InvalidInput("training_step", problem, "take a batch: the plan draws it")
@@ -278,7 +282,7 @@ class _Through(torch.optim.Optimizer):
     def __init__(self, inner: torch.optim.Optimizer, step: Callable[[], Any]) -> None:
         self._inner, self._through = inner, step
 
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """By way of the Trainer."""
         self._through()
 

@@ -176,7 +176,8 @@ def _told(failure: Exception) -> bytes:
 
 def _heard(rank: int, told: bytes) -> PrivetError:
     said = json.loads(told)
-    if said["shared"]:
-        return _SHARED[said["shared"][0]](f"{said['text']} (on process {rank})")
+    for place in said["shared"]:
+        kind = _SHARED[int(place)]
+        return kind(f"{said['text']} (on process {rank})")
     why = f": {said['text']}" if said["text"] else "; its own output has more"
     return ProcessError(f"process {rank} stopped with {said['kind']}{why}")

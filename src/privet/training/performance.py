@@ -23,8 +23,6 @@ class Performance:
     until they are clipped stays small (64 MB), which saves memory and, with large models, time."""
     workers: int = 0
     """Processes that read a data set which is not in memory."""
-    threads: int = 0
-    """Threads that draw noise; 0 is as many as torch uses."""
 
     def __post_init__(self) -> None:
         if isinstance(self.micro_batch, str) and self.micro_batch != "auto":
@@ -32,4 +30,3 @@ class Performance:
         if isinstance(self.micro_batch, int):
             checked.count("micro_batch", self.micro_batch)
         checked.count("workers", self.workers, 0)
-        checked.count("threads", self.threads, 0)

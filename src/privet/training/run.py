@@ -105,6 +105,12 @@ class Run:
         """Deviation of the noise over the clip: the plan's, or what was calibrated."""
         return self.plan.noise_multiplier or 0.0
 
+    @property
+    def groups(self) -> Tensor | None:
+        """For each row of the current batch the place of its user among those in it; None where rows are units."""
+        micro = self._progress.open
+        return None if micro is None or micro.groups is None else torch.from_numpy(micro.groups)
+
     def batches(self) -> Iterator[Any]:
         """The batches of all steps that are left, each to be followed by one call of `step`.
 
@@ -125,7 +131,10 @@ class Run:
                     batch = self._rows.batch(micro.indices) if len(micro.indices) else self._rows.placeholder()
                 self._progress.open = micro
                 self._step.watch()
-                yield batch
+                try:
+                    yield batch
+                finally:
+                    self._step.calls.close()
                 if self._progress.open is not None:
                     raise RunError("the last batch got no step; call run.step(losses) once for every batch")
 
@@ -143,14 +152,16 @@ class Run:
         micro = self._progress.open
         if micro is None:
             raise RunError("there is no batch to step on; take one from run.batches(), and step on it once")
-        with self.world.together():
-            self._step.add(losses, micro, groups)
-            self._progress.open = None
+        try:
+            with self.world.together():
+                self._step.add(losses, micro, groups)
+                self._progress.open = None
+                if not micro.last:
+                    return False
+                self._step.finish()
+                self._follow()
+        finally:
             self._step.calls.close()
-            if not micro.last:
-                return False
-            self._step.finish()
-            self._follow()
         return True
 
     def guarantee(self, delta: float | None = None) -> Guarantee:

@@ -18,6 +18,7 @@ from privet.training.engine.calls import Call, Calls
 from privet.training.engine.groups import Groups
 from privet.training.engine.parts import Part, Squares, numbers
 from privet.training.micro import Micro
+from privet.training.noise import fill
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
 from privet.training.rules import Known
@@ -52,12 +53,13 @@ class Step:
         named = {id(parameter): (name, parameter) for name, parameter in reversed(list(model.named_parameters()))}
         chosen = [pair for key, pair in reversed(named.items()) if key in held and pair[1].requires_grad]
         self.plan, self.optimizer, self.clip = plan, optimizer, plan.clip
-        self._model, self._versions = model, list[int]()
+        self._model, self._rounds = model, 0
+        self._buffers: dict[str, tuple[Tensor, int]] = {}
         self._rng, self._performance, self.world = rng, performance, world or World()
         self.names, self.parameters = [name for name, _ in chosen], [parameter for _, parameter in chosen]
         owners = [name.rpartition(".")[0] for name in self.names]
         self._layers = [sorted(set(owners)).index(owner) for owner in owners]
-        self.engine = Engine(self.parameters, self.names, rng, rules)
+        self.engine = Engine(self.parameters, self.names, rules)
         self.calls = Calls.of(model, self.parameters)
         self.sum = Sum(self.parameters)
         self._within, self._per_row = 0.0, 0.0
@@ -78,7 +80,7 @@ class Step:
         """Fresh noise, before any of the data; of several processes one draws it, and it is among what they add up."""
         std = (self.plan.noise_multiplier or 0.0) * self.clip / (self.plan.batch_size or 1)
         if self.world.leads:
-            self._rng.fill_normal(self.sum.flat, std)
+            fill(self.sum.flat, std, self._rng)
         else:
             self.sum.flat.zero_()
         self._within = 0.0
@@ -101,22 +103,26 @@ class Step:
             self.add_clipped(parts)
 
     def watch(self) -> None:
-        """From here to the next `add`, note what the model's modules do."""
-        self._versions = [buffer._version for buffer in self._model.buffers()]  # noqa: SLF001
+        """From here to the next `add`, note what the model's modules do; the whole model's call now and then."""
+        self._rounds += 1
+        self.calls.root = None if self._rounds & (self._rounds - 1) else self._model
+        self._buffers = {name: (buffer, buffer._version) for name, buffer in self._model.named_buffers()}  # noqa: SLF001
         self.calls.open()
 
     def _examine(self, calls: list[Call], rows: int) -> None:
-        """What the forward pass shows: buffers that took in data, and, once, outputs that depend on other rows."""
-        for (name, buffer), version in zip(self._model.named_buffers(), self._versions, strict=False):
-            if buffer._version != version and not name.endswith(("._u", "._v")):  # noqa: SLF001
+        """What the forward pass shows: buffers that took in data, and outputs that depend on other rows.
+
+        The latter in the first, second, fourth, … round: weights that are zero at first may hide it.
+        """
+        for name, buffer in self._model.named_buffers():
+            before, version = self._buffers.get(name, (None, 0))
+            if (buffer is not before or buffer._version != version) and not name.endswith(("._u", "._v")):  # noqa: SLF001
                 problem = f"wrote into its buffer {name!r} in the forward pass; it would leave with the model, unnoised"
                 advice = "put that layer in eval mode or take it out (BatchNorm: privet.training.replace_batchnorm)"
                 raise InvalidInput("model", problem, advice)
-        whole = [call for call in calls if call.module is self.calls.root]
-        if self.calls.root is not None and whole and rows > 1:
-            for call in whole:
+        for call in calls:
+            if call.module is self.calls.root:
                 check_forward(call, rows)
-            self.calls.root = None
 
     def finish(self) -> None:
         """Hand the noisy mean, over all processes, to the optimizer."""
@@ -152,17 +158,27 @@ class Step:
             shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
             advice = "use reduction='none'; for a loss per token or pixel, average over each example's own first"
             raise InvalidInput("losses", f"has shape {shape}, and one loss is needed for each example", advice)
+        if not len(micro.indices):
+            return None
         if groups is None and len(losses) != micro.rows:
             problem = f"has {len(losses)} entries for a batch of {micro.rows} rows"
             advice = "give one for each row; for several a row, say in groups= to which unit each belongs"
             raise InvalidInput("losses", problem, advice)
         if not losses.requires_grad:
             raise InvalidInput("losses", "carries no gradient", "compute it with gradients on, and do not detach it")
-        if groups is not None:
-            return Groups.of(groups, len(losses), max(micro.units, 1))
-        if micro.groups is None:
+        if groups is None and micro.groups is None:
             return None
-        return Groups.of(torch.from_numpy(micro.groups), len(losses), micro.units)
+        units = torch.arange(micro.rows) if micro.groups is None else torch.from_numpy(micro.groups)
+        if groups is None:
+            return Groups.of(units, len(losses), micro.units)
+        given = Groups.of(groups, len(losses), micro.units)
+        copies, left = divmod(len(losses), micro.rows)
+        fitting = (units.repeat_interleave(copies), units.repeat(copies)) if not left else ()
+        if not any(torch.equal(given.of_row, each) for each in fitting):
+            problem = "does not give every row of the batch the same number of losses, all in the row's own unit"
+            advice = "for k copies of each row: torch.arange(rows).repeat_interleave(k), or .repeat(k)"
+            raise InvalidInput("groups", problem, advice + "; for users, leave it out or repeat run.groups so")
+        return given
 
     def _same_parameters(self) -> None:
         """What the optimizer would change is what was clipped, also if something was frozen or thawed meanwhile."""

@@ -5,6 +5,13 @@ from __future__ import annotations
 from privet.accounting.laws.atoms import Atoms, block, randomized_response
 from privet.accounting.laws.law import Array, Law, reach
 from privet.accounting.laws.noise import GaussianLoss, LaplaceLoss, discrete_gaussian, discrete_laplace
+from privet.accounting.laws.replaced import (
+    ReplacedGaussian,
+    ReplacedLaplace,
+    replaced_discrete_gaussian,
+    replaced_discrete_laplace,
+    two_steps,
+)
 from privet.accounting.laws.sampled import Added, Mixture, Removed, Symmetric, draws_of_one_row
 
 __all__ = [
@@ -16,6 +23,8 @@ __all__ = [
     "Law",
     "Mixture",
     "Removed",
+    "ReplacedGaussian",
+    "ReplacedLaplace",
     "Symmetric",
     "block",
     "discrete_gaussian",
@@ -23,4 +32,7 @@ __all__ = [
     "draws_of_one_row",
     "randomized_response",
     "reach",
+    "replaced_discrete_gaussian",
+    "replaced_discrete_laplace",
+    "two_steps",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-__all__ = ["Array", "Law", "normal_cells", "reach"]
+__all__ = ["Array", "Law", "between", "normal_cells", "reach"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -39,6 +39,12 @@ def normal_cells(standardised: Array) -> Array:
     """Masses of a standard normal between −∞, the given rising points, and ∞; taken from the nearer tail."""
     below, above = ndtr(standardised), ndtr(-standardised)
     inner = np.where(standardised[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+    return np.concatenate((below[:1], inner, above[-1:]))
+
+
+def between(below: Array, above: Array) -> Array:
+    """Masses between −∞, rising points, and ∞, from the masses below and above each point; from the nearer tail."""
+    inner = np.where(above[:-1] < 0.5, above[:-1] - above[1:], below[1:] - below[:-1])
     return np.concatenate((below[:1], inner, above[-1:]))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privet.accounting.laws.atoms import Atoms
-from privet.accounting.laws.law import Array, normal_cells
+from privet.accounting.laws.law import Array, between, normal_cells
 
 __all__ = ["MOST_ATOMS", "GaussianLoss", "LaplaceLoss", "discrete_gaussian", "discrete_laplace"]
 
@@ -58,12 +58,7 @@ class LaplaceLoss:
         q_below = np.where(
             bounds > end, 1.0, np.where(bounds <= -end, 0.0, -np.expm1(-(clipped + end) / 2 - math.log(2)))
         )
-        return _between(p_below, p_above), _between(q_below, q_above)
-
-
-def _between(below: Array, above: Array) -> Array:
-    inner = np.where(above[:-1] < 0.5, above[:-1] - above[1:], below[1:] - below[:-1])
-    return np.concatenate((below[:1], inner, above[-1:]))
+        return between(p_below, p_above), between(q_below, q_above)
 
 
 def discrete_laplace(scale: float, distance: int) -> Atoms | None:

@@ -34,6 +34,10 @@ class Rng(Protocol):
         """The next `n` bytes of the stream."""
         ...
 
+    def fill_bits(self, out: npt.NDArray[np.uint8]) -> None:
+        """Overwrite a row of bytes, in place, with the next bytes of the stream."""
+        ...
+
     def words(self, n: int) -> npt.NDArray[np.uint64]:
         """The next `n` words of 64 uniform bits."""
         ...

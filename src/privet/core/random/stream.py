@@ -41,6 +41,13 @@ class StreamRng(ABC):
         self._fill(raw)
         return raw.tobytes()
 
+    def fill_bits(self, out: npt.NDArray[np.uint8]) -> None:
+        """Overwrite a row of bytes, in place, with the next bytes of the stream."""
+        if out.dtype != np.uint8 or out.ndim != 1 or not out.flags.c_contiguous or not out.flags.writeable:
+            problem = f"is an array of {out.dtype} and shape {out.shape}, or not one writable piece of memory"
+            raise InvalidInput("out", problem, "give a contiguous row of numpy.uint8")
+        self._fill(out)
+
     def words(self, n: int) -> npt.NDArray[np.uint64]:
         """The next `n` words of 64 uniform bits."""
         raw = np.empty(8 * count_of("n", n), dtype=np.uint8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privet.report.card import RunCard
 from privet.report.curves import Curves
-from privet.report.figures.drawing import Figure, axis, line, marks
+from privet.report.figures.drawing import Figure, axis, by, line, marks
 from privet.report.words import percent
 
 __all__ = ["attack"]
@@ -25,7 +25,7 @@ def attack(card: RunCard, curves: Curves) -> Figure:
     return Figure(
         "attack",
         "How well any membership attack can do",
-        "No attack lies above the solid line; guessing lies on the dotted one. "
+        f"No attack lies above the solid line{by(curves)}; guessing lies on the dotted one. "
         f"Members found at most, at that share of outsiders wrongly accused: {told}.",
         ("false-positive rate", "true-positive rate at most"),
         tuple((f"{100 * fpr:.3g} %", percent(tpr, 4)) for fpr, tpr in curves.roc[::2]),

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SERIES", "Figure", "Part", "Row", "axis", "filled", "line", "marks", "pointer"]
+from privet.report.curves import Curves
+from privet.report.words import ACCOUNTANTS
+
+__all__ = ["SERIES", "Figure", "Part", "Row", "axis", "by", "filled", "line", "marks", "pointer"]
 
 Part = dict[str, Any]
 Row = tuple[str, ...]
@@ -28,6 +31,11 @@ class Figure:
     rows: tuple[Row, ...]
     spec: Part | None
     """The picture for plotly.js; None where there is nothing to draw, and `alternative` says why."""
+
+
+def by(curves: Curves) -> str:
+    """Whose proof the curves are, at the end of a clause; empty where they are by the best accountant."""
+    return f", by {ACCOUNTANTS[curves.alone]} alone" if curves.alone is not None else ""
 
 
 def axis(title: str, *, decades: float | None = None) -> Part:

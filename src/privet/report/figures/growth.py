@@ -7,7 +7,7 @@ import math
 from privet.core.event import IndependentBatches, Repeated, Sampled, ShuffledEpoch
 from privet.report.card import RunCard
 from privet.report.curves import Curves
-from privet.report.figures.drawing import SERIES, Figure, axis, line, marks, pointer
+from privet.report.figures.drawing import SERIES, Figure, axis, by, line, marks, pointer
 from privet.report.words import counted, is_open, up
 
 __all__ = ["growth"]
@@ -43,7 +43,7 @@ def growth(card: RunCard, curves: Curves) -> Figure:
     return Figure(
         "growth",
         f"How ε grows with the number of {what}",
-        f"ε against {what} for δ = {', '.join(f'{delta:.3g}' for delta in curves.deltas)}. {after}",
+        f"ε against {what} for δ = {', '.join(f'{delta:.3g}' for delta in curves.deltas)}{by(curves)}. {after}",
         (what, *(f"ε at δ = {delta:.3g}" for delta in curves.deltas)),
         tuple(
             (f"{count:,}", *(up(row[index]) for row in curves.by_delta)) for index, count in enumerate(curves.counts)

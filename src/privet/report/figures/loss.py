@@ -23,14 +23,18 @@ def loss(card: RunCard, curves: Curves) -> Figure:
         reason = "Nothing to draw: no loss distribution stands behind this bound, or the loss never exceeds its ε."
         return Figure("loss", _TITLE, reason, _HEAD, (), None)
     # An accountant looser than the loss itself states a larger ε, beyond which less than δ is left.
-    exact = delta if math.isclose(found.delta, delta, rel_tol=0.02) else found.delta
+    tight = math.isclose(found.delta, delta, rel_tol=0.02)
+    exact = delta if tight else found.delta
+    looser = (
+        "" if tight else f" That is less than the stated δ = {delta:g}: the loss is the run's own, whatever is stated."
+    )
     points = list(zip(found.losses, found.density, strict=True))
     return Figure(
         "loss",
         _TITLE,
         "How likely each privacy loss is when the person is in the data, on a logarithmic scale. "
         f"The loss exceeds ε = {up(found.epsilon)} with a probability of about {found.tail:.2g}: the plain tail. "
-        f"The exact δ = {exact:.3g} counts each loss only by how far it lies beyond ε, as 1 − e^(ε − loss).",
+        f"The exact δ = {exact:.3g} counts each loss only by how far it lies beyond ε, as 1 − e^(ε − loss).{looser}",
         _HEAD,
         tuple((f"{x:.4g}", f"{y:.3g}") for x, y in points[:: max(1, len(points) // 20)]),
         _drawn(found, points, exact),

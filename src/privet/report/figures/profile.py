@@ -6,7 +6,7 @@ import math
 
 from privet.report.card import RunCard
 from privet.report.curves import Curves
-from privet.report.figures.drawing import Figure, axis, line, marks, pointer
+from privet.report.figures.drawing import Figure, axis, by, line, marks, pointer
 from privet.report.words import up
 
 __all__ = ["profile"]
@@ -35,7 +35,7 @@ def profile(card: RunCard, curves: Curves) -> Figure:
     return Figure(
         "profile",
         title,
-        f"Every point on the curve is a guarantee of the same run: a larger ε holds with a smaller δ.{told}",
+        f"Every point on the curve is a guarantee of the same run{by(curves)}: a larger ε has a smaller δ.{told}",
         ("ε", "δ at most"),
         tuple(
             (f"{epsilon:.4g}", f"{found:.3g}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from privet.core.random import Rng
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.calls import Call
 from privet.training.engine.claims import Claim, claim, leaves
 from privet.training.engine.functional import again
 from privet.training.engine.graph import Graph, Stem, Use, read
 from privet.training.engine.layout import Layout
-from privet.training.engine.parts import Part, combine
-from privet.training.engine.probe import Found, probe
+from privet.training.engine.parts import Dense, Part, combine
+from privet.training.engine.probe import Found, Reader, probe
 from privet.training.engine.stems import descend, makes_stems, shape_of
+from privet.training.engine.structure import signature, takes_rows_by_data
 from privet.training.engine.sweep import Gradients, sweep
 from privet.training.rules import RULES, Known
 
@@ -36,10 +36,9 @@ class Engine:
 
     parameters: Sequence[Tensor]
     names: Sequence[str]
-    rng: Rng
-    """For the probe alone."""
     rules: Mapping[str, Known] = field(default_factory=lambda: RULES)
-    known: dict[tuple[type, ...], Found] = field(default_factory=dict)
+    known: dict[tuple[object, ...], Found] = field(default_factory=dict)
+    uses: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def gradients(self, losses: Tensor, weights: Tensor | None = None, calls: Sequence[Call] = ()) -> list[Part | None]:
         """For each parameter its examples' gradients; None where the losses do not depend on it.
@@ -49,6 +48,8 @@ class Engine:
             weights: factors of the losses, in place of ones.
             calls: what modules did on the way, for parameters whose operations have no rule.
         """
+        if len(losses) == 1:
+            return self._alone(losses, weights)
         numbers = {id(parameter): number for number, parameter in enumerate(self.parameters)}
 
         def reader(stems: frozenset[int]) -> tuple[Graph, list[Claim]]:
@@ -61,12 +62,7 @@ class Engine:
         graph, claims = reader(frozenset())
         if not graph.joins and not claims:
             return [None] * len(self.parameters)
-        kinds = graph.kinds()
-        where = self.known.get(kinds)
-        if where is None:
-            where = probe(losses, reader, name_of, self.rng)
-            if where.certain and len(losses) > 1:
-                self.known[kinds] = where
+        where = self._where(losses, graph, reader, name_of)
         if where.stems:
             graph, claims = reader(where.stems)
         layouts = dict(zip(graph.joins, where.layouts, strict=True))
@@ -98,6 +94,30 @@ class Engine:
                 for name, share in again(each.call, each.names, mine, len(losses)).items():
                     found[numbers[id(own[name])]].append(share)
             return [combine(parts).settle() if parts else None for parts in found]
+
+    def _where(self, losses: Tensor, graph: Graph, reader: Reader, name_of: Callable[[Tensor], str]) -> Found:
+        """Where the examples are: known from a computation of the same structure, or found out now.
+
+        Where data decides, always now. And again in the second, fourth, eighth, … computation of a structure: what
+        couples the examples may have been hidden by weights that were zero at first.
+        """
+        by_data = takes_rows_by_data(graph, len(losses))
+        key = signature(graph, len(losses))
+        count = self.uses[key] = self.uses.get(key, 0) + 1
+        where = self.known.get(key)
+        if where is None or by_data or not count & (count - 1):
+            where = probe(losses, reader, name_of)
+            if where.certain:
+                self.known[key] = where
+        return where
+
+    def _alone(self, losses: Tensor, weights: Tensor | None) -> list[Part | None]:
+        """One example needs no rules: its gradient is the ordinary one."""
+        start = torch.ones_like(losses) if weights is None else weights.to(losses)
+        found = torch.autograd.grad(losses, list(self.parameters), start, allow_unused=True)
+        wide = (torch.float32, torch.float64)
+        rows = [None if each is None else each.to_dense().reshape(1, -1) for each in found]
+        return [None if row is None else Dense(row if row.dtype in wide else row.float()) for row in rows]
 
     def _has_rule(self, node: Node, use: Use) -> bool:
         known = self.rules.get(type(node).__name__)

@@ -16,6 +16,8 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
+from privet.core.errors import InvalidInput
+
 __all__ = ["Call", "Calls"]
 
 _COVERED: tuple[type[nn.Module], ...] = (
@@ -109,6 +111,9 @@ class Calls:
         self.found = []
 
     def _record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        if self.root is not None and torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:  # noqa: SLF001
+            problem = "computes activations again or moves them away (activation checkpointing, saved-tensor hooks)"
+            raise InvalidInput("model", problem, "switch that off; micro-batches save memory instead")
         if (id(module) not in self.watched and module is not self.root) or not torch.is_grad_enabled():
             return
         leaves = list(enumerate(tree_leaves(output)))

@@ -56,8 +56,8 @@ def again(call: Call, names: Sequence[str], gradients: Sequence[Tensor | None], 
             found = {name: torch.stack([one[0][name] for one in ones]) for name in names}
             outputs = [torch.stack(rows) for rows in zip(*(one[1] for one in ones), strict=True)]
     for place, output in zip(wanted, outputs, strict=True):
-        _same(call, output, _rows(call.outputs[place].detach(), examples))
-    return {name: Dense(found[name].flatten(1)) for name in names}
+        _same(call, output.detach(), _rows(call.outputs[place].detach(), examples))
+    return {name: Dense(found[name].detach().flatten(1)) for name in names}
 
 
 def _one(answer: tuple[Tensor, list[Tensor]], live: dict[str, Tensor]) -> tuple[dict[str, Tensor], list[Tensor]]:

@@ -19,6 +19,8 @@ from privet.training.engine.groups import Groups
 __all__ = ["Dense", "Lookup", "Mixed", "Outer", "Part", "Squares", "combine", "numbers", "signed"]
 
 _EPSILON = torch.finfo(torch.float32).eps
+_LEAST = torch.finfo(torch.float32).tiny
+"""What is smaller may vanish."""
 _CHUNK = 1 << 17
 """Numbers in a temporary array of products: half a megabyte, which stays in a core's own cache."""
 
@@ -69,9 +71,9 @@ class Part(Protocol):
         ...
 
 
-def _plain(value: Tensor) -> Squares:
-    """A sum of squares has no cancellation: its relative error is a few units in the last place."""
-    return Squares(value, value * (8 * _EPSILON))
+def _plain(value: Tensor, terms: int) -> Squares:
+    """A sum of squares has no cancellation: a few units in the last place are lost, and what underflows."""
+    return Squares(value, value * (8 * _EPSILON) + terms * _LEAST)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Dense:
 
     def squares(self) -> Squares:
         """The squared norm of each row."""
-        return self.known or _plain(_squared(self.value))
+        return self.known or _plain(_squared(self.value), self.value.shape[1])
 
     def measured(self) -> Part:
         """With its squared norms."""
@@ -130,7 +132,11 @@ class Outer:
         if self.known is not None:
             return self.known
         if self.left.shape[1] == 1:
-            return _plain(_squared(self.left.flatten(1)).mul_(_squared(self.right.flatten(1))))
+            lefts, rights = _squared(self.left.flatten(1)), _squared(self.right.flatten(1))
+            value = lefts * rights
+            # Squares of the small factor may have vanished, and the large one may be enormous.
+            lost = self.left.shape[2] * rights + self.right.shape[2] * lefts
+            return Squares(value, value * (8 * _EPSILON) + (lost + 1.0) * _LEAST)
         return _by_chunks(_outer_products, self.left, self.right)
 
     def measured(self) -> Part:
@@ -191,7 +197,7 @@ class Lookup:
         if self.known is not None:
             return self.known
         if self.index.shape[1] == 1:
-            return _plain(_squared(self.right.flatten(1)))
+            return _plain(_squared(self.right.flatten(1)), self.right.shape[2])
         return _by_chunks(_lookup_products, self.index, self.right)
 
     def measured(self) -> Part:
@@ -273,28 +279,35 @@ def _squared(rows: Tensor) -> Tensor:
     return norms.square_()
 
 
-def _outer_products(left: Tensor, right: Tensor) -> Tensor:
-    return torch.bmm(left, left.mT).mul_(torch.bmm(right, right.mT))
+def _outer_products(left: Tensor, right: Tensor) -> Squares:
+    lefts, rights = torch.bmm(left, left.mT), torch.bmm(right, right.mT)
+    traces = left.shape[2] * _trace(rights) + right.shape[2] * _trace(lefts)
+    found = signed(lefts.mul_(rights))
+    return Squares(found.value, found.slack + (left.shape[1] * traces + 1.0) * _LEAST)
 
 
-def _lookup_products(index: Tensor, right: Tensor) -> Tensor:
-    return torch.bmm(right, right.mT).mul_(index[:, :, None] == index[:, None, :])
+def _lookup_products(index: Tensor, right: Tensor) -> Squares:
+    found = signed(torch.bmm(right, right.mT).mul_(index[:, :, None] == index[:, None, :]))
+    return Squares(found.value, found.slack + right.shape[1] ** 2 * right.shape[2] * _LEAST)
 
 
-def _by_chunks(products: Callable[[Tensor, Tensor], Tensor], first: Tensor, second: Tensor) -> Squares:
-    """The sums of all products, a few examples at a time."""
+def _trace(matrices: Tensor) -> Tensor:
+    return matrices.diagonal(dim1=1, dim2=2).sum(1)
+
+
+def _by_chunks(squares: Callable[[Tensor, Tensor], Squares], first: Tensor, second: Tensor) -> Squares:
+    """A few examples at a time."""
     size = max(1, _CHUNK // first.shape[1] ** 2)
     pairs = zip(torch.split(first, size), torch.split(second, size), strict=True)
-    found = [signed(products(*pair)) for pair in pairs]
+    found = [squares(*pair) for pair in pairs]
     return Squares(torch.cat([each.value for each in found]), torch.cat([each.slack for each in found]))
 
 
 def signed(products: Tensor) -> Squares:
-    """The sum of products that may cancel; the slack grows with their own size, not with that of the sum."""
+    """The sum of products that may cancel; the slack grows with their own sizes, not with that of the sum."""
     flat = products.flatten(1)
-    value = flat.sum(1)
-    slack = torch.linalg.vector_norm(flat, dim=1) * (16 * _EPSILON)
-    return Squares(value, slack)
+    slack = torch.linalg.vector_norm(flat, ord=1, dim=1) * (24 * _EPSILON)
+    return Squares(flat.sum(1), slack)
 
 
 def numbers(part: Part) -> int:

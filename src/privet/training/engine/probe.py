@@ -1,14 +1,14 @@
 """Finding out, by an experiment, which entries of every tensor belong to which example, and that none belong to two.
 
 Backward passes are linear. Multiply the loss of example i by a power of two c_i: if some entries of a gradient belong
-to example i alone, they are multiplied by exactly c_i, without rounding. So two passes, one with ones and one with
-random c_i, show where each example's entries are; and if no arrangement fits, the examples are coupled (by
-`BatchNorm`, by a loss that compares examples), and the computation is refused.
+to example i alone, they are multiplied by exactly c_i, without rounding. So a pass with ones, and one for each digit of
+the examples' numbers (2^digit), show where each example's entries are; and if no arrangement fits, the examples are
+coupled (by `BatchNorm`, by a loss that compares examples), and the computation is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,7 +17,6 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node
 
 from privet.core.errors import InvalidInput
-from privet.core.random import Rng
 from privet.training.engine.claims import Claim, leaves
 from privet.training.engine.graph import Graph, output_shape
 from privet.training.engine.layout import Layout, candidates
@@ -28,6 +27,9 @@ __all__ = ["Found", "Reader", "probe"]
 
 Reader: TypeAlias = Callable[[frozenset[int]], tuple[Graph, list[Claim]]]
 
+_DIGITS = 16
+_LONG = 3
+"""Fewer numbers may count 0, 1, 2, … by accident."""
 _TOLERANCE = 1e-5
 """Relative; scaling by powers of two is exact, so only a different order of summation could leave a difference."""
 
@@ -44,30 +46,32 @@ class Found:
     """Whether the experiment left no choice; if not, the next batch repeats it."""
 
 
-def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str], rng: Rng) -> Found:
+def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> Found:
     """Find every join's layout.
 
     Args:
         losses: one for each example, with their graph, which stays usable.
         reader: from the places of further stems to the graph and the calls that stand for uses without a rule.
         name_of: a parameter's name, for the error.
-        rng: for the multipliers.
     """
-    multipliers = _multipliers(len(losses), rng).to(losses)
     stems: frozenset[int] = frozenset()
     while True:
         graph, claims = reader(stems)
         edges = [edge for claim in claims for edge in claim.call.edges]
-        ones, outputs = _summaries(losses, torch.ones_like(multipliers), graph, edges)
-        scaled, scaled_outputs = _summaries(losses, multipliers, graph, edges)
-        for pair in zip(outputs, scaled_outputs, strict=True):
-            if None not in pair and Layout(len(losses)) not in _layouts(*pair, multipliers):  # type: ignore[arg-type]
-                raise _coupled([name for claim in claims for name in claim.names], "a module without a rule")
-        fitting = {node: _fitting(ones.get(node, []), scaled.get(node, []), multipliers) for node in graph.joins}
-        wrong = [node for node, layouts in fitting.items() if not layouts]
+        ones, outputs = _summaries(losses, torch.ones_like(losses), graph, edges)
+        fitting: dict[Node, _Fit] = {}
+        for multipliers in _multipliers(losses):
+            scaled, scaled_outputs = _summaries(losses, multipliers, graph, edges)
+            for pair in zip(outputs, scaled_outputs, strict=True):
+                if None not in pair and Layout(len(losses)) not in _layouts(*pair, multipliers).layouts:  # type: ignore[arg-type]
+                    raise _coupled([name for claim in claims for name in claim.names], "a module without a rule")
+            for node in graph.joins:
+                fit = _fitting(ones.get(node, []), scaled.get(node, []), multipliers)
+                fitting[node] = fit.also(fitting.get(node, fit))
+        wrong = [node for node, fit in fitting.items() if not fit.layouts]
         if not wrong:
-            chosen = tuple((layouts[0].axis, layouts[0].interleaved) for layouts in fitting.values())
-            return Found(stems, chosen, all(len(layouts) == 1 for layouts in fitting.values()))
+            chosen = tuple((fit.layouts[0].axis, fit.layouts[0].interleaved) for fit in fitting.values())
+            return Found(stems, chosen, all(len(fit.layouts) == 1 and fit.shown for fit in fitting.values()))
         places = {node: place for place, node in enumerate(graph.order)}
         shared = frozenset(places[node] for node in wrong if _may_be_shared(node, len(losses)))
         if not shared:
@@ -76,12 +80,14 @@ def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str], rng:
         stems |= shared
 
 
-def _multipliers(examples: int, rng: Rng) -> Tensor:
-    """Random powers of two, not all equal."""
+def _multipliers(losses: Tensor) -> Iterator[Tensor]:
+    """Powers of two that tell any two examples apart: the digits of an example's number, one after the other."""
+    numbers = torch.arange(len(losses), device=losses.device)
     while True:
-        powers = torch.from_numpy(rng.below(4, examples))
-        if examples < 2 or int(powers.min()) < int(powers.max()):
-            return torch.exp2(powers.to(torch.float32))
+        yield torch.exp2((numbers % _DIGITS).to(losses.dtype))
+        numbers = numbers // _DIGITS
+        if not bool(numbers.any()):
+            return
 
 
 def _summaries(
@@ -105,26 +111,41 @@ def _summary(gradient: Tensor) -> Tensor:
     return torch.stack([flat @ directions, flat.abs().sum(-1)])
 
 
-def _fitting(ones: list[Tensor], scaled: list[Tensor], multipliers: Tensor) -> list[Layout]:
+def _fitting(ones: list[Tensor], scaled: list[Tensor], multipliers: Tensor) -> _Fit:
     """The layouts of the first output under which every example's entries were multiplied by that example's number.
 
     None if for any output there is no such layout.
     """
-    if not ones:
-        return [Layout(len(multipliers))]
-    fitting = [_layouts(*pair, multipliers) for pair in zip(ones, scaled, strict=True)]
-    return fitting[0] if all(fitting) else []
+    fits = [_layouts(*pair, multipliers) for pair in zip(ones, scaled, strict=True)]
+    if not fits:
+        return _Fit([Layout(len(multipliers))], shown=False)
+    return _Fit(fits[0].layouts if all(fit.layouts for fit in fits) else [], all(fit.shown for fit in fits))
 
 
-def _layouts(ones: Tensor, scaled: Tensor, multipliers: Tensor) -> list[Layout]:
-    fitting = []
+@dataclass(frozen=True)
+class _Fit:
+    layouts: list[Layout]
+    shown: bool
+    """Whether examples with different multipliers had gradients at all, so that something could be seen."""
+
+    def also(self, other: _Fit) -> _Fit:
+        """What fits both."""
+        return _Fit([each for each in self.layouts if each in other.layouts], self.shown or other.shown)
+
+
+def _layouts(ones: Tensor, scaled: Tensor, multipliers: Tensor) -> _Fit:
+    fitting, shown = [], False
     for layout in candidates(ones.shape[1:], len(multipliers)):
         before, size = (layout.split(part) for part in ones)
         after = layout.split(scaled[0])
         factor = multipliers.double().view(-1, *(1,) * (before.dim() - 1))
-        if bool(((after - factor * before).abs() <= _TOLERANCE * factor * size).all()):
+        # Rows that are no numbers say nothing, and must not be a reason to stop.
+        known = (before + after + factor * size).isfinite()
+        if bool((((after - factor * before).abs() <= _TOLERANCE * factor * size) | ~known).all()):
+            seen = multipliers[((size > 0) & known).flatten(1).any(1)]
+            shown = shown or (len(seen) > 1 and bool(seen.min() < seen.max()))
             fitting.append(layout)
-    return fitting
+    return _Fit(fitting, shown)
 
 
 def _may_be_shared(node: Node, examples: int) -> bool:
@@ -137,13 +158,15 @@ def _may_be_shared(node: Node, examples: int) -> bool:
     if kind not in STEM_IF_SHARED:
         return False
     shape = output_shape(node, 0)
-    if not STEM_IF_SHARED[kind] or not any(True for _ in candidates(shape, examples)):
+    if not STEM_IF_SHARED[kind]:
         return True
     index = getattr(node, "_saved_indices", None)
+    rows = tuple(index.shape) if isinstance(index, Tensor) else shape
+    if not any(True for _ in candidates(rows, examples)):
+        return True
     if not isinstance(index, Tensor) or not index.dim():
         return False
-    counting = torch.arange(index.shape[-1]) + index.flatten()[0]
-    return bool((index == counting).all())
+    return index.shape[-1] >= _LONG and bool((index == torch.arange(index.shape[-1])).all())
 
 
 def _coupled(owners: Sequence[str], kind: str) -> InvalidInput:

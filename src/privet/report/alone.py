@@ -1,0 +1,86 @@
+"""What one accountant can prove by itself: its own δ(ε), from the ε that it proves at many δ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+from privet.accounting import Accountant, Rung, epsilon
+from privet.accounting.meaning import tail_of
+from privet.core.event import Event
+from privet.core.guarantee import Guarantee
+from privet.report.bound import Bound, Chords
+
+__all__ = ["Alone", "asked_alone", "curve_of"]
+
+_EACH_DECADE = 4
+"""At how many δ of each decade the accountant is asked."""
+_DEEPER = 8
+"""How many decades below the guarantee's own δ are looked at."""
+_AS_GOOD = 1 + 1e-6
+"""Two accountants that differ by no more say the same."""
+_LEAST = 1e-12
+"""The δ from which they are counted, at the least."""
+
+
+def asked_alone(guarantee: Guarantee, ladder: Sequence[Rung]) -> Accountant | None:
+    """The accountant that a guarantee was asked of, where it is not the tightest, which is the ladder's first.
+
+    A loss distribution is no such case, for every curve that has no other source is its own; nor is an accountant that
+    proves as much as the tightest.
+    """
+    upper, tightest = guarantee.epsilon.upper, ladder[0]
+    usual = (tightest.accountant.value, Accountant.PLD.value, "none")
+    least = tightest.guarantee.epsilon.upper if tightest.guarantee is not None else math.inf
+    if guarantee.accountant in usual or math.isinf(upper) or upper <= least * _AS_GOOD:
+        return None
+    return Accountant(guarantee.accountant)
+
+
+def curve_of(event: Event, guarantee: Guarantee, which: Accountant | None) -> Bound | Alone:
+    """The δ(ε) behind a guarantee of this event: of one accountant alone, or the best that is known."""
+    return Bound(event, guarantee.unit, guarantee) if which is None else Alone(event, guarantee, which)
+
+
+class Alone:
+    """A certified δ(ε) of an event by one accountant, which goes through the `stated` guarantee.
+
+    >>> from privet.core.event import Gaussian
+    >>> stated = epsilon(Gaussian(4.0), 1e-5, accountant=Accountant.RENYI)
+    >>> Alone(Gaussian(4.0), stated, Accountant.RENYI).delta(stated.epsilon.upper)
+    1e-05
+    """
+
+    def __init__(self, event: Event, stated: Guarantee, accountant: Accountant) -> None:
+        self._event, self._stated, self._accountant = event, stated, accountant
+
+    @cached_property
+    def _points(self) -> list[tuple[float, float]]:
+        """Pairs (ε, δ), from ε = 0 on, where δ is at most 1."""
+        own = self._stated.delta
+        # With many records each answer is a search of its own, through group privacy.
+        each = _EACH_DECADE if self._stated.unit.records == 1 else _EACH_DECADE // 2
+        decades = math.ceil(-math.log10(max(own, _LEAST))) + _DEEPER
+        deltas = [10.0 ** (-i / each) for i in range(1, each * decades + 1)]
+        found = [(self.epsilon(delta), delta) for delta in deltas] + [(self._stated.epsilon.upper, own)]
+        # Of several δ at one ε the least holds.
+        falling = sorted(found, key=lambda point: -point[1])
+        finite = {each: delta for each, delta in falling if math.isfinite(each)}
+        return sorted(({0.0: 1.0} | finite).items())
+
+    @cached_property
+    def _chords(self) -> Chords:
+        return Chords(self._points)
+
+    def delta(self, epsilon: float) -> float:
+        """A certified upper bound on δ(ε)."""
+        return self._chords(epsilon)
+
+    def tail(self, loss: float) -> float:
+        """A certified bound on the chance of a larger privacy loss: the best that any point of the curve leaves."""
+        return min(tail_of(each, delta)(loss) for each, delta in self._points if delta < 1)
+
+    def epsilon(self, delta: float) -> float:
+        """A certified upper bound on ε(δ)."""
+        return epsilon(self._event, delta, unit=self._stated.unit, accountant=self._accountant).epsilon.upper

@@ -1,0 +1,110 @@
+"""What two computations must have in common for what was found about one to hold for the other."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import Node
+
+from privet.core.errors import InvalidInput
+from privet.training.engine.graph import Graph, is_leaf, output_shape, saved
+
+__all__ = ["signature", "takes_rows_by_data"]
+
+_ARGUMENTS = ("dim", "dim0", "dim1", "dims", "shifts")
+_BY_DATA = frozenset(
+    {
+        "IndexAddBackward0",
+        "IndexCopyBackward0",
+        "IndexPutBackward0",
+        "MaskedScatterBackward0",
+        "MaskedSelectBackward0",
+        "PackPaddedSequenceBackward0",
+        "PutBackward0",
+        "RepeatInterleaveBackward0",
+        "TakeBackward0",
+    }
+)
+"""Operations that take or put rows where the data says."""
+_BY_DATA_ALONG = frozenset(
+    {
+        "GatherBackward0",
+        "IndexSelectBackward0",
+        "KthvalueBackward0",
+        "MaxBackward0",
+        "MinBackward0",
+        "ScatterAddBackward0",
+        "ScatterBackward0",
+        "ScatterBackward1",
+        "SortBackward0",
+        "SortBackward1",
+        "TopkBackward0",
+    }
+)
+"""Operations that do so along one axis."""
+
+
+def signature(graph: Graph, examples: int) -> tuple[object, ...]:
+    """The operations, their axes, and how their sizes relate to the number of examples.
+
+    Two computations with the same signature arrange their examples alike, unless data decides (`takes_rows_by_data`).
+    """
+    return tuple(_described(node, examples) for node in graph.order)
+
+
+def _described(node: Node, examples: int) -> tuple[object, ...]:
+    kind = type(node)
+    if is_leaf(node):
+        return (kind,)
+    sizes = tuple(size // examples if size % examples == 0 else -1 for size in output_shape(node, 0))
+    return kind, sizes, *(_plain(getattr(node, name)) for name in _arguments(kind))
+
+
+@cache
+def _arguments(kind: type) -> tuple[str, ...]:
+    return tuple(name for name in (f"_saved_{each}" for each in _ARGUMENTS) if hasattr(kind, name))
+
+
+def _plain(value: Any) -> object:
+    return tuple(value) if isinstance(value, (list, tuple)) else value
+
+
+def takes_rows_by_data(graph: Graph, examples: int) -> bool:
+    """Whether rows go where the data sends them, so that another batch may arrange its examples otherwise."""
+    return any(_by_data(node, examples) for node in graph.order if node not in graph.joins)
+
+
+def _by_data(node: Node, examples: int) -> bool:
+    kind = type(node).__name__
+    if kind in ("CheckpointFunctionBackward", "CompiledFunctionBackward"):
+        what = "activation checkpointing" if kind.startswith("Checkpoint") else "a compiled function"
+        problem = f"hides its parameters' uses from autograd's graph ({what})"
+        raise InvalidInput("model", problem, "call the model as it is, without it; micro-batches save memory instead")
+    if kind in _BY_DATA:
+        return True
+    if kind == "IndexBackward0":
+        return _index_by_data(node, examples)
+    if kind in _BY_DATA_ALONG:
+        axis, sizes = saved(node, "dim"), output_shape(node, 0)
+        axis = axis - 2**64 if axis >= 2**63 else axis
+        axis = axis % len(sizes) if sizes else 0
+        return axis == 0 or (axis == 1 and sizes[1] % examples == 0)
+    # A function of the user's own may do anything.
+    return isinstance(node, torch.autograd.function.BackwardCFunction)
+
+
+def _index_by_data(node: Node, examples: int) -> bool:
+    """rows[index] is harmless where the first index counts the examples, as in rows[arange(B), length]."""
+    indices = list(saved(node, "indices"))
+    sizes = list(saved(node, "self_sym_sizes"))
+    first = indices[0] if indices else None
+    if isinstance(first, Tensor):
+        if first.dtype == torch.bool or not first.dim() or len(first) != examples or sizes[0] != examples:
+            return True
+        counting = torch.arange(examples, device=first.device).view(-1, *(1,) * (first.dim() - 1))
+        return not bool((first == counting).all())
+    second = indices[1] if len(indices) > 1 else None
+    return isinstance(second, Tensor) and sizes[1] % examples == 0

@@ -1,0 +1,248 @@
+"""The order of a run, what it does to the user's objects, and what it makes of losses and models that it cannot use."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from privet.core.errors import InvalidInput
+from privet.training import Run, RunError
+from tests.training.conftest import Attach, squared, trained_on
+from tests.training.models import Described, filled, normal
+
+# --- Order -----------------------------------------------------------------------------------------------------------
+
+
+def rows() -> Tensor:
+    return normal(9, 4).float()
+
+
+def test_a_step_needs_a_batch(attach: Attach, network: nn.Module) -> None:
+    """Catches gradients of rows that nobody drew."""
+    run = attach(network, rows())
+    with pytest.raises(RunError, match="batch"):
+        run.step(squared(network, rows()))
+
+
+def test_a_batch_is_stepped_on_once(attach: Attach, network: nn.Module) -> None:
+    """Twice would count an example twice under one charge."""
+    run = attach(network, rows(), steps=2)
+    x = next(run.batches())
+    run.step(squared(network, x))
+    with pytest.raises(RunError, match="batch"):
+        run.step(squared(network, x))
+
+
+def test_a_batch_is_not_skipped(attach: Attach, network: nn.Module) -> None:
+    """Batches chosen by looking at them are not Poisson batches."""
+    run = attach(network, rows(), steps=3)
+    batches = run.batches()
+    next(batches)
+    with pytest.raises(RunError, match="step"):
+        next(batches)
+    for ask in (lambda: next(run.batches()), lambda: run.release(1e-5)):
+        with pytest.raises(RunError, match="step"):
+            ask()
+
+
+def test_nothing_after_the_release(attach: Attach, network: nn.Module) -> None:
+    run = attach(network, rows(), steps=2, noise_multiplier=1.0)
+    batches = run.batches()
+    while not run.step(squared(network, next(batches))):
+        pass
+    assert run.release(1e-5).value is network
+    for ask in (lambda: next(batches), lambda: next(run.batches()), lambda: run.release(1e-5), run.selftest):
+        with pytest.raises(RunError, match="ended"):
+            ask()
+
+
+def test_no_more_steps_than_planned(attach: Attach, network: nn.Module) -> None:
+    """The whole plan is priced, and no step beyond it."""
+    run = attach(network, rows(), steps=3)
+    for _ in range(3):
+        trained_on(run, network)
+    assert run.steps == run.total == 3
+
+
+def test_nothing_to_release_without_a_step(attach: Attach, network: nn.Module) -> None:
+    with pytest.raises(RunError, match="no step"):
+        attach(network, rows(), noise_multiplier=1.0).release(1e-5)
+
+
+def test_the_self_test_of_a_sound_run(attach: Attach, network: nn.Module) -> None:
+    """It passes, and leaves weights, gradients and steps as they were. A false alarm of its noise check: 2e-9."""
+    before = copy.deepcopy(network.state_dict())
+    run = attach(network, rows(), steps=2, noise_multiplier=1.0)
+    found = run.selftest(lambda batch: squared(network, batch))
+    assert found.passed
+    assert len(found.checks) == 4
+    assert run.steps == 0
+    assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+    trained_on(run, network)
+    assert run.steps == 2
+
+
+# --- The user's objects ----------------------------------------------------------------------------------------------
+
+
+def test_the_model_stays_what_it_was(attach: Attach, network: nn.Module) -> None:
+    """Class, names, hooks and pickle are untouched."""
+    names, kind = list(network.state_dict()), type(network)
+    run = attach(network, rows(), steps=2)
+    trained_on(run, network)
+    assert type(network) is kind
+    assert list(network.state_dict()) == names
+    assert list(pickle.loads(pickle.dumps(network)).state_dict()) == names
+    assert not any(module._forward_hooks or module._backward_hooks for module in network.modules())
+
+
+def unfinished(run: Run, model: nn.Module) -> None:
+    batches = run.batches()
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+
+
+def refused(run: Run, model: nn.Module) -> None:
+    with pytest.raises(InvalidInput):
+        run.step(squared(model, next(run.batches())).mean())
+
+
+def finished(run: Run, model: nn.Module) -> None:
+    trained_on(run, model)
+
+
+@pytest.mark.parametrize("leave", [unfinished, refused, finished])
+def test_no_hook_is_left_behind(leave: Callable[..., None], attach: Attach, network: nn.Module) -> None:
+    """torch's process-wide hook would keep every later call of the model in memory, with its graph."""
+    before = len(torch.nn.modules.module._global_forward_hooks)
+    leave(attach(network, rows()), network)
+    gc.collect()
+    assert len(torch.nn.modules.module._global_forward_hooks) == before
+
+
+def test_a_refused_step_releases_nothing(attach: Attach) -> None:
+    """Weights and optimizer are as before the refusal."""
+    model = filled(nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 3))).float()
+    before = copy.deepcopy(model.state_dict())
+    run = attach(model, rows(), noise_multiplier=1.0, optimizer=torch.optim.SGD(model.parameters(), lr=1.0))
+    with pytest.raises(InvalidInput):
+        trained_on(run, model, lambda model, x: squared(model, x) / squared(model, x).mean())
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1),
+    "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.1),
+    "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=0.1, amsgrad=True),
+    "adagrad": lambda parameters: torch.optim.Adagrad(parameters, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=list(OPTIMIZERS))
+def test_any_optimizer(make: Callable[[Any], torch.optim.Optimizer], attach: Attach, network: nn.Module) -> None:
+    """The optimizer does with the noisy mean what it would do with any gradient. Catches a gradient that changes under
+    its hands, such as a buffer that is used again.
+    """
+    twin = copy.deepcopy(network)
+    own, others = make(network.parameters()), make(twin.parameters())
+    run = attach(network, rows(), steps=5, sample_rate=0.5, batch_size=4, noise_multiplier=1.0, optimizer=own)
+    for x in run.batches():
+        if run.step(squared(network, x)):
+            for mine, its in zip(twin.parameters(), network.parameters(), strict=True):
+                assert its.grad is not None
+                mine.grad = its.grad.clone()
+            others.step()
+    for mine, its in zip(twin.parameters(), network.parameters(), strict=True):
+        torch.testing.assert_close(mine, its, rtol=0.0, atol=0.0)
+
+
+def test_stale_gradients_are_not_applied(attach: Attach, network: nn.Module) -> None:
+    """A frozen parameter, and one outside the loss, may hold an old gradient. Catches an optimizer that applies it."""
+    model = nn.ModuleDict({"used": network, "frozen": nn.Linear(2, 2), "unused": nn.Linear(2, 2)})
+    model["frozen"].requires_grad_(False)
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, 1e6)
+    before = copy.deepcopy(model.state_dict())
+    run = attach(model, rows(), optimizer=torch.optim.SGD(model.parameters(), lr=1e-3))
+    trained_on(run, model, lambda model, x: squared(network, x))
+    for name, value in model.state_dict().items():
+        moved = float((value - before[name]).norm())
+        assert moved == 0 if name.startswith(("frozen", "unused")) else 0 < moved < 1
+
+
+@pytest.mark.parametrize("state", [True, False])
+def test_parameters_that_change_their_mind(state: bool, attach: Attach, network: nn.Module) -> None:
+    """Pitfall 17. Thawed or frozen after the run was attached: what the optimizer moves is not what is clipped."""
+    half = next(network.children()).requires_grad_(not state)
+    run = attach(network, rows(), steps=2)
+    half.requires_grad_(state)
+    with pytest.raises(InvalidInput, match=r"thawed|frozen"):
+        trained_on(run, network)
+
+
+def keeping(forward: Callable[..., Any]) -> nn.Module:
+    model = Described(forward, layer=nn.Linear(4, 3))
+    model.register_buffer("mean", torch.zeros(4))
+    return filled(model).float()
+
+
+def written(m: Any, x: Tensor) -> Tensor:
+    m.mean.mul_(0.9).add_(x.detach().mean(0), alpha=0.1)
+    out: Tensor = m.layer(x)
+    return out
+
+
+def assigned(m: Any, x: Tensor) -> Tensor:
+    m.mean = 0.9 * m.mean + 0.1 * x.detach().mean(0)
+    out: Tensor = m.layer(x)
+    return out
+
+
+@pytest.mark.parametrize("forward", [written, assigned])
+def test_buffers_that_take_in_rows(forward: Callable[..., Any], attach: Attach) -> None:
+    """The buffer would leave with the model, without noise. Catches a check that sees only one way to write."""
+    model = keeping(forward)
+    run = attach(model, rows(), steps=2)
+    with pytest.raises(InvalidInput, match="buffer"):
+        trained_on(run, model)
+
+
+def test_batch_norm_that_wakes_up(attach: Attach) -> None:
+    """In eval mode when it was attached, in training mode later; without parameters, no gradient passes through it."""
+    model = filled(nn.Sequential(nn.BatchNorm1d(4, affine=False), nn.Linear(4, 3))).float().eval()
+    run = attach(model, rows(), steps=3)
+
+    def waking(model: nn.Module, x: Tensor) -> Tensor:
+        model.train(run.steps > 1)
+        return squared(model, x)
+
+    with pytest.raises(InvalidInput):
+        trained_on(run, model, waking)
+
+
+# --- Losses that cannot be used --------------------------------------------------------------------------------------
+
+LOSSES: dict[str, Callable[[Tensor], Any]] = {
+    "a mean": lambda losses: losses.mean(),
+    "a number": lambda losses: 0.5,
+    "a column": lambda losses: losses[:, None],
+    "too few": lambda losses: losses[1:],
+    "too many": lambda losses: torch.cat([losses, losses]),
+    "detached": lambda losses: losses.detach(),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_that_are_not_one_a_row(loss: str, attach: Attach, network: nn.Module) -> None:
+    """The error names the losses and says what to do."""
+    run = attach(network, rows())
+    with pytest.raises(InvalidInput, match=r"losses.*(reduction|groups|gradients)"):
+        run.step(LOSSES[loss](squared(network, next(run.batches()))))

@@ -8,7 +8,6 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from privet.core.random import SeededRng
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Calls
 from privet.training.engine.parts import Part

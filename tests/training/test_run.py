@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
 from privet.training import Run, RunError
-from tests.training.conftest import Attach, squared, trained_on
-from tests.training.models import Described, filled, normal
+from tests.training.conftest import Attach, gradient, squared, trained_on
+from tests.training.models import Described, described, filled, normal
+from tests.training.reference import loop
 
 # --- Order -----------------------------------------------------------------------------------------------------------
 
@@ -186,6 +187,22 @@ def test_parameters_that_change_their_mind(state: bool, attach: Attach, network:
     half.requires_grad_(state)
     with pytest.raises(InvalidInput, match=r"thawed|frozen"):
         trained_on(run, network)
+
+
+@pytest.mark.parametrize("held", ["a", "b", "l.weight"])
+def test_parameters_outside_the_optimizer(held: str, attach: Attach) -> None:
+    """They take part in the computation, as constants. Catches a gradient that is looked for where nobody trains."""
+    forward = described(lambda m, x: m.l(x * (m.a * m.b)), a=scale, b=scale, l=lambda: nn.Linear(4, 3))
+    model = filled(forward()).double()
+    chosen = dict(model.named_parameters())[held]
+    run = attach(model, normal(9, 4), clip=1e3, optimizer=torch.optim.SGD([chosen], lr=0.0))
+    trained_on(run, model)
+    exact = loop(model, squared, (normal(9, 4),))[held].sum(0)
+    assert float((gradient(model) - exact).norm()) <= 1e-5 * float(exact.norm())
+
+
+def scale() -> nn.Parameter:
+    return nn.Parameter(torch.zeros(4))
 
 
 def keeping(forward: Callable[..., Any]) -> nn.Module:

@@ -192,22 +192,23 @@ def near(found: Tensor, expected: Tensor) -> None:
     assert float((found - expected).norm()) <= 1e-5 * float(expected.norm())
 
 
-def test_copies_are_averaged_before_clipping(attach: Attach, network: nn.Module) -> None:
-    """Pitfall 26. Three copies of each row, in any order. Catches copies that are clipped one by one, or summed."""
-    network, rows = network.double(), normal(5, 4)
-    copies = torch.arange(15).roll(4) % 5
-    noisy = rows[copies] + 0.3 * normal(15, 4, seed=9)
-    each = torch.cat(list(loop(network, squared, (noisy,)).values()), 1)
-    means = torch.stack([each[copies == unit].mean(0) for unit in range(5)])
+@pytest.mark.parametrize("together", [True, False])
+def test_copies_are_averaged_before_clipping(together: bool, attach: Attach, network: nn.Module) -> None:
+    """Pitfall 26. Three copies of each row, next to each other or batch after batch. Catches copies that are clipped
+    one by one, or summed.
+    """
+    network, rows, scales = network.double(), normal(5, 4), torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    each = [torch.cat(list(loop(network, squared, (rows * scale,)).values()), 1) for scale in scales]
+    means = torch.stack(each).mean(0)
     clip = float(means.norm(dim=1).median())
     run = attach(network, rows, clip=clip)
     for x in run.batches():
-        units = len(x)
-        mine = torch.arange(3 * units).roll(4) % units
-        at = [int((rows == row).all(1).nonzero()) for row in x]
-        index = torch.tensor([[p for p in range(15) if int(copies[p]) == at[int(unit)]] for unit in range(units)])
-        chosen = torch.stack([index[unit, (mine[:place] == unit).sum()] for place, unit in enumerate(mine)])
-        run.step(squared(network, noisy[chosen]), groups=mine)
+        units = torch.arange(len(x))
+        if together:
+            copies, owners = x.repeat_interleave(3, 0) * scales.repeat(len(x))[:, None], units.repeat_interleave(3)
+        else:
+            copies, owners = x.repeat(3, 1) * scales.repeat_interleave(len(x))[:, None], units.repeat(3)
+        run.step(squared(network, copies), groups=owners)
     expected = (means * (clip / means.norm(dim=1).clamp(min=clip))[:, None]).sum(0)
     near(gradient(network), expected)
 

@@ -96,13 +96,15 @@ def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval
     whole = canonical(event)
     if whole.nonprivate is not None:
         return Interval(0.0, 1.0)
-    found = _answers(_rungs(whole.parts, unit, None), lambda rung: _delta_of(rung, whole.parts, epsilon, unit))
-    best = min(interval.upper for interval in found)
-    if best == 1:
-        best = min([best, *(value for _, value in _in_two_steps(whole.parts, epsilon, unit, of_delta=True))])
+    rungs = _rungs(whole.parts, unit, None)
+    found = _answers(rungs, lambda rung: (_delta_of(rung, whole.parts, epsilon, unit), rung))
+    if not any(rung is Accountant.PLD and interval.upper < 1 for interval, rung in found):
+        others = _in_two_steps(whole.parts, epsilon, unit, of_delta=True)
+        found += [(Interval(0.0, value), rung) for rung, value in others]
+    best = min(interval.upper for interval, _ in found)
     if best == 0 and upper(event, 0.0, unit=unit) > epsilon:
         best = 5e-324  # underflowed, and not pure
-    return Interval(min(max(interval.lower for interval in found), best), best)
+    return Interval(min(max(interval.lower for interval, _ in found), best), best)
 
 
 @dataclass(frozen=True)

@@ -317,4 +317,4 @@ def _words(argument: str, text: str, most: int, *, empty: bool = False) -> None:
     if not (empty and text == ""):
         checked.text(argument, text)
     if len(text) > most or not text.isprintable():
-        raise InvalidInput(argument, f"is longer than {most} characters or has unprintable ones", "use plain words")
+        raise InvalidInput(argument, f"is longer than {most:,} characters or has unprintable ones", "use plain words")

@@ -78,6 +78,8 @@ class Step:
 
     def begin(self) -> None:
         """Fresh noise, before any of the data; of several processes one draws it, and it is among what they add up."""
+        for parameter in self.parameters:
+            parameter.grad = None  # the last step's, which shares our memory: a loop may clear it or add to it
         std = (self.plan.noise_multiplier or 0.0) * self.clip / (self.plan.batch_size or 1)
         if self.world.leads:
             fill(self.sum.flat, std, self._rng)
@@ -173,11 +175,18 @@ class Step:
             return Groups.of(units, len(losses), micro.units)
         given = Groups.of(groups, len(losses), micro.units)
         copies, left = divmod(len(losses), micro.rows)
-        fitting = (units.repeat_interleave(copies), units.repeat(copies)) if not left else ()
-        if not any(torch.equal(given.of_row, each) for each in fitting):
+        sizes = torch.bincount(units, minlength=micro.units) * copies
+        fits = not left and torch.equal(torch.bincount(given.of_row, minlength=micro.units), sizes)
+        if fits and micro.groups is not None:  # whose row a loss is of can be told only from its place
+            fits = any(
+                torch.equal(given.of_row, each) for each in (units.repeat_interleave(copies), units.repeat(copies))
+            )
+        if not fits:
             problem = "does not give every row of the batch the same number of losses, all in the row's own unit"
-            advice = "for k copies of each row: torch.arange(rows).repeat_interleave(k), or .repeat(k)"
-            raise InvalidInput("groups", problem, advice + "; for users, leave it out or repeat run.groups so")
+            advice = (
+                "for k copies of each row: torch.arange(rows).repeat_interleave(k); for users, run.groups, so repeated"
+            )
+            raise InvalidInput("groups", problem, advice)
         return given
 
     def _same_parameters(self) -> None:

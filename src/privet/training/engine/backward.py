@@ -66,10 +66,13 @@ class Engine:
         if where.stems:
             graph, claims = reader(where.stems)
         layouts = dict(zip(graph.joins, where.layouts, strict=True))
+        silent = set() if where.certain else {node for place, node in enumerate(graph.joins) if place in where.silent}
         arrived: list[tuple[Stem, Part]] = []
         often = _used_often(graph, claims)
 
         def arrive(node: Node, gradients: Gradients) -> None:
+            if node in silent:
+                return
             known = self.rules[type(node).__name__]
             layout = Layout(len(losses), *layouts[node])
             shared: dict[str, Any] = {}

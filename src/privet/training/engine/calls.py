@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, Node
 from torch.nn.modules.module import register_module_forward_hook
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch.utils.hooks import RemovableHandle
 
 from privet.core.errors import InvalidInput
@@ -110,18 +110,26 @@ class Calls:
             self._handle = None
         self.found = []
 
-    def _record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def _record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         if self.root is not None and torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:  # noqa: SLF001
             problem = "computes activations again or moves them away (activation checkpointing, saved-tensor hooks)"
             raise InvalidInput("model", problem, "switch that off; micro-batches save memory instead")
         if (id(module) not in self.watched and module is not self.root) or not torch.is_grad_enabled():
-            return
-        leaves = list(enumerate(tree_leaves(output)))
-        places = tuple(place for place, leaf in leaves if isinstance(leaf, Tensor) and leaf.grad_fn is not None)
-        outputs = tuple(leaves[place][1] for place in places)
+            return None
+        leaves, spec = tree_flatten(output)
+        places = tuple(
+            place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.grad_fn is not None
+        )
+        if len(places) > 1 and id(module) in self.watched:
+            # One output may be made of another: copies get the gradients that come from outside the call, and no more.
+            for place in places:
+                leaves[place] = leaves[place].clone()
+            output = tree_unflatten(leaves, spec)
+        outputs = tuple(leaves[place] for place in places)
         edges = tuple(torch.autograd.graph.get_gradient_edge(each) for each in outputs)
         entry = frozenset(leaf.grad_fn for leaf in _tensors((args, kwargs)) if leaf.grad_fn is not None)
         self.found.append(Call(module, args, kwargs, places, outputs, edges, entry))
+        return output
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

@@ -35,6 +35,8 @@ def claim(
     for node, use in homeless:
         for parameter in leaves(use.stem.node):
             claimed.setdefault(_home(node, parameter, use, inside, name_of), set()).add(id(parameter))
+    for call in claimed:
+        _closed(call, inside[call], graph)
     for call, ours in claimed.items():
         for node in list(graph.joins):
             if node in inside[call]:
@@ -60,6 +62,17 @@ def _home(
     kind = type(node).__name__
     problem = f"is used in {kind} (input {use.slot}), for which there is no rule, outside the module that owns it"
     raise InvalidInput(f"parameter {name_of(parameter)}", problem, "freeze it, or use it inside its own module")
+
+
+def _closed(call: Call, inside: set[Node], graph: Graph) -> None:
+    """Refuse a call of which more is used outside than what it returned."""
+    returned = {(edge.node, edge.output_nr) for edge in call.edges}
+    for node in graph.order:
+        if node not in inside:
+            for child, output in node.next_functions:
+                if child in inside and not is_leaf(child) and (child, output) not in returned:
+                    problem = "has a tensor that is used outside though it was not returned (kept on a module, say)"
+                    raise InvalidInput(type(call.module).__name__, problem, "return it, or give a rule")
 
 
 def leaves(node: Node) -> list[Tensor]:

@@ -8,7 +8,8 @@ touched. That costs the module's forward and backward pass once more. A call tha
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -21,7 +22,8 @@ from privet.training.engine.parts import Dense, Part
 
 __all__ = ["again"]
 
-_TOLERANCE = 1e-4
+_TOLERANCES = {torch.float64: 1e-9, torch.float32: 2e-5}
+"""How far the output of a row by itself may be from that of the row in its batch, over the largest output."""
 
 
 def again(call: Call, names: Sequence[str], gradients: Sequence[Tensor | None], examples: int) -> dict[str, Part]:
@@ -51,19 +53,33 @@ def again(call: Call, names: Sequence[str], gradients: Sequence[Tensor | None], 
             found, outputs = vmap(derivative, in_dims=(None, 0, 0))(moved, inputs, upstream)
         except (RuntimeError, ValueError):
             # Not every operation can be mapped; then one after the other.
-            live = {name: each.requires_grad_() for name, each in moved.items()}
-            ones = [_one(value(live, [r[i] for r in inputs], [u[i] for u in upstream]), live) for i in range(examples)]
-            found = {name: torch.stack([one[0][name] for one in ones]) for name in names}
-            outputs = [torch.stack(rows) for rows in zip(*(one[1] for one in ones), strict=True)]
+            found, outputs = _one_by_one(call, value, moved, inputs, upstream)
     for place, output in zip(wanted, outputs, strict=True):
         _same(call, output.detach(), _rows(call.outputs[place].detach(), examples))
-    return {name: Dense(found[name].detach().flatten(1)) for name in names}
+    return {name: Dense(found[name].detach().to_dense().reshape(examples, -1)) for name in names}
 
 
-def _one(answer: tuple[Tensor, list[Tensor]], live: dict[str, Tensor]) -> tuple[dict[str, Tensor], list[Tensor]]:
-    """The derivative of one example's value by plain autograd, and its outputs."""
-    gradients = torch.autograd.grad(answer[0], list(live.values()), allow_unused=True, materialize_grads=True)
-    return dict(zip(live, gradients, strict=True)), [output.detach() for output in answer[1]]
+_Value: TypeAlias = Callable[[dict[str, Tensor], list[Tensor], list[Tensor]], tuple[Tensor, list[Tensor]]]
+
+
+def _one_by_one(
+    call: Call, value: _Value, parameters: dict[str, Tensor], inputs: list[Tensor], upstream: list[Tensor]
+) -> tuple[dict[str, Tensor], list[Tensor]]:
+    """The derivatives of one example after the other, by plain autograd, and the outputs."""
+    live = {name: each.requires_grad_() for name, each in parameters.items()}
+    found: list[tuple[Tensor, ...]] = []
+    outputs: list[list[Tensor]] = []
+    try:
+        for rows in zip(*inputs, *upstream, strict=True):
+            total, made = value(live, list(rows[: len(inputs)]), list(rows[len(inputs) :]))
+            gradients = torch.autograd.grad(total, list(live.values()), allow_unused=True, materialize_grads=True)
+            found.append(tuple(gradient.to_dense() for gradient in gradients))
+            outputs.append(made)
+    except (RuntimeError, ValueError, IndexError) as error:
+        problem = f"cannot be called again on one example ({str(error).splitlines()[0][:100]})"
+        raise InvalidInput(type(call.module).__name__, problem, "put the batch first, or give a rule") from error
+    stacked = [torch.stack(each) for each in zip(*found, strict=True)]
+    return dict(zip(live, stacked, strict=True)), [torch.stack(each) for each in zip(*outputs, strict=True)]
 
 
 def _rows(tensor: Tensor, examples: int) -> Tensor:
@@ -75,8 +91,8 @@ def _rows(tensor: Tensor, examples: int) -> Tensor:
 
 
 def _same(call: Call, new: Tensor, old: Tensor) -> None:
-    size = old.abs().amax().clamp(min=1e-30)
-    if new.shape != old.shape or not bool(((new - old).abs() <= _TOLERANCE * size).logical_or(old != old).all()):
+    room = _TOLERANCES.get(old.dtype, 2e-2) * old.nan_to_num(0.0, 0.0, 0.0).abs().amax().clamp(min=1e-30)
+    if new.shape != old.shape or not bool(((new - old).abs() <= room).logical_or(~old.isfinite()).all()):
         name = type(call.module).__name__
         problem = "gives another output when it is called again on one example, so its gradients cannot be had exactly"
         raise InvalidInput(

@@ -42,6 +42,8 @@ class Found:
     """Nodes, by their place in the walk, whose output is shared by all examples."""
     layouts: tuple[tuple[int, bool], ...]
     """For each join, in order: the examples' axis and whether they are interleaved there."""
+    silent: frozenset[int]
+    """Joins, by their order, that no gradient reached in the batch of the probe."""
     certain: bool
     """Whether the experiment left no choice; if not, the next batch repeats it."""
 
@@ -71,7 +73,9 @@ def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> F
         wrong = [node for node, fit in fitting.items() if not fit.layouts]
         if not wrong:
             chosen = tuple((fit.layouts[0].axis, fit.layouts[0].interleaved) for fit in fitting.values())
-            return Found(stems, chosen, all(len(fit.layouts) == 1 and fit.shown for fit in fitting.values()))
+            silent = frozenset(place for place, node in enumerate(fitting) if not _sounds(ones.get(node, [])))
+            certain = all(len(fit.layouts) == 1 and fit.shown for fit in fitting.values())
+            return Found(stems, chosen, silent, certain)
         places = {node: place for place, node in enumerate(graph.order)}
         shared = frozenset(places[node] for node in wrong if _may_be_shared(node, len(losses)))
         if not shared:
@@ -120,6 +124,11 @@ def _fitting(ones: list[Tensor], scaled: list[Tensor], multipliers: Tensor) -> _
     if not fits:
         return _Fit([Layout(len(multipliers))], shown=False)
     return _Fit(fits[0].layouts if all(fit.layouts for fit in fits) else [], all(fit.shown for fit in fits))
+
+
+def _sounds(summaries: list[Tensor]) -> bool:
+    """Whether there is any gradient at all."""
+    return any(bool((summary[1] != 0).any()) for summary in summaries)
 
 
 @dataclass(frozen=True)

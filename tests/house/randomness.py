@@ -21,6 +21,8 @@ _BANNED_NAMES = frozenset(
         "torch.cuda.manual_seed_all",
     }
 )
+# Puts the shared state back as it was, for calls of a user's model that draw from it.
+_HARMLESS = frozenset({"torch.random.fork_rng"})
 # Functions and tensor methods of torch that draw from the shared generator unless they are given one.
 _TORCH_DRAWS = frozenset(
     f"torch.{name}"
@@ -59,7 +61,7 @@ def _of_module(module: Module) -> Iterator[str]:
             name = resolved(node, names)
             # Only the attribute right below the module: the longer chains above it hold this one.
             below = name.rpartition(".")[0] in _BANNED and dotted(node).partition(".")[0] in names
-            if below or name in _BANNED_NAMES:
+            if (below and name not in _HARMLESS) or name in _BANNED_NAMES:
                 yield f"{module.at(node)}: uses `{name}`, whose state is global; take an `Rng`"
         elif isinstance(node, ast.Call):
             name = resolved(node.func, names)

@@ -110,21 +110,37 @@ def refused_or_exact(tapped: Tapped, loss: Callable[..., Tensor], *rows: Tensor)
         assert_exact(tapped, loss, rows)
 
 
-def packed(model: Any, x: Tensor, kept: Tensor) -> Tensor:
-    """Only the kept positions go through the second layer, as in a head over masked tokens."""
-    chosen = model.b(model.a(x).tanh()[kept]).sin().sum(1)
-    owner = torch.arange(len(x))[:, None].expand_as(kept)[kept]
-    return torch.zeros(len(x), dtype=x.dtype).index_add(0, owner, chosen)
+def owners(kept: Tensor) -> Tensor:
+    return torch.arange(len(kept))[:, None].expand_as(kept)[kept]
 
 
-def test_packed_positions() -> None:
-    """Equal lengths first, then others with the same total. Catches rows that are counted to the wrong example: each
-    example then has another's norm, and is not clipped by its own.
+POOLS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "added by number": lambda each, kept: each.new_zeros(len(kept)).index_add(0, owners(kept), each),
+    "split": lambda each, kept: torch.stack([part.sum() for part in each.split(kept.sum(1).tolist())]),
+    "sliced": lambda each, kept: torch.stack(
+        [each[end - size : end].sum() for size, end in zip(kept.sum(1), kept.sum(1).cumsum(0), strict=True)]
+    ),
+    "masked": lambda each, kept: (each * (owners(kept) == torch.arange(len(kept))[:, None])).sum(1),
+    "multiplied": lambda each, kept: (owners(kept) == torch.arange(len(kept))[:, None]).to(each.dtype) @ each[:, None],
+}
+
+
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("below", [True, False])
+def test_packed_positions(pool: str, below: bool) -> None:
+    """Only some positions of each row go through a layer, or come in at all. Equal lengths first, then others with the
+    same total. Catches positions that are counted to the wrong example: each example then has another's norm, and is
+    not clipped by its own.
     """
-    build = described(lambda m, x: x, a=partial(nn.Linear, 3, 4), b=partial(nn.Linear, 4, 2))
+
+    def packed(model: Any, x: Tensor, kept: Tensor) -> Tensor:
+        chosen = model.b(model.a(x).tanh()[kept] if below else x[kept]).sin().sum(1)
+        return POOLS[pool](chosen, kept).flatten()
+
+    build = described(lambda m, x: x, a=partial(nn.Linear, 4, 4), b=partial(nn.Linear, 4, 2))
     tapped = Tapped(filled(build()).double())
-    x = normal(4, 4, 3) * torch.tensor([1.0, 5.0, 0.2, 2.0]).view(-1, 1, 1)
-    for lengths in ((2, 2, 2, 2), (1, 3, 2, 2), (1, 2, 2, 2), (4, 4, 4, 4), (4, 2, 1, 1)):
+    x = normal(4, 4, 4) * torch.tensor([1.0, 5.0, 0.2, 2.0]).view(-1, 1, 1)
+    for lengths in ((2, 2, 2, 2), (2, 2, 2, 2), (2, 3, 1, 2), (1, 2, 2, 2), (4, 4, 4, 4), (4, 2, 1, 1)):
         kept = torch.arange(4)[None] < torch.tensor(lengths)[:, None]
         refused_or_exact(tapped, packed, x, kept)
 

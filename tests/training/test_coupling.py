@@ -116,7 +116,7 @@ def owners(kept: Tensor) -> Tensor:
 
 POOLS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "added by number": lambda each, kept: each.new_zeros(len(kept)).index_add(0, owners(kept), each),
-    "split": lambda each, kept: torch.stack([part.sum() for part in each.split(kept.sum(1).tolist())]),
+    "split": lambda each, kept: torch.stack([part.sum() for part in torch.split(each, kept.sum(1).tolist())]),
     "sliced": lambda each, kept: torch.stack(
         [each[end - size : end].sum() for size, end in zip(kept.sum(1), kept.sum(1).cumsum(0), strict=True)]
     ),

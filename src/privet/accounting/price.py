@@ -16,7 +16,7 @@ from privet.core import checked
 from privet.core.errors import NotProven
 from privet.core.event import Event, Gaussian, IndependentBatches, Laplace, ShuffledEpoch, WithReplacement
 from privet.core.guarantee import Guarantee, Interval
-from privet.core.unit import Neighbours, Unit
+from privet.core.unit import Neighbours, Trust, Unit
 
 __all__ = ["TOO_LARGE", "Rung", "delta", "epsilon", "gate", "ladder", "quick", "require_one", "upper"]
 
@@ -259,4 +259,6 @@ def _assumptions(parts: Sequence[Part], unit: Unit) -> tuple[str, ...]:
         found.append("real-valued noise")
     if unit.neighbours is Neighbours.ZERO_OUT:
         found.append("the number of rows is public")
+    if unit.trust is Trust.DISTRIBUTED:
+        found.append("computational")
     return tuple(found)

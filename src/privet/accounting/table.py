@@ -31,7 +31,7 @@ from privet.core.event import (
     WithoutReplacement,
     WithReplacement,
 )
-from privet.core.unit import Neighbours, Unit
+from privet.core.unit import Neighbours, Trust, Unit
 
 __all__ = ["TABLE", "Row", "proven", "require"]
 
@@ -127,6 +127,7 @@ def proven(part: Part, unit: Unit) -> frozenset[Accountant]:
 
 def require(part: Part, unit: Unit, accountant: Accountant | None = None) -> None:
     """Raise `NotProven`, in words, unless the cell is filled."""
+    _trusted(part, unit)
     cells = proven(part, unit)
     if cells and (accountant is None or accountant in cells):
         return
@@ -136,6 +137,26 @@ def require(part: Part, unit: Unit, accountant: Accountant | None = None) -> Non
     if not cells and isinstance(part.sampling, ShuffledEpoch):
         advice = "adding a row moves every batch of a shuffled epoch; use Poisson sampling, or zero-out or replace"
     raise NotProven(f"{type(part.leaf).__name__}{how} for {unit.neighbours.value} neighbours{which}: {advice}")
+
+
+def _trusted(part: Part, unit: Unit) -> None:
+    """Refuse events that do not protect against those whom the unit does not trust.
+
+    A local guarantee is about each report by itself, so that nobody else's sampling or noise counts; for shuffled
+    reports nothing is priced yet.
+    """
+    if unit.trust in (Trust.CENTRAL, Trust.DISTRIBUTED):
+        return
+    alone = part.sampling is None and isinstance(part.leaf, (RandomizedResponse, Pure))
+    if unit.trust is Trust.LOCAL and alone:
+        return
+    what = type(part.leaf).__name__ + (f" sampled by {type(part.sampling).__name__}" if part.sampling else "")
+    advice = (
+        "only a report's own randomised response or pure block counts"
+        if unit.trust is Trust.LOCAL
+        else "not yet priced"
+    )
+    raise NotProven(f"{what} under {unit.trust.value} trust: {advice}; use central trust for a curator's noise")
 
 
 def _rows(part: Part, unit: Unit) -> Iterator[Row]:

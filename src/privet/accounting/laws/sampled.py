@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privet.accounting.laws.atoms import Atoms
 from privet.accounting.laws.law import Array, Law
 from privet.core.errors import NotProven
 
@@ -33,7 +34,12 @@ class Removed:
     def support(self) -> tuple[float, float]:
         """L′ = log(1 − q + q·e^L) is at least log(1 − q)."""
         low, high = self.inner.support
-        return _mixed(low, self.rate), _mixed(high, self.rate)
+        return _mixed(-math.inf if self._hidden else low, self.rate), _mixed(high, self.rate)
+
+    @property
+    def _hidden(self) -> float:
+        """The leaf's Q-mass at −∞: what only Q can show, which a batch without the row shows under both."""
+        return self.inner.minus if isinstance(self.inner, Atoms) and self.rate < 1 else 0.0
 
     def cells(self, bounds: Array) -> tuple[Array, Array]:
         """The leaf's cells between the preimages of the bounds."""
@@ -42,6 +48,10 @@ class Removed:
             pulled = np.where(inside > 0, np.log(np.maximum(inside, 0.0)) - math.log(self.rate), -np.inf)
         pulled = np.where(bounds > 700.0, bounds - math.log(self.rate), pulled)
         p, q = self.inner.cells(pulled)
+        if self._hidden:
+            # Its loss is finite here, log(1 − q), and it must not be rounded down with what lies below.
+            q[0] = max(0.0, q[0] - self._hidden)
+            q[np.searchsorted(bounds, math.log1p(-self.rate), side="right")] += self._hidden
         return (1 - self.rate) * q + self.rate * p, q
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from privet.core.errors import LedgerError
 from privet.core.event import Laplace
 from privet.ledger import Ledger, State, fingerprint_of
+from privet.ledger.book import Terms, load
 from tests.ledger.test_damage import one_line
 
 ROWS = fingerprint_of(b"rows")
@@ -156,6 +158,36 @@ def test_terms_are_compared_before_they_are_read(path: Path, filled: str, text: 
     with pytest.raises(LedgerError, match="was changed outside the ledger"):
         Ledger(path).budget("clinic")
     assert "other terms than the chain" in Ledger(path).verify().problems[0]
+
+
+def test_another_salt_is_noticed(path: Path, filled: str) -> None:
+    """Catches a salt that was exchanged: data would not be recognised, and could have a second budget."""
+    damaged(path, "privet_ledger", "name = 'salt'", f"value = '{'ab' * 32}'")
+    ledger = Ledger(path)
+    assert ledger.verify().problems == (
+        "clinic: the ledger's salt is another than when it was made: its data would not be recognised",
+    )
+    other = fingerprint_of(b"other rows")
+    for call in (
+        lambda: ledger.reserve("clinic", Laplace(400.0), fingerprint=ROWS),
+        lambda: ledger.bind("clinic", other, note="new"),
+        lambda: ledger.create("again", epsilon=1.0, delta=1e-6, fingerprint=ROWS),
+    ):
+        with pytest.raises(LedgerError, match="salt was changed"):
+            call()
+
+
+def test_budgets_without_the_name_of_a_salt_stay_readable(path: Path) -> None:
+    """Catches terms that are written anew otherwise than they stood, so that no hash of an older budget fits."""
+    with Ledger(path) as ledger:
+        ledger.create("clinic", epsilon=1.0, delta=1e-6)
+        with ledger._store.reading() as connection:
+            terms = load(connection, "clinic").terms
+    assert terms.salt is not None
+    assert Terms.parse(terms.text()) == terms
+    older = replace(terms, salt=None)
+    assert "salt" not in older.text()
+    assert Terms.parse(older.text()) == older
 
 
 def test_names_that_no_database_could_look_for(path: Path, filled: str) -> None:

@@ -62,12 +62,16 @@ class Terms:
     key: str | None
     """The name of the key that seals the chain."""
     nonce: str
+    salt: str | None = None
+    """The name of the ledger's salt, by which another one is noticed; None in budgets of before it was kept."""
 
     def text(self) -> str:
         """As it stands in the database and under the hash."""
         rules = self.rules
+        named = {} if self.salt is None else {"salt": self.salt}
         return text_of(
-            {
+            named
+            | {
                 "name": self.name,
                 "unit": self.unit.to_json(),
                 "epsilon": rules.epsilon,
@@ -93,8 +97,9 @@ class Terms:
             bits = int(data["epsilon_bits"]), int(data["delta_bits"])
             epsilon, delta = checked.positive("epsilon", data["epsilon"]), checked.share("delta", data["delta"])
             rules = Rules(epsilon, delta, orders, shares, limits, *bits)
-            named = checked.text("name", data["name"]), Unit.from_json(data["unit"])
-            terms = Terms(*named, rules, _text_or_none(data["key"]), checked.text("nonce", data["nonce"]))
+            name, unit, nonce = checked.text("name", data["name"]), Unit.from_json(data["unit"]), data["nonce"]
+            key, salt = _text_or_none(data["key"]), _text_or_none(data.get("salt"))
+            terms = Terms(name, unit, rules, key, checked.text("nonce", nonce), salt)
         except _UNREADABLE:
             raise LedgerError("a budget's terms cannot be read; run: privet ledger verify") from None
         sound = len(orders) == len(shares) == len(limits) and min(limits) > 0 and min(shares) >= 0

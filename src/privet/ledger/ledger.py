@@ -88,13 +88,14 @@ class Ledger:
         if not isinstance(unit, Unit):
             raise InvalidInput("unit", f"is a {type(unit).__name__}, where a Unit is wanted")
         key = chain.key_name(self._key) if self._key is not None else None
-        terms = Terms(name, unit, rules, key, secrets.token_hex(16))
         with self._store.writing(create=True) as connection:
+            salt = chain.key_name(schema.salt_of(connection))
+            terms = Terms(name, unit, rules, key, secrets.token_hex(16), salt)
             table = schema.BUDGETS
             if connection.execute(sa.select(table.c.id).where(table.c.name == name)).first():
                 look = f"see: privet ledger show {shlex.quote(name)}"
                 raise LedgerError(f"there is a budget for {name!r} already, and it cannot be made anew; {look}")
-            require_new(connection, name)
+            require_new(connection, name, salt)
             book = Book(next_id(connection), terms, Running(Sums.empty(rules)), chain.Head(0, chain.START))
             running = book.running
             if fingerprint is not None:
@@ -255,12 +256,12 @@ class Ledger:
         with self._store.reading() as connection:
             query = sa.select(table.c.id, table.c.name).order_by(table.c.name)
             rows = connection.execute(query).all()
-            schema.salt_of(connection)  # without it no data would be recognised any more
+            salt = chain.key_name(schema.salt_of(connection))
             lost = [orphan for orphan in orphans(connection) if name is None or orphan.name == name]
         found = [(number(id_, "the number of a budget"), shown(this)) for id_, this in rows if name in (None, this)]
         if name is not None and not found and not lost:
             raise LedgerError(f"there is no budget for {name!r}; see: privet ledger list")
-        checks = [verify_budget(self._store, id_, this, self._key, wanted) for id_, this in found]
+        checks = [verify_budget(self._store, id_, this, salt, self._key, wanted) for id_, this in found]
         damage = self._store.damage()
         problems = (*map(str, lost), *(problem for check in checks for problem in check.problems))
         if damage is not None:

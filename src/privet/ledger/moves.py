@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from privet.core.errors import InvalidInput, LedgerError
 from privet.core.event import Event
-from privet.ledger import schema
+from privet.ledger import chain, schema
 from privet.ledger.book import Book, Running, amount_in, append, found_row, load, read_body, text_of
 from privet.ledger.fingerprint import Fingerprint
 from privet.ledger.history import Place, place_of
@@ -127,7 +127,7 @@ def move(connection: sa.Connection, book: Book, key: bytes | None, place: Place,
 
 def bound(connection: sa.Connection, book: Book, key: bytes | None, fingerprint: Fingerprint) -> Running:
     """The running state with other data bound to it; data that another budget pays for is refused."""
-    tag, table = _tag(connection, key, fingerprint), schema.FINGERPRINTS
+    tag, table = _tag(connection, book, key, fingerprint), schema.FINGERPRINTS
     owner = connection.execute(sa.select(table.c.budget).where(table.c.tag == tag)).scalar_one_or_none()
     if owner is not None and owner != book.id:
         other = load(connection, owner).terms.name
@@ -144,13 +144,16 @@ def recognise(connection: sa.Connection, book: Book, key: bytes | None, fingerpr
         if have is not None:
             raise LedgerError(f"budget {name!r} is bound to data: pass its fingerprint, so that it is recognised")
         return
-    if have is None or not hmac.compare_digest(have, _tag(connection, key, fingerprint)):
+    if have is None or not hmac.compare_digest(have, _tag(connection, book, key, fingerprint)):
         what = "has no fingerprint yet" if have is None else "is bound to other data"
         advice = "if this is a new version of the same data set, a person binds it with ledger.bind"
         raise LedgerError(f"budget {name!r} {what}; {advice}, and nothing is refunded")
 
 
-def _tag(connection: sa.Connection, key: bytes | None, fingerprint: Fingerprint) -> str:
+def _tag(connection: sa.Connection, book: Book, key: bytes | None, fingerprint: Fingerprint) -> str:
     if not isinstance(fingerprint, Fingerprint):
         raise InvalidInput("fingerprint", f"is a {type(fingerprint).__name__}", "make it with fingerprint_of(data)")
-    return fingerprint.keyed(schema.salt_of(connection) + (key or b""))
+    salt = schema.salt_of(connection)
+    if book.terms.salt not in (None, chain.key_name(salt)):
+        raise LedgerError("the ledger's salt was changed, so that no data is recognised; restore a backup")
+    return fingerprint.keyed(salt + (key or b""))

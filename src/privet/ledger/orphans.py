@@ -42,12 +42,19 @@ def orphans(connection: sa.Connection) -> list[Orphan]:
     """Every budget that something is left of, but not its row."""
     known = {number(id_, _NUMBER) for id_ in connection.execute(sa.select(schema.BUDGETS.c.id)).scalars()}
     lost = sorted({id_ for table, _ in _TABLES for id_ in _ids(connection, table)} - known)
-    return [Orphan(id_, _first_name(connection, id_), _remains(connection, id_)) for id_ in lost]
+    first = {id_: _first_terms(connection, id_) for id_ in lost}
+    return [Orphan(id_, terms.name if terms else None, _remains(connection, id_)) for id_, terms in first.items()]
 
 
-def require_new(connection: sa.Connection, name: str) -> None:
-    """Raise if a chain was ever begun for this name, whatever the table of budgets says now."""
-    if any(_first_name(connection, id_) == name for id_ in _ids(connection, schema.CHAIN)):
+def require_new(connection: sa.Connection, name: str, salt: str) -> None:
+    """Raise if a chain was ever begun for this name, whatever the table of budgets says now.
+
+    Nor is anything made beside budgets of another salt: data that they pay for would not be recognised.
+    """
+    begun = [_first_terms(connection, id_) for id_ in _ids(connection, schema.CHAIN)]
+    if any(terms is not None and terms.salt not in (None, salt) for terms in begun):
+        raise LedgerError("the ledger's salt was changed; nothing else was changed now; restore a backup")
+    if any(terms is not None and terms.name == name for terms in begun):
         raise LedgerError(
             f"there was a budget for {name!r}, and its row was deleted or renamed; what it spent is spent, so it "
             "cannot be made anew; restore a backup"
@@ -84,10 +91,11 @@ def _ids(connection: sa.Connection, table: sa.Table) -> Iterator[int]:
         next_ = connection.execute(following.where(table.c.budget > last)).scalar_one()
 
 
-def _first_name(connection: sa.Connection, budget: int) -> str | None:
+def _first_terms(connection: sa.Connection, budget: int) -> Terms | None:
+    """The terms in the first row of a chain, if they can be read."""
     try:
         return next(
-            (Terms.parse(str(read_body(row).get("terms"))).name for row in rows_between(connection, budget, 1, 1)), None
+            (Terms.parse(str(read_body(row).get("terms"))) for row in rows_between(connection, budget, 1, 1)), None
         )
     except LedgerError:
         return None

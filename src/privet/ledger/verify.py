@@ -224,9 +224,12 @@ def _weight(*place: object) -> int:
 
 
 def verify_budget(
-    store: Store, budget: int, name: str, key: bytes | None, wanted: chain.Head | None = None
+    store: Store, budget: int, name: str, salt: str, key: bytes | None, wanted: chain.Head | None = None
 ) -> Verification:
-    """Replay one budget's chain and compare; problems are reported in words, and nothing is changed."""
+    """Replay one budget's chain and compare; problems are reported in words, and nothing is changed.
+
+    `salt` is the name of the ledger's salt.
+    """
     replay = _Replay(name, key, wanted, named=chain.key_name(key) if key is not None else None)
     # What is there is read, whatever the budget's row says about its length.
     for row in rows_until(store, budget, LAST):
@@ -242,6 +245,8 @@ def verify_budget(
         replay.report(
             f"the head names row {wanted.length}, and the chain ends at row {replay.length}: its tail was cut"
         )
+    if replay.terms is not None and replay.terms.salt not in (None, salt):
+        replay.report("the ledger's salt is another than when it was made: its data would not be recognised")
     if replay.length == 0:
         replay.report("the chain has no rows")
     problems, unproven = replay.found(), replay.without_proof()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from privet.training.batchnorm import replace_batchnorm
 from privet.training.clipping import Adaptive, Automatic, Flat, PerLayer
 from privet.training.fit import Progress, fit
+from privet.training.journal import CheckpointError
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Batches, Noise
 from privet.training.rules import RULES
@@ -16,6 +17,7 @@ __all__ = [
     "Adaptive",
     "Automatic",
     "Batches",
+    "CheckpointError",
     "Flat",
     "Noise",
     "PerLayer",

@@ -153,7 +153,8 @@ class Run:
         if micro is None:
             raise RunError("there is no batch to step on; take one from run.batches(), and step on it once")
         try:
-            with self.world.together():
+            # Norms, sums and noise are in float32 at least, whatever the model computes in.
+            with torch.autocast(self._step.parameters[0].device.type, enabled=False), self.world.together():
                 self._step.add(losses, micro, groups)
                 self._progress.open = None
                 if not micro.last:

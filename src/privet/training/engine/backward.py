@@ -90,7 +90,8 @@ class Engine:
             # Not before: during the sweep autograd answers only for what the sweep needs.
             for stem, part in arrived:
                 for parameter, share in descend(stem, part):
-                    found[numbers[id(parameter)]].append(share)
+                    if id(parameter) in numbers:
+                        found[numbers[id(parameter)]].append(share)
             for each in claims:
                 mine, others = others[: len(each.call.edges)], others[len(each.call.edges) :]
                 own = dict(each.call.module.named_parameters(recurse=False))

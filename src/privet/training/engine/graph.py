@@ -100,8 +100,9 @@ def read(
         inputs = node.next_functions
         joined = [child is not None and child in stems for child, _ in inputs]
         if any(joined):
-            constant = [child is None for child, _ in inputs]
-            if makes_stems(node, all(joined)) or (place in also and all(map(or_, joined, constant))):
+            # A leaf that is not trained is a constant, too, though autograd would give it a gradient.
+            constant = [child is None or (is_leaf(child) and child not in stems) for child, _ in inputs]
+            if all(map(or_, joined, constant)) and (makes_stems(node, all(joined)) or place in also):
                 stems.add(node)
                 continue
             graph.joins[node] = [

@@ -20,6 +20,7 @@ from privet.core.errors import InvalidInput
 from privet.training.engine.claims import Claim, leaves
 from privet.training.engine.graph import Graph, output_shape
 from privet.training.engine.layout import Layout, candidates
+from privet.training.engine.structure import is_packed
 from privet.training.engine.sweep import Gradients, sweep
 from privet.training.rules import STEM_IF_SHARED
 
@@ -27,6 +28,8 @@ __all__ = ["Found", "Reader", "probe"]
 
 Reader: TypeAlias = Callable[[frozenset[int]], tuple[Graph, list[Claim]]]
 
+_LEAST = 1e-30
+"""Below this, a product with a power of two rounds."""
 _DIGITS = 16
 _LONG = 3
 """Fewer numbers may count 0, 1, 2, … by accident."""
@@ -70,11 +73,13 @@ def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> F
             for node in graph.joins:
                 fit = _fitting(ones.get(node, []), scaled.get(node, []), multipliers)
                 fitting[node] = fit.also(fitting.get(node, fit))
-        wrong = [node for node, fit in fitting.items() if not fit.layouts]
+        apart = _apart(losses, graph, ones, fitting)
+        wrong = [node for node, fit in fitting.items() if not fit.layouts or node not in apart]
         if not wrong:
             chosen = tuple((fit.layouts[0].axis, fit.layouts[0].interleaved) for fit in fitting.values())
             silent = frozenset(place for place, node in enumerate(fitting) if not _sounds(ones.get(node, [])))
             certain = all(len(fit.layouts) == 1 and fit.shown for fit in fitting.values())
+            certain = certain and not is_packed(graph, dict(zip(fitting, chosen, strict=True)), len(losses))
             return Found(stems, chosen, silent, certain)
         places = {node: place for place, node in enumerate(graph.order)}
         shared = frozenset(places[node] for node in wrong if _may_be_shared(node, len(losses)))
@@ -82,6 +87,30 @@ def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> F
             owners = [name_of(leaf) for use in graph.joins[wrong[0]] for leaf in leaves(use.stem.node)]
             raise _coupled(owners, type(wrong[0]).__name__)
         stems |= shared
+
+
+def _apart(losses: Tensor, graph: Graph, ones: dict[Node, list[Tensor]], fitting: dict[Node, _Fit]) -> set[Node]:
+    """The joins at which no example's entries take part in another's, not even with a factor of zero.
+
+    Every second loss is multiplied by NaN, and 0 · NaN is NaN: so a gate that is still closed shows what is behind it.
+    """
+    odd = torch.arange(len(losses), device=losses.device) % 2 == 1
+    poisoned = torch.where(odd, torch.nan, torch.ones_like(losses))
+    marked, _ = _summaries(losses, poisoned, graph, ())
+    found = set()
+    for node, fit in fitting.items():
+        pairs = zip(ones.get(node, []), marked.get(node, []), strict=False)
+        layout = fit.layouts[:1]
+        clean = (_clean(before[0], after[0], layout[0], ~odd) for before, after in pairs) if layout else ()
+        if all(list(clean)[:1]):
+            found.add(node)
+    return found
+
+
+def _clean(before: Tensor, after: Tensor, layout: Layout, rows: Tensor) -> bool:
+    """Whether the given examples' entries are numbers wherever they were before."""
+    was, now = layout.split(before)[rows], layout.split(after)[rows]
+    return not bool((was.isfinite() & now.isnan()).any())
 
 
 def _multipliers(losses: Tensor) -> Iterator[Tensor]:
@@ -150,7 +179,7 @@ def _layouts(ones: Tensor, scaled: Tensor, multipliers: Tensor) -> _Fit:
         factor = multipliers.double().view(-1, *(1,) * (before.dim() - 1))
         # Rows that are no numbers say nothing, and must not be a reason to stop.
         known = (before + after + factor * size).isfinite()
-        if bool((((after - factor * before).abs() <= _TOLERANCE * factor * size) | ~known).all()):
+        if bool((((after - factor * before).abs() <= _TOLERANCE * factor * size + _LEAST) | ~known).all()):
             seen = multipliers[((size > 0) & known).flatten(1).any(1)]
             shown = shown or (len(seen) > 1 and bool(seen.min() < seen.max()))
             fitting.append(layout)

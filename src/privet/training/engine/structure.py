@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -70,6 +71,42 @@ def _arguments(kind: type) -> tuple[str, ...]:
 
 def _plain(value: Any) -> object:
     return tuple(value) if isinstance(value, (list, tuple)) else value
+
+
+_UNFOLDS = frozenset({"ReshapeAliasBackward0", "UnsafeViewBackward0", "ViewBackward0"})
+_COPIES = frozenset({"ExpandBackward0", "RepeatBackward0"})
+
+
+def is_packed(graph: Graph, layouts: Mapping[Node, tuple[int, bool]], examples: int) -> bool:
+    """Whether several rows of an example lie along one axis that no reshaping ever made of (examples, rows).
+
+    Then it is data that says whose a row is: the lengths by which a list of tokens is cut, a mask, a matrix of owners.
+    """
+    parents: dict[Node, list[Node]] = {}
+    for node in graph.order:
+        for child, _ in node.next_functions:
+            if child is not None:
+                parents.setdefault(child, []).append(node)
+    return any(
+        _stays_folded(node, axis, parents)
+        for node, (axis, _) in layouts.items()
+        if output_shape(node, 0)[axis : axis + 1] != (examples,) and type(node).__name__ not in _COPIES
+    )
+
+
+def _stays_folded(start: Node, axis: int, parents: Mapping[Node, list[Node]]) -> bool:
+    """Whether a way up from here leaves the axis by anything but a reshaping."""
+    size, seen, stack = output_shape(start, 0)[axis], {start}, [start]
+    while stack:
+        for above in parents.get(stack.pop(), ()):
+            if above in seen:
+                continue
+            seen.add(above)
+            if output_shape(above, 0)[axis : axis + 1] == (size,) and type(above).__name__ not in _UNFOLDS:
+                stack.append(above)
+            elif type(above).__name__ not in _UNFOLDS:
+                return True
+    return False
 
 
 def takes_rows_by_data(graph: Graph, examples: int) -> bool:

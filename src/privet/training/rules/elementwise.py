@@ -7,7 +7,7 @@ from torch import Tensor
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.parts import Dense, Part
 
-__all__ = ["add", "div", "expand", "mul", "prelu", "repeat", "sub"]
+__all__ = ["add", "div", "expand", "mul", "prelu", "repeat", "sub", "where"]
 
 
 def add(arrival: Arrival) -> Part:
@@ -51,6 +51,12 @@ def repeat(arrival: Arrival) -> Part:
 def prelu(arrival: Arrival) -> Part:
     """x where it is positive, slope · x elsewhere: slot 1 is the slope."""
     return arrival.broadcast(arrival.gradient * arrival.saved("self").clamp(max=0))
+
+
+def where(arrival: Arrival) -> Part:
+    """self where the condition holds, other elsewhere: slot 0 is self, 1 other."""
+    condition = arrival.saved("condition")
+    return arrival.broadcast(arrival.gradient.masked_fill(~condition if arrival.slot == 0 else condition, 0.0))
 
 
 def _other_scaled(arrival: Arrival, sign: int) -> Tensor:

@@ -46,6 +46,7 @@ RULES: MappingProxyType[str, Known] = MappingProxyType(
         "PreluKernelBackward0": _known(elementwise.prelu, 1),
         "RepeatBackward0": _known(elementwise.repeat, 0),
         "SubBackward0": _known(elementwise.sub, 0, 1),
+        "WhereBackward0": _known(elementwise.where, 0, 1),
     }
 )
 """Autograd's name of an operation → its rule, for parameters of that operation."""
@@ -60,6 +61,7 @@ STEM_IF_SHARED: MappingProxyType[str, bool] = MappingProxyType(
         "IndexSelectBackward0": True,
         "MvBackward0": True,
         "RepeatBackward0": False,
+        "WhereBackward0": False,
     }
 )
 """Operations whose output may be shared by all examples → whether they have an input that could be data."""

@@ -19,7 +19,8 @@ def main(url: str, times: int) -> None:
     """Reserve, draw and commit; every seventh charge is given back before anything is drawn."""
     committed: list[str] = []
     aborted = refused = 0
-    with Ledger(url) as ledger:
+    # Patient, so that a busy machine is no failure.
+    with Ledger(url, timeout=600.0) as ledger:
         for turn in range(times):
             try:
                 charge = ledger.reserve("clinic", EVENT, purpose="count")

@@ -73,8 +73,8 @@ def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> F
             for node in graph.joins:
                 fit = _fitting(ones.get(node, []), scaled.get(node, []), multipliers)
                 fitting[node] = fit.also(fitting.get(node, fit))
-        apart = _apart(losses, graph, ones, fitting)
-        wrong = [node for node, fit in fitting.items() if not fit.layouts or node not in apart]
+        fitting = _apart(losses, graph, ones, fitting)
+        wrong = [node for node, fit in fitting.items() if not fit.layouts]
         if not wrong:
             chosen = tuple((fit.layouts[0].axis, fit.layouts[0].interleaved) for fit in fitting.values())
             silent = frozenset(place for place, node in enumerate(fitting) if not _sounds(ones.get(node, [])))
@@ -89,21 +89,22 @@ def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> F
         stems |= shared
 
 
-def _apart(losses: Tensor, graph: Graph, ones: dict[Node, list[Tensor]], fitting: dict[Node, _Fit]) -> set[Node]:
-    """The joins at which no example's entries take part in another's, not even with a factor of zero.
+def _apart(losses: Tensor, graph: Graph, ones: dict[Node, list[Tensor]], fitting: dict[Node, _Fit]) -> dict[Node, _Fit]:
+    """The layouts under which no example's entries take part in another's, not even with a factor of zero.
 
-    Every second loss is multiplied by NaN, and 0 · NaN is NaN: so a gate that is still closed shows what is behind it.
+    Every second loss is multiplied by NaN, and 0 · NaN is NaN: so a gate that is still closed shows what is behind it,
+    and where the examples are shows even if every gradient is zero.
     """
     odd = torch.arange(len(losses), device=losses.device) % 2 == 1
-    poisoned = torch.where(odd, torch.nan, torch.ones_like(losses))
-    marked, _ = _summaries(losses, poisoned, graph, ())
-    found = set()
+    marked, _ = _summaries(losses, torch.where(odd, torch.nan, torch.ones_like(losses)), graph, ())
+    found = {}
     for node, fit in fitting.items():
-        pairs = zip(ones.get(node, []), marked.get(node, []), strict=False)
-        layout = fit.layouts[:1]
-        clean = (_clean(before[0], after[0], layout[0], ~odd) for before, after in pairs) if layout else ()
-        if all(list(clean)[:1]):
-            found.add(node)
+        before, after = ones.get(node, []), marked.get(node, [])
+        if not before or not after:
+            found[node] = fit
+            continue
+        clean = [layout for layout in fit.layouts if _clean(before[0][0], after[0][0], layout, ~odd)]
+        found[node] = _Fit(clean, fit.shown or bool(after[0][0].isnan().any()))
     return found
 
 

@@ -15,8 +15,8 @@ __all__ = ["Sum"]
 class Sum:
     """Σ of clipped gradients for a list of parameters, in float32 or better, as one vector with a view for each."""
 
-    def __init__(self, parameters: Sequence[Tensor]) -> None:
-        wide = any(parameter.dtype == torch.float64 for parameter in parameters)
+    def __init__(self, parameters: Sequence[Tensor], *, wide: bool = False) -> None:
+        wide = wide or any(parameter.dtype == torch.float64 for parameter in parameters)
         self.flat = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64 if wide else torch.float32)
         sizes = [parameter.numel() for parameter in parameters]
         self.views = [

@@ -14,7 +14,7 @@ from privet.training.checkpoint import Fixed, Keeper, Saved, continued
 from privet.training.data import Rows
 from privet.training.distributed import World, described
 from privet.training.performance import Performance
-from privet.training.plan import DPSGD
+from privet.training.plan import DPSGD, Noise
 from privet.training.rules import RULES, Known
 from privet.training.run import Run
 from privet.training.sampling import Sampler, Users, count_units
@@ -55,6 +55,9 @@ def attach(
     performance = performance or Performance()
     validate.require(model, optimizer)
     rows = Rows.of(dataset, collate_fn=collate_fn, workers=performance.workers)
+    if plan.noise is Noise.LATTICE and world.size > 1:
+        problem = "is the lattice, whose proof is for the sums of one process"
+        raise InvalidInput("noise", problem, "train in one process, or use noise='real'")
     whose = Whose.EXAMPLE if users is None else Whose.USER
     units = len(rows) if users is None else count_units(users)
     unit, rng = plan.unit(whose), rng if rng is not None else default_rng()

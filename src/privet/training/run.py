@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,9 +21,10 @@ from privet.core.unit import Unit
 from privet.training.checkpoint import Keeper, Saved
 from privet.training.data import Rows
 from privet.training.distributed import Turn, World
+from privet.training.grid import ASSUMPTION
 from privet.training.micro import Micro, split
 from privet.training.performance import Performance
-from privet.training.plan import DPSGD
+from privet.training.plan import DPSGD, Noise
 from privet.training.rules import Known
 from privet.training.sampling import Sampler
 from privet.training.selftest import SelfTest, selftest
@@ -173,7 +174,11 @@ class Run:
         chosen = delta if delta is not None else self.plan.delta
         if chosen is None:
             raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
-        return price(self.event, chosen, unit=self.unit)
+        found = price(self.event, chosen, unit=self.unit)
+        if self.plan.noise is not Noise.LATTICE:
+            return found
+        others = tuple(each for each in found.assumptions if each != "real-valued noise")
+        return replace(found, assumptions=(*others, ASSUMPTION))
 
     def release(self, delta: float | None = None) -> Release[nn.Module]:
         """The model, with its bill; the run ends here.

@@ -64,7 +64,7 @@ def selftest(step: Step, losses_of: Callable[[Any], Tensor] | None, few: Any) ->
 def _noise(step: Step) -> Check:
     """Zero gradients: what is released is noise of deviation σ · clip / batch size."""
     step.begin()
-    step.world.total(step.sum.flat, 0.0)  # over all processes, of which one draws it
+    step.total(0.0)  # over all processes, of which one draws it
     std = (step.plan.noise_multiplier or 0.0) * step.clip / (step.plan.batch_size or 1)
     measured = float(step.sum.flat.double().square().mean().sqrt())
     room = _FALSE_ALARM / sqrt(2 * max(1, step.sum.flat.numel()))
@@ -81,7 +81,9 @@ def _clip(step: Step) -> Check:
     parts: list[Part | None] = [Dense(torch.full((1, p.numel()), 1e6, dtype=v.dtype)) for p, v in _pairs(step)]
     step.sum.flat.zero_()
     step.add_clipped(parts)
-    moved = float(torch.linalg.vector_norm(step.sum.flat.double())) * (step.plan.batch_size or 1)
+    moved = float(torch.linalg.vector_norm(step.sum.flat.double())) * (
+        1 if step.grid is not None else step.plan.batch_size or 1
+    )
     return Check("how far one huge example moves the sum", 0 < moved <= step.clip, moved, f"at most {step.clip:.6g}")
 
 

@@ -16,11 +16,12 @@ from privet.training.distributed import World
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Call, Calls
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Part, Squares, numbers
+from privet.training.engine.parts import Dense, Part, Squares, numbers
+from privet.training.grid import Grid
 from privet.training.micro import Micro
 from privet.training.noise import fill
 from privet.training.performance import Performance
-from privet.training.plan import DPSGD
+from privet.training.plan import DPSGD, Noise
 from privet.training.rules import Known
 
 __all__ = ["Step"]
@@ -61,14 +62,17 @@ class Step:
         self._layers = [sorted(set(owners)).index(owner) for owner in owners]
         self.engine = Engine(self.parameters, self.names, rules)
         self.calls = Calls.of(model, self.parameters)
-        self.sum = Sum(self.parameters)
-        self._within, self._per_row = 0.0, 0.0
+        self.grid = Grid.of(plan, sum(p.numel() for p in self.parameters)) if plan.noise is Noise.LATTICE else None
+        self.sum = Sum(self.parameters, wide=self.grid is not None)
+        self._within, self._per_row, self._units = 0.0, 0.0, 0
 
     @property
     def most_rows(self) -> int | None:
         """How many rows go through the model at once; None is all."""
         if self._performance.micro_batch != "auto":
             return self._performance.micro_batch if isinstance(self._performance.micro_batch, int) else None
+        if self.grid is not None:
+            return max(1, _KEPT // self.grid.dimension)
         return max(_FEWEST, int(_KEPT // self._per_row)) if self._per_row else None
 
     @property
@@ -81,11 +85,11 @@ class Step:
         for parameter in self.parameters:
             parameter.grad = None  # the last step's, which shares our memory: a loop may clear it or add to it
         std = (self.plan.noise_multiplier or 0.0) * self.clip / (self.plan.batch_size or 1)
-        if self.world.leads:
+        if self.world.leads and self.grid is None:
             fill(self.sum.flat, std, self._rng)
         else:
             self.sum.flat.zero_()
-        self._within = 0.0
+        self._within, self._units = 0.0, 0
 
     def add(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> None:
         """Add one micro-batch's clipped gradients."""
@@ -131,7 +135,7 @@ class Step:
         clipping, noise = self.plan.clipping, 0.0
         if isinstance(clipping, Adaptive) and self.world.leads:
             noise = float(self._rng.normal(1)[0]) * clipping.count_noise
-        within = self.world.total(self.sum.flat, self._within + noise)
+        within = self.total(self._within + noise)
         for group in self.optimizer.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None  # a frozen parameter's old gradient is no release
@@ -141,8 +145,22 @@ class Step:
         if isinstance(clipping, Adaptive):
             self.clip = clipping.next_clip(self.clip, within, self.plan.batch_size or 1)
 
+    def total(self, count: float) -> float:
+        """Add up the sums of all processes, with the noise, over the batch size; returns the count over all of them."""
+        found = self.world.total(self.sum.flat, count)
+        if self.grid is not None:
+            self.sum.flat.copy_(self.grid.noisy(self.sum.flat, self._rng)).div_(self.plan.batch_size or 1)
+        return found
+
     def add_clipped(self, parts: list[Part | None]) -> None:
         """Clip each unit's gradient and add it to the sum; one that holds NaN or infinity adds nothing."""
+        if self.grid is not None:
+            self._units += _units_of(parts)
+            if self._units > self.grid.most:
+                raise InvalidInput(
+                    "batch_size", "is far below what the batches have", "give a population that is right"
+                )
+            parts = [None if part is None else Dense(part.dense().double()) for part in parts]
         squares = [None if part is None else part.squares() for part in parts]
         bad = _not_finite(squares)
         if bad is not None:
@@ -150,7 +168,7 @@ class Step:
             parts = [None if part is None else part.blank(bad) for part in parts]
             squares = [None if part is None else part.squares() for part in parts]
         factors = self.plan.clipping.factors(squares, self.clip, self._layers)
-        share = 1.0 / (self.plan.batch_size or 1)
+        share = 1.0 / (self.plan.batch_size or 1) if self.grid is None else 1.0
         self.sum.add(parts, [None if each is None else each * share for each in factors.by_parameter])
         self._within += float((factors.unclipped.to(torch.float64) - 0.5).sum())
 
@@ -198,6 +216,12 @@ class Step:
                     state = "thawed" if parameter.requires_grad else "frozen"
                     problem = f"has a parameter that was {state}, or added, after the run was attached"
                     raise InvalidInput("optimizer", problem, "release this run and attach a new one")
+
+
+def _units_of(parts: list[Part | None]) -> int:
+    """How many units these gradients are of."""
+    known = [part for part in parts if part is not None]
+    return len(known[0].squares().value) if known else 0
 
 
 def _not_finite(squares: list[Squares | None]) -> Tensor | None:

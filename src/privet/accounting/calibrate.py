@@ -177,6 +177,7 @@ def _secant(price_of: Callable[[float], float], target: float, start: float, wor
     bad, good = math.log(worst), math.log(best)
     bad_gap, good_gap = math.inf, -math.inf  # log of price over target at either end
     guess, close = math.log(start), _STEP / 5
+    slow, width = 0, math.inf  # how often in a row the bracket was not halved
     for _ in range(120):
         gap = _log_ratio(price_of(math.exp(guess)), target)
         if gap <= 0:
@@ -185,7 +186,10 @@ def _secant(price_of: Callable[[float], float], target: float, start: float, wor
             bad, bad_gap = guess, gap
         if abs(good - bad) <= close:
             break
-        if math.isfinite(bad_gap) and math.isfinite(good_gap):
+        slow, width = (slow + 1 if abs(good - bad) > width / 2 else 0), abs(good - bad)
+        if slow > 2 and math.isfinite(bad_gap) and math.isfinite(good_gap):  # a price that jumps
+            guess, slow = (good + bad) / 2, 0
+        elif math.isfinite(bad_gap) and math.isfinite(good_gap):
             slope = (bad_gap - good_gap) / (bad - good)
             root = good - good_gap / slope
             aim = root + math.copysign(close / 3, good - bad if gap > 0 else bad - good)

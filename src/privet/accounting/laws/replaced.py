@@ -13,9 +13,9 @@ a sum of exponentials of Gaussians with weights ≥ 0, which rises with every co
 
 One-dimensional noise with a symmetric log-concave density or mass function (Laplace, discrete Laplace, discrete
 Gaussian), moved by u and v: again u = 1, v = −1, in units of the bound. Proof: let α ≥ 1 and u ≥ 0. If v ≤ u, then
-M₀/M₁ and M₂/M₁ fall, so the best test is a half-line {x ≥ t}, which gains as u rises and v falls. If v > u, reflect v at
-u: both ratios then fall together, and the mean of a convex function of a sum of two variables with given laws is largest
-when they rise and fall together (Tchen 1980, Thm 1); 2u − v lies in [−1, u].
+M₀/M₁ and M₂/M₁ fall, so the best test is a half-line {x ≥ t}, which gains as u rises and v falls. If v > u, reflect v
+at u: both ratios then fall together, and the mean of a convex function of a sum of two variables with given laws is
+largest when they rise and fall together (Tchen 1980, Thm 1); 2u − v lies in [−1, u].
 """
 
 from __future__ import annotations

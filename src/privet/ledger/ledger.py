@@ -99,7 +99,7 @@ class Ledger:
             book = Book(next_id(connection), terms, Running(Sums.empty(rules)), chain.Head(0, chain.START))
             running = book.running
             if fingerprint is not None:
-                running = moves.bound(connection, book, self._key, fingerprint)
+                running = moves.bound(connection, book, fingerprint)
             body = text_of({"terms": terms.text(), "fingerprint": running.fingerprint})
             return _budget(append(connection, book, self._key, "created", "", body, running))
 
@@ -111,7 +111,7 @@ class Ledger:
         _words("note", note, 1000)
         with self._store.writing() as connection:
             book = load(connection, name, lock=True)
-            running = moves.bound(connection, book, self._key, fingerprint)
+            running = moves.bound(connection, book, fingerprint)
             if running.fingerprint == book.running.fingerprint:
                 was = f"version {book.running.version} of {name!r} is bound to this data already"
                 raise LedgerError(f"{was}; nothing was changed")
@@ -139,14 +139,14 @@ class Ledger:
         while True:
             with self._store.reading() as connection:
                 book = load(connection, name)
-                moves.recognise(connection, book, self._key, fingerprint)
+                moves.recognise(connection, book, fingerprint)
             # Priced outside the lock, because pricing may take long; whether it fits is asked again under the lock.
             offer = offers.choose(book.rules, book.terms.unit, book.sums, event, as_block)
             if offer is None:
                 raise advice.refusal(book, event, purpose, as_block)
             with self._store.writing() as connection:
                 book = load(connection, name, lock=True)
-                moves.recognise(connection, book, self._key, fingerprint)
+                moves.recognise(connection, book, fingerprint)
                 if book.sums.order_for(offer.amount, book.rules) is None:
                     continue  # another process was faster
                 place = moves.admit(connection, book, self._key, event, purpose, offer, token)

@@ -125,9 +125,9 @@ def move(connection: sa.Connection, book: Book, key: bytes | None, place: Place,
     return book, place
 
 
-def bound(connection: sa.Connection, book: Book, key: bytes | None, fingerprint: Fingerprint) -> Running:
+def bound(connection: sa.Connection, book: Book, fingerprint: Fingerprint) -> Running:
     """The running state with other data bound to it; data that another budget pays for is refused."""
-    tag, table = _tag(connection, book, key, fingerprint), schema.FINGERPRINTS
+    tag, table = _tag(connection, book, fingerprint), schema.FINGERPRINTS
     owner = connection.execute(sa.select(table.c.budget).where(table.c.tag == tag)).scalar_one_or_none()
     if owner is not None and owner != book.id:
         other = load(connection, owner).terms.name
@@ -137,23 +137,24 @@ def bound(connection: sa.Connection, book: Book, key: bytes | None, fingerprint:
     return replace(book.running, version=book.running.version + 1, fingerprint=tag)
 
 
-def recognise(connection: sa.Connection, book: Book, key: bytes | None, fingerprint: Fingerprint | None) -> None:
+def recognise(connection: sa.Connection, book: Book, fingerprint: Fingerprint | None) -> None:
     """Raise unless the data is what the budget is bound to."""
     name, have = book.terms.name, book.running.fingerprint
     if fingerprint is None:
         if have is not None:
             raise LedgerError(f"budget {name!r} is bound to data: pass its fingerprint, so that it is recognised")
         return
-    if have is None or not hmac.compare_digest(have, _tag(connection, book, key, fingerprint)):
+    if have is None or not hmac.compare_digest(have, _tag(connection, book, fingerprint)):
         what = "has no fingerprint yet" if have is None else "is bound to other data"
         advice = "if this is a new version of the same data set, a person binds it with ledger.bind"
         raise LedgerError(f"budget {name!r} {what}; {advice}, and nothing is refunded")
 
 
-def _tag(connection: sa.Connection, book: Book, key: bytes | None, fingerprint: Fingerprint) -> str:
+def _tag(connection: sa.Connection, book: Book, fingerprint: Fingerprint) -> str:
+    """The fingerprint under the ledger's own salt alone: with another seal key, the same data is still the same."""
     if not isinstance(fingerprint, Fingerprint):
         raise InvalidInput("fingerprint", f"is a {type(fingerprint).__name__}", "make it with fingerprint_of(data)")
     salt = schema.salt_of(connection)
     if book.terms.salt not in (None, chain.key_name(salt)):
         raise LedgerError("the ledger's salt was changed, so that no data is recognised; restore a backup")
-    return fingerprint.keyed(salt + (key or b""))
+    return fingerprint.keyed(salt)

@@ -12,7 +12,7 @@ from privet.training.clipping import Adaptive
 from privet.training.lattice import Lattice, error_bound
 from privet.training.plan import DPSGD
 
-__all__ = ["ASSUMPTION", "Grid"]
+__all__ = ["ASSUMPTION", "Grid", "most_units"]
 
 ASSUMPTION = "what a row adds does not depend on the rest of its batch, to the last bit"
 

@@ -13,7 +13,7 @@ from torch.autograd.graph import Node
 from privet.core.errors import InvalidInput
 from privet.training.engine.graph import Graph, is_leaf, output_shape, saved
 
-__all__ = ["signature", "takes_rows_by_data"]
+__all__ = ["is_packed", "signature", "takes_rows_by_data"]
 
 _ARGUMENTS = ("dim", "dim0", "dim1", "dims", "shifts")
 _BY_DATA = frozenset(

@@ -1,9 +1,9 @@
 """Noise that keeps its promise in floating point: exact normals on a grid of powers of two.
 
 A sum that was computed in floating point is rounded to whole multiples of `step`, and the nearest multiple to a true
-normal is added (`rounded_normal`). Integers add exactly, so the result is, to the last bit, what rounding would make of
-an ideal Gaussian mechanism. Every output is a whole number of steps whatever the data are, which closes the way that
-Mironov (2012) found.
+normal is added (`privet.training.rounded`). Integers add exactly, so the result is, to the last bit, what rounding
+would make of an ideal Gaussian mechanism. Every output is a whole number of steps whatever the data are, which closes
+the way that Mironov (2012) found.
 
 Guarantee: that of `Gaussian(sigma / sensitivity)`, for the unit that the clip is for.
 
@@ -35,7 +35,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian
 from privet.core.random import Rng
-from privet.training.rounded import LARGEST_SCALE, rounded_normal
+from privet.training.rounded import LARGEST_SCALE, add_rounded_normal
 
 __all__ = ["Lattice", "error_bound"]
 
@@ -102,11 +102,11 @@ class Lattice:
         if not 0.0 < scale <= LARGEST_SCALE:
             problem = f"is {sigma}, which is {scale:.3g} steps of the grid"
             raise InvalidInput("sigma", problem, "use Lattice.for_deviation(sigma), or a grid within 2^30 of it")
-        noise = torch.from_numpy(rounded_normal(scale, total.numel(), rng))
         with torch.no_grad():
-            steps = (total.detach() / self.step).nan_to_num_(0.0, _MOST_STEPS, -_MOST_STEPS)
+            steps = (total.detach() / self.step).nan_to_num_(0.0, _MOST_STEPS, -_MOST_STEPS).contiguous()
             steps.clamp_(-_MOST_STEPS, _MOST_STEPS).round_()
-            return steps.add_(noise.view(steps.shape)).mul_(self.step)
+            add_rounded_normal(steps.view(-1), scale, rng)
+            return steps.mul_(self.step)
 
 
 def error_bound(

@@ -41,18 +41,18 @@ _HALF_WORD: Final = torch.tensor(2.0**-65, dtype=torch.float64, device="cpu")
 class Scratch(threading.local):
     """One thread's working memory, kept between calls: fresh pages would cost more than the cipher."""
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    def __init__(self, dtype: torch.dtype, rows: int = 3) -> None:
         self.dtype = dtype
         self._bits = np.empty(0, dtype=np.uint8)
-        self._rows = torch.empty(3, 0, dtype=dtype, device="cpu")
+        self._rows = torch.empty(rows, 0, dtype=dtype, device="cpu")
 
     def draw(self, pairs: int, rng: Rng) -> tuple[Tensor, Tensor, Tensor]:
-        """Random words for the radii and the angles of so many pairs, and three rows of working memory."""
+        """Random words for the radii and the angles of so many pairs, and rows of working memory, one number a pair."""
         size = pairs * (8 + self._rows.itemsize)
         if len(self._bits) < size:
             self._bits = np.empty(size, dtype=np.uint8)
             with torch.inference_mode(False):  # or nobody could write to it outside of that mode
-                self._rows = torch.empty(3, pairs, dtype=self.dtype, device="cpu")
+                self._rows = self._rows.new_empty(len(self._rows), pairs)
         bits: Bytes = self._bits[:size]
         rng.fill_bits(bits)
         words = torch.from_numpy(bits)

@@ -39,7 +39,7 @@ from privet.core.random import Rng
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.training.noise import Scratch, transform
 
-__all__ = ["LARGEST_SCALE", "rounded_normal", "settle"]
+__all__ = ["LARGEST_SCALE", "add_rounded_normal", "rounded_normal", "settle"]
 
 _Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -52,7 +52,7 @@ _ABOVE: Final = np.uint64(1 << 40)
 _EXTREME: Final = np.uint64((1 << 40) + (1 << 44))
 # Pairs per pass: long enough to keep several threads busy, short enough for what they touch to stay in their caches.
 _PAIRS: Final = 1 << 17
-_SCRATCH: Final = Scratch(torch.float64)
+_SCRATCH: Final = Scratch(torch.float64, rows=7)
 
 
 def rounded_normal(scale: float, count: int, rng: Rng) -> _Integers:
@@ -62,31 +62,36 @@ def rounded_normal(scale: float, count: int, rng: Rng) -> _Integers:
     >>> rounded_normal(2.5, 8, SeededRng(1)).dtype
     dtype('int64')
     """
-    if not 0.0 < checked.finite("scale", scale) <= LARGEST_SCALE:
-        raise InvalidInput("scale", f"is {scale}", "give a deviation above 0 and up to 2^30 steps of the grid")
-    result = torch.empty(checked.count("count", count, 0), dtype=torch.int64, device="cpu")
-    passes = math.ceil(count / (2 * _PAIRS))
-    for chunk in result.chunk(passes) if passes else ():
-        radius, angle, rows = _SCRATCH.draw((len(chunk) + 1) // 2, rng)
-        _round(radius, angle, scale, chunk, rows, rng)
-    whole: _Integers = result.numpy()
+    out = torch.zeros(checked.count("count", count, 0), dtype=torch.float64, device="cpu")
+    add_rounded_normal(out, scale, rng)
+    whole: _Integers = out.numpy().astype(np.int64)
     return whole
 
 
-def _round(radius: Tensor, angle: Tensor, scale: float, out: Tensor, rows: Tensor, rng: Rng) -> None:
-    """The integers of these words: the cosines first, then the sines."""
-    pairs = len(radius)
-    normals = torch.empty(len(out), dtype=torch.float64, device="cpu")
-    transform(radius, angle, scale, normals[:pairs], normals[pairs:], rows)
-    nearest = torch.round(normals)
-    out.copy_(nearest)
+def add_rounded_normal(out: Tensor, scale: float, rng: Rng) -> None:
+    """Add such draws to a row of integers in float64, in place: exactly, while all stay below 2^53."""
+    if not 0.0 < checked.finite("scale", scale) <= LARGEST_SCALE:
+        raise InvalidInput("scale", f"is {scale}", "give a deviation above 0 and up to 2^30 steps of the grid")
+    passes = math.ceil(len(out) / (2 * _PAIRS))
+    for chunk in out.chunk(passes) if passes else ():
+        pairs = (len(chunk) + 1) // 2
+        radius, angle, rows = _SCRATCH.draw(pairs, rng)
+        nearest = _nearest(radius, angle, scale, rows, rng)
+        chunk[:pairs].add_(nearest[0])
+        chunk[pairs:].add_(nearest[1][: len(chunk) - pairs])
+
+
+def _nearest(radius: Tensor, angle: Tensor, scale: float, rows: Tensor, rng: Rng) -> Tensor:
+    """The integers of these words, cosines above sines, in the last two of seven rows of working memory."""
+    normals, nearest = rows[3:5], rows[5:7]
+    transform(radius, angle, scale, normals[0], normals[1], rows[:3])
+    torch.round(normals, out=nearest)
     apart = normals.sub_(nearest).abs_().numpy()
-    doubtful = np.flatnonzero(apart >= 0.5 - scale * _DISTANCE)
+    doubtful = np.flatnonzero((apart >= 0.5 - scale * _DISTANCE).any(0))
     extreme = np.flatnonzero(radius.numpy().view(np.uint64) + _ABOVE < _EXTREME)
-    for i in sorted({*(doubtful % pairs).tolist(), *extreme.tolist()}):
-        both = settle(int(radius[i]), int(angle[i]), scale, rng)
-        for place, integer in zip(range(i, len(out), pairs), both, strict=False):
-            out[place] = integer
+    for i in sorted({*doubtful.tolist(), *extreme.tolist()}):
+        nearest[0, i], nearest[1, i] = settle(int(radius[i]), int(angle[i]), scale, rng)
+    return nearest
 
 
 def settle(radius: int, angle: int, scale: float, rng: Rng) -> tuple[int, int]:

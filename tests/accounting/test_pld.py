@@ -25,11 +25,16 @@ from privet.accounting.laws import (
     LaplaceLoss,
     Law,
     Removed,
+    ReplacedGaussian,
+    ReplacedLaplace,
     Symmetric,
     discrete_gaussian,
     discrete_laplace,
     randomized_response,
     reach,
+    replaced_discrete_gaussian,
+    replaced_discrete_laplace,
+    two_steps,
 )
 from privet.core.event import Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled, WithoutReplacement
 from privet.core.unit import Neighbours, Unit
@@ -145,6 +150,11 @@ def test_randomised_response_is_counted(categories: int, count: int) -> None:
         Added(LaplaceLoss(0.5), 0.2),
         Symmetric(Removed(GaussianLoss(2.0), 0.05)),
         Symmetric(Removed(randomized_response(1.0), 0.3)),
+        ReplacedGaussian(1.3, 0.01),
+        ReplacedLaplace(0.8, 0.2),
+        replaced_discrete_laplace(2.0, 3, 0.3),
+        replaced_discrete_gaussian(1.5, 2, 0.3),
+        two_steps(1.0, 0.01, 0.3),
     ],
     ids=lambda law: f"{type(law).__name__}-{type(getattr(law, 'inner', law)).__name__}",
 )

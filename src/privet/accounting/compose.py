@@ -85,15 +85,17 @@ class Curve:
         if unit == 0:  # too far out for a double: nothing is certified here
             return math.inf if side > 0 else 0.0
         offset = self.losses - centre
+        far = int(np.searchsorted(offset, _FAR))
         with np.errstate(over="ignore", invalid="ignore"):
             safety = side * (self.stray * np.exp(np.minimum(self.scale - self.tilt * self.losses, _FAR)))
             safety += self.missing if side > 0 else 0.0
             # so far above the centre that e^offset overflows, less is taken off than could be
-            later = np.append(mass[1:], 0.0) - np.exp(np.minimum(offset, _FAR)) * np.append(discounted[1:], 0.0)
+            grown = np.exp(offset if far == len(offset) else np.minimum(offset, _FAR))
+            later = np.append(mass[1:], 0.0) - grown * np.append(discounted[1:], 0.0)
             at_points = self.infinite + unit * later + safety  # δ at each grid loss
         at_points[~np.isfinite(at_points)] = float(side > 0)  # far below the centre, where sums overflow
         if side < 0:
-            at_points[offset >= _FAR] = 0.0
+            at_points[far:] = 0.0
         above = np.flatnonzero(at_points > delta)
         if len(above) == 0:
             return max(0.0, float(self.losses[0])) if side > 0 else 0.0

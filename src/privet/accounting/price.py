@@ -12,6 +12,7 @@ from privet.accounting import advanced, basic, concentrated, gdp, pld, renyi, ta
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import Part, canonical
 from privet.accounting.group import group_delta, group_epsilon, halfway
+from privet.accounting.renyi_leaves import failure
 from privet.core import checked
 from privet.core.errors import NotProven
 from privet.core.event import Event, Gaussian, IndependentBatches, Laplace, ShuffledEpoch, WithReplacement
@@ -209,11 +210,15 @@ def _in_two_steps(
 
 
 def gate(parts: Sequence[Part], delta: float, unit: Unit) -> float:
-    """A quick certified ε, or 0 where Rényi cannot price the parts: only a gate before heavier work."""
+    """A quick certified ε, or 0 where Rényi cannot price the parts: only a gate before heavier work.
+
+    At twice what (ε, δ) blocks reveal outright if that is more than δ, since below it every ε is infinite.
+    """
     if sum(part.count for part in parts if part.sampling is not None) > _MOST_RUNS:
         return math.inf
     try:
-        return renyi.epsilon(parts, delta, unit)
+        revealed = math.fsum(part.count * failure(part.leaf, unit) for part in parts)
+        return renyi.epsilon(parts, max(delta, min(2 * revealed, 0.5)), unit)
     except NotProven:
         return 0.0
 

@@ -80,7 +80,8 @@ _NOT_SAMPLED = (
 _POISSON = (
     Row((Gaussian, *_PURE), Poisson, (_ADD, _ZERO), (_PLD, _RENYI, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"),
     Row((DiscreteGaussian, Approximate), Poisson, (_ADD, _ZERO), (_PLD, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"),
-    Row((*_WHOLE, Approximate), Poisson, (_REPLACE,), (_PLD, *_CLASSICAL), "Balle, Barthe & Gaboardi 2018, Thm 2"),
+    Row((*_WHOLE, Approximate), Poisson, (_REPLACE,), (_PLD,), "Kahane 1985; Tchen 1980; proofs in laws/replaced.py"),
+    Row((*_WHOLE, Approximate), Poisson, (_REPLACE,), _CLASSICAL, "Balle, Barthe & Gaboardi 2018, Thm 2"),
 )
 _FIXED_SIZE = (
     Row(

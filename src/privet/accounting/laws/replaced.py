@@ -12,10 +12,10 @@ a sum of exponentials of Gaussians with weights ≥ 0, which rises with every co
 ‖u‖² − u·v and ‖u − v‖² over σ², at most 1, 2 and 4 over σ², and v = −u attains all three at once.
 
 One-dimensional noise with a symmetric log-concave density or mass function (Laplace, discrete Laplace, discrete
-Gaussian), moved by u and v: again u = 1, v = −1, in units of the bound. Proof: let α ≥ 1 and u ≥ 0. If v ≤ u, then
-M₀/M₁ and M₂/M₁ fall, so the best test is a half-line {x ≥ t}, which gains as u rises and v falls. If v > u, reflect v
-at u: both ratios then fall together, and the mean of a convex function of a sum of two variables with given laws is
-largest when they rise and fall together (Tchen 1980, Thm 1); 2u − v lies in [−1, u].
+Gaussian), moved by u and v: again u = 1, v = −1, in units of the bound. Proof: let α ≥ 1 and u ≥ 0, else take the
+mirror image. If v ≤ u, then M₀/M₁ and M₂/M₁ fall, so the best test is a half-line {x ≥ t}, which gains as u rises and v
+falls. If v > u, reflect v at u, to 2u − v in [−1, u): M₂/M₁ keeps its law under M₁, and both ratios now fall together,
+which makes the mean of a convex function of a weighted sum of them the largest (Tchen 1980).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privet.accounting.laws.atoms import Atoms
+from privet.accounting.laws.atoms import Atoms, block
 from privet.accounting.laws.law import Array, between, normal_cells
 from privet.accounting.laws.noise import MOST_ATOMS
 
@@ -176,5 +176,7 @@ def two_steps(epsilon: float, delta: float, rate: float) -> Atoms | None:
         losses.append(float(up - down) * (_UP if rate < 1 else 1.0))
         p.append(mass)
         q.append(other)
+    if not losses:
+        return block(0.0, 1.0)
     mirrored = [-loss for loss in losses]
     return Atoms(np.array([*losses, *mirrored]), np.array([*p, *q]), np.array([*q, *p]), infinite, infinite)

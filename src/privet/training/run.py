@@ -117,7 +117,8 @@ class Run:
 
         A batch is drawn as the accountant priced it, so its size varies. An empty one comes as a single row of
         zeros that counts for nothing, so that the loop need not care. With micro-batches a step takes several rounds;
-        `step` says when one is complete. The first batch comes in two pieces, by which the model is examined.
+        `step` says when one is complete. The first, second, fourth, … batch comes in two pieces: by the small one the
+        model is examined.
         """
         while True:
             self._ask("a batch")
@@ -127,7 +128,7 @@ class Run:
             self._progress.steps = turn.number + 1
             with self.world.together():
                 self._step.begin()
-            for micro in split(turn.drawn, self._step.most_rows, survey=not self._step.surveyed):
+            for micro in split(turn.drawn, self._step.most_rows, survey=self._step.due):
                 with self.world.together():
                     batch = self._rows.batch(micro.indices) if len(micro.indices) else self._rows.placeholder()
                 self._progress.open = micro

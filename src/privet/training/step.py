@@ -54,7 +54,7 @@ class Step:
         named = {id(parameter): (name, parameter) for name, parameter in reversed(list(model.named_parameters()))}
         chosen = [pair for key, pair in reversed(named.items()) if key in held and pair[1].requires_grad]
         self.plan, self.optimizer, self.clip = plan, optimizer, plan.clip
-        self._model, self._rounds = model, 0
+        self._model, self._examined = model, False
         self._buffers: dict[str, tuple[Tensor, int]] = {}
         self._rng, self._performance, self.world = rng, performance, world or World()
         self.names, self.parameters = [name for name, _ in chosen], [parameter for _, parameter in chosen]
@@ -76,9 +76,9 @@ class Step:
         return max(_FEWEST, int(_KEPT // self._per_row)) if self._per_row else None
 
     @property
-    def surveyed(self) -> bool:
-        """Whether the engine knows where the examples lie in this model's tensors."""
-        return bool(self.engine.known)
+    def due(self) -> bool:
+        """Whether the model is examined in this step: by a small piece of the batch, which comes first."""
+        return self.engine.due
 
     def begin(self) -> None:
         """Fresh noise, before any of the data; of several processes one draws it, and it is among what they add up."""
@@ -90,6 +90,8 @@ class Step:
         else:
             self.sum.flat.zero_()
         self._within, self._units = 0.0, 0
+        self.engine.round += 1
+        self._examined = False
 
     def add(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> None:
         """Add one micro-batch's clipped gradients."""
@@ -109,17 +111,14 @@ class Step:
             self.add_clipped(parts)
 
     def watch(self) -> None:
-        """From here to the next `add`, note what the model's modules do; the whole model's call now and then."""
-        self._rounds += 1
-        self.calls.root = None if self._rounds & (self._rounds - 1) else self._model
+        """From here to the next `add`, note what modules do; the whole model's call once where it is due."""
+        self.calls.root = self._model if self.due and not self._examined else None
+        self._examined = True
         self._buffers = {name: (buffer, buffer._version) for name, buffer in self._model.named_buffers()}  # noqa: SLF001
         self.calls.open()
 
     def _examine(self, calls: list[Call], rows: int) -> None:
-        """What the forward pass shows: buffers that took in data, and outputs that depend on other rows.
-
-        The latter in the first, second, fourth, … round: weights that are zero at first may hide it.
-        """
+        """What the forward pass shows: buffers that took in data, and outputs that depend on other rows."""
         for name, buffer in self._model.named_buffers():
             before, version = self._buffers.get(name, (None, 0))
             if (buffer is not before or buffer._version != version) and not name.endswith(("._u", "._v")):  # noqa: SLF001

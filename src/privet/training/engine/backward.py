@@ -19,11 +19,23 @@ from privet.training.engine.layout import Layout
 from privet.training.engine.parts import Dense, Part, combine
 from privet.training.engine.probe import Found, Reader, probe
 from privet.training.engine.stems import descend, makes_stems, shape_of
-from privet.training.engine.structure import signature, takes_rows_by_data
+from privet.training.engine.structure import Sizes, alike, sizes, skeleton, takes_rows_by_data
 from privet.training.engine.sweep import Gradients, sweep
 from privet.training.rules import RULES, Known
 
 __all__ = ["Engine"]
+
+
+@dataclass
+class Met:
+    """A structure of the computation that has been met."""
+
+    examples: int
+    sizes: Sizes
+    found: Found | None = None
+    """Where its examples lie, once that is certain."""
+    probed: int = -1
+    """The round in which that was found out, or found again."""
 
 
 @dataclass
@@ -37,8 +49,18 @@ class Engine:
     parameters: Sequence[Tensor]
     names: Sequence[str]
     rules: Mapping[str, Known] = field(default_factory=lambda: RULES)
-    known: dict[tuple[object, ...], Found] = field(default_factory=dict)
-    uses: dict[tuple[object, ...], int] = field(default_factory=dict)
+    met: dict[tuple[object, ...], list[Met]] = field(default_factory=dict)
+    round: int = 0
+    """Counts the steps: within one the weights stay, so what was found stays too."""
+
+    @property
+    def due(self) -> bool:
+        """Whether to examine the model in this round: the first, second, fourth, …, and until something is known.
+
+        Again, because weights that were zero at first may have hidden what couples the examples.
+        """
+        known = any(each.found for kind in self.met.values() for each in kind)
+        return not known or not self.round & (self.round - 1)
 
     def gradients(self, losses: Tensor, weights: Tensor | None = None, calls: Sequence[Call] = ()) -> list[Part | None]:
         """For each parameter its examples' gradients; None where the losses do not depend on it.
@@ -102,18 +124,24 @@ class Engine:
     def _where(self, losses: Tensor, graph: Graph, reader: Reader, name_of: Callable[[Tensor], str]) -> Found:
         """Where the examples are: known from a computation of the same structure, or found out now.
 
-        Where data decides, always now. And again in the second, fourth, eighth, … computation of a structure: what
-        couples the examples may have been hidden by weights that were zero at first.
+        Where data decides, always now. And again in the rounds in which it is `due`.
         """
         by_data = takes_rows_by_data(graph, len(losses))
-        key = signature(graph, len(losses))
-        count = self.uses[key] = self.uses.get(key, 0) + 1
-        where = self.known.get(key)
-        if where is None or by_data or not count & (count - 1):
+        met = self._met(graph, len(losses))
+        where = met.found
+        if where is None or by_data or (self.due and met.probed < self.round):
             where = probe(losses, reader, name_of)
-            if where.certain:
-                self.known[key] = where
+            met.found, met.probed = where if where.certain else met.found, self.round
         return where
+
+    def _met(self, graph: Graph, examples: int) -> Met:
+        """The record of this structure: a known one's, or a new one."""
+        kind, own = self.met.setdefault(skeleton(graph), []), sizes(graph)
+        for each in kind:
+            if alike(each.sizes, each.examples, own, examples):
+                return each
+        kind.append(Met(examples, own))
+        return kind[-1]
 
     def _alone(self, losses: Tensor, weights: Tensor | None) -> list[Part | None]:
         """One example needs no rules: its gradient is the ordinary one."""

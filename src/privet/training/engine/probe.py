@@ -131,15 +131,16 @@ def _summaries(
     found: dict[Node, list[Tensor]] = {}
 
     def arrive(node: Node, gradients: Gradients) -> None:
-        found[node] = [_summary(each) for each in gradients if each is not None]
+        found[node] = [_summary(each, len(losses)) for each in gradients if each is not None]
 
     others = sweep(losses, weights, graph, arrive, keep=True, also=edges)
-    return found, [None if each is None else _summary(each) for each in others]
+    return found, [None if each is None else _summary(each, len(losses)) for each in others]
 
 
-def _summary(gradient: Tensor) -> Tensor:
-    """The gradient summed over all axes but the first two, with fixed weights; and its sizes, to compare with."""
-    flat = gradient.reshape(*gradient.shape[: min(2, gradient.dim())], -1).double()
+def _summary(gradient: Tensor, examples: int) -> Tensor:
+    """The gradient summed with fixed weights over axes that cannot be the examples'; and its size, to compare with."""
+    kept = 2 if gradient.dim() > 1 and gradient.shape[1] % examples == 0 else min(1, gradient.dim())
+    flat = gradient.reshape(*gradient.shape[:kept], -1).double()
     # Irrational steps: no structured gradient sums to nothing by accident.
     directions = torch.frac(torch.arange(1, flat.shape[-1] + 1, dtype=torch.float64) * 0.6180339887498949) - 0.25
     return torch.stack([flat @ directions, flat.abs().sum(-1)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -13,7 +13,9 @@ from torch.autograd.graph import Node
 from privet.core.errors import InvalidInput
 from privet.training.engine.graph import Graph, is_leaf, output_shape, saved
 
-__all__ = ["is_packed", "signature", "takes_rows_by_data"]
+__all__ = ["Sizes", "alike", "is_packed", "sizes", "skeleton", "takes_rows_by_data"]
+
+Sizes: TypeAlias = tuple[tuple[int, ...], ...]
 
 _ARGUMENTS = ("dim", "dim0", "dim1", "dims", "shifts")
 _BY_DATA = frozenset(
@@ -48,20 +50,40 @@ _BY_DATA_ALONG = frozenset(
 """Operations that do so along one axis."""
 
 
-def signature(graph: Graph, examples: int) -> tuple[object, ...]:
-    """The operations, their axes, and how their sizes relate to the number of examples.
+def skeleton(graph: Graph) -> tuple[object, ...]:
+    """The operations and their axes, without any size."""
+    return tuple(_described(node) for node in graph.order)
 
-    Two computations with the same signature arrange their examples alike, unless data decides (`takes_rows_by_data`).
+
+def sizes(graph: Graph) -> Sizes:
+    """The shape of every operation's output, in the order of the walk."""
+    return tuple(() if is_leaf(node) else tuple(output_shape(node, 0)) for node in graph.order)
+
+
+def alike(old: Sizes, examples_then: int, new: Sizes, examples_now: int) -> bool:
+    """Whether every size is the same multiple of the number of examples, or both times has nothing to do with it.
+
+    Two computations with one skeleton and sizes that are alike arrange their examples alike, unless data decides
+    (`takes_rows_by_data`). A size that was no multiple then and has not changed is no multiple now, though it may look
+    like one: a layer of 256 is not made of 64 examples. One that looked like a multiple then must grow with the number.
     """
-    return tuple(_described(node, examples) for node in graph.order)
+    for before, after in zip(old, new, strict=True):
+        if len(before) != len(after):
+            return False
+        for then, now in zip(before, after, strict=True):
+            if then % examples_then == 0:
+                if then // examples_then * examples_now != now:
+                    return False
+            elif now % examples_now == 0 and now != then:
+                return False
+    return True
 
 
-def _described(node: Node, examples: int) -> tuple[object, ...]:
+def _described(node: Node) -> tuple[object, ...]:
     kind = type(node)
     if is_leaf(node):
         return (kind,)
-    sizes = tuple(size // examples if size % examples == 0 else -1 for size in output_shape(node, 0))
-    return kind, sizes, *(_plain(getattr(node, name)) for name in _arguments(kind))
+    return kind, *(_plain(getattr(node, name)) for name in _arguments(kind))
 
 
 @cache

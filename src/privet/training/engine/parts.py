@@ -6,7 +6,7 @@ never form the B × (size of the parameter) array; `Dense` is that array, used w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Protocol
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from privet.training.engine.groups import Groups
 
-__all__ = ["Dense", "Lookup", "Mixed", "Outer", "Part", "Squares", "combine", "numbers", "signed"]
+__all__ = ["Dense", "Lookup", "Mixed", "Outer", "Part", "Squares", "combine", "numbers", "signed", "squares_of_several"]
 
 _EPSILON = torch.finfo(torch.float32).eps
 _LEAST = torch.finfo(torch.float32).tiny
@@ -137,7 +137,7 @@ class Outer:
             # Squares of the small factor may have vanished, and the large one may be enormous.
             lost = self.left.shape[2] * rights + self.right.shape[2] * lefts
             return Squares(value, value * (8 * _EPSILON) + (lost + 1.0) * _LEAST)
-        return _by_chunks(_outer_products, self.left, self.right)
+        return squares_of_several(self.left, [self.right])[0]
 
     def measured(self) -> Part:
         """With its squared norms."""
@@ -158,7 +158,10 @@ class Outer:
                 right = right * factor[:, None, None]
             else:
                 left = left * factor[:, None, None]
-            matrix.addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
+            if left.stride(0) < left.stride(1):  # time comes first in memory, as a recurrent layer leaves it
+                matrix.addbmm_(left.permute(1, 2, 0), right.transpose(0, 1))
+            else:
+                matrix.addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
 
     def dense(self) -> Tensor:
         """The matrices, written out."""
@@ -175,6 +178,8 @@ class Outer:
 
     def settle(self) -> Part:
         """Written out where that is smaller than the factors: it is then also the cheaper way to the norm."""
+        if self.known is not None:
+            return self
         _, k, p = self.left.shape
         q = self.right.shape[2]
         return Dense(self.dense()) if k > 1 and p * q <= k * (p + q) else self
@@ -198,7 +203,7 @@ class Lookup:
             return self.known
         if self.index.shape[1] == 1:
             return _plain(_squared(self.right.flatten(1)), self.right.shape[2])
-        return _by_chunks(_lookup_products, self.index, self.right)
+        return _by_chunks(_lookup_products, self.index, self.right)[0]
 
     def measured(self) -> Part:
         """With its squared norms."""
@@ -279,28 +284,39 @@ def _squared(rows: Tensor) -> Tensor:
     return norms.square_()
 
 
-def _outer_products(left: Tensor, right: Tensor) -> Squares:
-    lefts, rights = torch.bmm(left, left.mT), torch.bmm(right, right.mT)
-    traces = left.shape[2] * _trace(rights) + right.shape[2] * _trace(lefts)
-    found = signed(lefts.mul_(rights))
-    return Squares(found.value, found.slack + (left.shape[1] * traces + 1.0) * _LEAST)
+def _outer_products(left: Tensor, *several: Tensor) -> list[Squares]:
+    lefts = torch.bmm(left, left.mT)
+    answer = []
+    for right in several:
+        rights = torch.bmm(right, right.mT)
+        traces = left.shape[2] * _trace(rights) + right.shape[2] * _trace(lefts)
+        found = signed(rights.mul_(lefts))
+        answer.append(Squares(found.value, found.slack + (left.shape[1] * traces + 1.0) * _LEAST))
+    return answer
 
 
-def _lookup_products(index: Tensor, right: Tensor) -> Squares:
+def squares_of_several(left: Tensor, rights: Sequence[Tensor]) -> list[Squares]:
+    """The squares of an `Outer` for each of these right factors, all with the one left factor."""
+    return _by_chunks(_outer_products, left, *rights)
+
+
+def _lookup_products(index: Tensor, right: Tensor) -> list[Squares]:
     found = signed(torch.bmm(right, right.mT).mul_(index[:, :, None] == index[:, None, :]))
-    return Squares(found.value, found.slack + right.shape[1] ** 2 * right.shape[2] * _LEAST)
+    return [Squares(found.value, found.slack + right.shape[1] ** 2 * right.shape[2] * _LEAST)]
 
 
 def _trace(matrices: Tensor) -> Tensor:
     return matrices.diagonal(dim1=1, dim2=2).sum(1)
 
 
-def _by_chunks(squares: Callable[[Tensor, Tensor], Squares], first: Tensor, second: Tensor) -> Squares:
+def _by_chunks(squares: Callable[..., list[Squares]], *factors: Tensor) -> list[Squares]:
     """A few examples at a time."""
-    size = max(1, _CHUNK // first.shape[1] ** 2)
-    pairs = zip(torch.split(first, size), torch.split(second, size), strict=True)
-    found = [squares(*pair) for pair in pairs]
-    return Squares(torch.cat([each.value for each in found]), torch.cat([each.slack for each in found]))
+    size = max(1, _CHUNK // factors[0].shape[1] ** 2)
+    found = [squares(*some) for some in zip(*(torch.split(each, size) for each in factors), strict=True)]
+    return [
+        Squares(torch.cat([each.value for each in of]), torch.cat([each.slack for each in of]))
+        for of in zip(*found, strict=True)
+    ]
 
 
 def signed(products: Tensor) -> Squares:

@@ -23,6 +23,7 @@ __all__ = [
     "as_groups",
     "chunk",
     "chunk_of_places",
+    "fewer_windows_by_place",
     "one_by_one",
     "products_of_places",
     "windows_by_channel",
@@ -31,6 +32,8 @@ __all__ = [
 
 _LARGEST = 1 << 21
 """Numbers in one temporary array of windows: 8 MB."""
+_SMALLER = 1 << 19
+"""The same where they are better kept in a cache of 2 MB."""
 
 
 @dataclass(frozen=True)
@@ -94,30 +97,35 @@ def one_by_one(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor
         out[row] = geometry.weight_gradient(inputs[row : row + 1], gradient[row : row + 1])
 
 
-def windows_by_place(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor) -> None:
+def windows_by_place(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor, most: int = _LARGEST) -> None:
     """Windows copied out, place by place, a few examples at a time; then one product of matrices for each example."""
     dims = len(geometry.stride)
     order = (0, 1, *range(3, 3 + dims), 2, *range(3 + dims, 3 + 2 * dims))
-    for some, view in _windows(geometry, inputs, gradient, order):
+    for some, view in _windows(geometry, inputs, gradient, order, most):
         _product(geometry, gradient[some], view.flatten(0, 1).flatten(1, dims).flatten(2), out[some])
+
+
+def fewer_windows_by_place(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor) -> None:
+    """The same with as many examples at a time as a cache holds."""
+    windows_by_place(geometry, inputs, gradient, out, _SMALLER)
 
 
 def windows_by_channel(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor) -> None:
     """The same with the copy in the other order, which suits other shapes."""
     dims = len(geometry.stride)
     order = (0, 1, 2, *range(3 + dims, 3 + 2 * dims), *range(3, 3 + dims))
-    for some, view in _windows(geometry, inputs, gradient, order):
+    for some, view in _windows(geometry, inputs, gradient, order, _LARGEST):
         _product(geometry, gradient[some], view.flatten(0, 1).flatten(1, 1 + dims).flatten(2).mT, out[some])
 
 
 def _windows(
-    geometry: Geometry, inputs: Tensor, gradient: Tensor, order: tuple[int, ...]
+    geometry: Geometry, inputs: Tensor, gradient: Tensor, order: tuple[int, ...], most: int
 ) -> Iterator[tuple[slice, Tensor]]:
     """For a few examples at a time (B, groups, channels, places…, window…), copied in another order of axes.
 
     The copies share one buffer, whose memory is then always the same, and warm.
     """
-    size = chunk(geometry, gradient)
+    size = chunk(geometry, gradient, most)
     buffer: Tensor | None = None
     for start in range(0, len(inputs), size):
         some = slice(start, min(start + size, len(inputs)))
@@ -154,7 +162,13 @@ def as_groups(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor)
     out.copy_(torch.unflatten(answer, 1, (batch, outputs)).movedim(0, 2))
 
 
-METHODS: tuple[Method, ...] = (one_by_one, windows_by_channel, windows_by_place, as_groups)
+METHODS: tuple[Method, ...] = (
+    one_by_one,
+    windows_by_channel,
+    windows_by_place,
+    fewer_windows_by_place,
+    as_groups,
+)
 
 
 def products_of_places(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
@@ -180,10 +194,10 @@ def products_of_places(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> 
     return total.view(len(inputs), prod(places), prod(places)).mul_(torch.bmm(flat.mT, flat))
 
 
-def chunk(geometry: Geometry, gradient: Tensor) -> int:
-    """How many examples' windows to copy out at once, so that they stay in a cache."""
+def chunk(geometry: Geometry, gradient: Tensor, most: int = _LARGEST) -> int:
+    """How many examples' windows to copy out at once, so that they are at most so many numbers."""
     windows = prod(gradient.shape[2:]) * prod(geometry.kernel[1:]) * geometry.groups
-    return max(1, min(max(len(gradient), 1), _LARGEST // max(windows, 1)))
+    return max(1, min(max(len(gradient), 1), most // max(windows, 1)))
 
 
 def chunk_of_places(geometry: Geometry, inputs: Tensor) -> int:

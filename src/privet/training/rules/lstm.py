@@ -10,7 +10,7 @@ from torch import Tensor
 
 from privet.core.errors import InvalidInput
 from privet.training.engine.arrival import Arrival
-from privet.training.engine.parts import Dense, Outer, Part
+from privet.training.engine.parts import Dense, Outer, Part, squares_of_several
 
 __all__ = ["lstm_layer"]
 
@@ -21,12 +21,18 @@ _LSTM = 2
 def lstm_layer(arrival: Arrival) -> Part:
     """Slots 1 and 2 are the weights of the input and of the state, 3 and 4 their biases."""
     if "gates" not in arrival.shared:
-        arrival.shared["gates"] = arrival.rows(_gates(arrival), 1).flatten(1, 2)
-    gates: Tensor = arrival.shared["gates"]
+        before = _states_before(arrival)
+        gates = arrival.rows(_gates(arrival, before), 1).flatten(1, 2)
+        rights = [arrival.rows(each, 1).flatten(1, 2) for each in (arrival.saved("input"), before)]
+        arrival.shared["gates"] = gates
+        arrival.shared["weights"] = [
+            Outer(gates, right, known) for right, known in zip(rights, squares_of_several(gates, rights), strict=True)
+        ]
     if arrival.slot in (3, 4):
+        gates = arrival.shared["gates"]
         return Dense(gates.sum(1))
-    other = arrival.saved("input") if arrival.slot == 1 else _states_before(arrival)
-    return Outer(gates, arrival.rows(other, 1).flatten(1, 2))
+    weight: Outer = arrival.shared["weights"][arrival.slot - 1]
+    return weight
 
 
 def _states_before(arrival: Arrival) -> Tensor:
@@ -37,43 +43,43 @@ def _states_before(arrival: Arrival) -> Tensor:
     return torch.cat([first, states[:-1]])
 
 
-def _gates(arrival: Arrival) -> Tensor:
+def _gates(arrival: Arrival, before: Tensor) -> Tensor:
     """The gradients of the four gates before their activations: (time, B, 4 · width), back-propagated through time.
 
     All states are known, so the gates of all times are recomputed by one product of matrices; only the cell and the
-    chain of gradients go step by step.
+    chain of gradients go step by step. The gates' memory is used again for their slopes: fresh pages cost more than
+    the arithmetic.
     """
     if arrival.saved("mode") != _LSTM:
         raise InvalidInput("the recurrent layer", "is of a kind that has no rule", "use nn.LSTM, nn.GRU or nn.RNN")
-    inputs, before = arrival.saved("input"), _states_before(arrival)
     weights = [arrival.saved(f"weight{place}") for place in range(4)]
     bias = weights[2] + weights[3] if arrival.saved("has_biases") else None
-    gates = torch.nn.functional.linear(inputs, weights[0], bias)
-    gates += torch.nn.functional.linear(before, weights[1])
+    gates = torch.nn.functional.linear(arrival.saved("input"), weights[0], bias)
+    gates.view(-1, gates.shape[2]).addmm_(before.flatten(0, 1), weights[1].T)
     i, f, g, o = gates.chunk(4, 2)
     for gate in (i, f, o):
         gate.sigmoid_()
     g.tanh_()
     times = range(len(gates))
     order = list(reversed(times)) if arrival.saved("reverse") else list(times)
-    cells = torch.empty_like(i)
+    cells = torch.empty_like(i, memory_format=torch.contiguous_format)
     cell = arrival.saved("cx_")
     product = i * g
     for time in order:
         cell = torch.addcmul(product[time], f[time], cell, out=cells[time])
-    squashed = cells.tanh()
-    # d(output)/d(cell), and of each gate's activation; the forget gate meets the cell of the time before.
-    onto_cell = torch.addcmul(o, o, squashed.square(), value=-1)
-    earlier = torch.empty_like(cells)
-    earlier[order[0]] = arrival.saved("cx_")
-    earlier[order[1:]] = cells[order[:-1]]
-    slopes = torch.empty_like(gates)
-    si, sf, sg, so = slopes.chunk(4, 2)
-    torch.mul(g, i - i.square(), out=si)
-    torch.mul(earlier, f - f.square(), out=sf)
-    torch.mul(i, 1 - g.square(), out=sg)
-    torch.mul(squashed, o - o.square(), out=so)
-    return _through_time(arrival, weights[1], slopes, onto_cell, f, order)
+    # The slope of each gate's activation times what the gate is multiplied with: g·i(1 - i), i·(1 - g²), …
+    torch.addcmul(i, product, g, value=-1, out=g)
+    torch.addcmul(product, product, i, value=-1, out=i)
+    forget = f.clone(memory_format=torch.contiguous_format)
+    first, later, earlier = order[0], slice(1, None), slice(None, -1)
+    if arrival.saved("reverse"):
+        later, earlier = earlier, later
+    torch.ops.aten.sigmoid_backward(arrival.saved("cx_"), f[first], grad_input=f[first])
+    torch.ops.aten.sigmoid_backward(cells[earlier], f[later], grad_input=f[later])
+    squashed = cells.tanh_()
+    onto_cell = torch.ops.aten.tanh_backward(o, squashed)
+    torch.ops.aten.sigmoid_backward(squashed, o, grad_input=o)
+    return _through_time(arrival, weights[1], gates, onto_cell, forget, order)
 
 
 def _through_time(

@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
+# Lightning's own remarks, on torch's trees and on loaders without workers.
+@pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.. is deprecated", "ignore:.*not have many workers")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_page_tells_the_truth(page: Path, tmp_path: Path) -> None:
     """Fails when a page shows code that does not run or a command that prints something else."""
@@ -33,6 +35,8 @@ GOOD = {
     "a command that refuses": fenced("console exit=2", "$ echo refused >&2; exit 2", "refused"),
     "a script": fenced("sh", "# a comment", "true", "test -d ."),
     "a block that is not run": fenced("python not-run: needs a moon", "1 / 0"),
+    "a block for a package that is missing": fenced("python needs=a_package_that_nobody_has", "1 / 0"),
+    "a block for a package that is there": fenced("python needs=json", "w = 1") + fenced("python", "assert w == 1"),
     "a block in a list": "- item\n  ```python\n  z = 1\n  ```\n",
     "another language": fenced("text", "$ exit 1") + fenced("", "$ exit 1"),
 }
@@ -40,6 +44,7 @@ BAD = {
     "an exception": (fenced("python", "x = 1", "1 / 0"), "division by zero"),
     "a doctest that differs": (fenced("python", ">>> 1 + 1", "3"), "Expected:"),
     "an earlier name that is missing": (fenced("python", "missing"), "missing"),
+    "a block that has what it needs": (fenced("python needs=json", "1 / 0"), "division by zero"),
     "a command that fails": (fenced("console", "$ exit 3"), "ended with 3, not 0"),
     "a command that should refuse": (fenced("console exit=2", "$ true"), "ended with 0, not 2"),
     "an output that differs": (fenced("console", "$ echo one", "two"), "and it printed:\none"),

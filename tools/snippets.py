@@ -3,7 +3,8 @@
 A Markdown page tells the truth here if its ```python blocks run (those with `>>>` also print what they say) and its
 ```console blocks do what they show: each `$ command` ends with exit code 0, or with the code of `exit=2` in the
 fence's first line, and prints the lines below it, where there are any. `...` stands for any text. A ```sh block is a
-script that must succeed. `not-run: reason` in the first line is the only way out.
+script that must succeed. `not-run: reason` in the first line is the only way out, but for `needs=package`, by which a
+block is left out where an optional package is not installed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 RUNNABLE = ("python", "console", "sh")
@@ -42,7 +44,8 @@ class Block:
 
     @property
     def runs(self) -> bool:
-        return self.language in RUNNABLE and not self.options.startswith("not-run")
+        needed = re.findall(r"\bneeds=(\w+)", self.options)
+        return self.language in RUNNABLE and not self.options.startswith("not-run") and all(map(find_spec, needed))
 
     @property
     def exit_code(self) -> int:

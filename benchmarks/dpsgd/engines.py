@@ -13,8 +13,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import privet
 from benchmarks.dpsgd.models import Case, Recurrent
+from privet.training import Performance
 
 NOISE, CLIP, RATE = 1.0, 1.0, 0.01
+DEFAULT = Performance()
 Stepper = Callable[[], object]
 
 
@@ -32,12 +34,12 @@ def plain(case: Case) -> Stepper:
     return step
 
 
-def ours(case: Case) -> Stepper:
+def ours(case: Case, performance: Performance = DEFAULT) -> Stepper:
     """Privet, as the loop of the README."""
     model, data = case.make(), case.data()
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     plan = privet.DPSGD(noise_multiplier=NOISE, clip=CLIP, batch_size=case.batch, steps=1_000_000)
-    run = plan.attach(model, optimizer, data)
+    run = plan.attach(model, optimizer, data, performance=performance)
     batches = iter(run.batches())
 
     def step() -> None:
@@ -96,3 +98,5 @@ ENGINES: dict[str, Callable[[Case], Stepper]] = {
     "opacus hooks": lambda case: opacus(case, "hooks"),
     "opacus ghost": lambda case: opacus(case, "ghost"),
 }
+MICRO = "privet, micro-batches"
+FOR_MEMORY = ENGINES | {MICRO: lambda case: ours(case, Performance(micro_batch=max(16, case.batch // 8)))}

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -225,6 +226,71 @@ def ledger(directory: Path) -> Found:
     return found
 
 
+def resumed(directory: Path) -> Found:
+    """Saved after four steps, lost after six, and gone on with by new objects; with a ledger, and without noise too."""
+    found: Found = {}
+    ledger = Ledger(directory / "resumed.db")
+    if rank() == 0:
+        ledger.create("rows", epsilon=20.0, delta=1e-5)
+    if dist.is_initialized():
+        dist.barrier()
+    for name, plan in (("quiet", replace(PLAN, noise_multiplier=0.0)), ("loud", replace(PLAN, average=0.9))):
+        place, charged = directory / f"{name}.pt", (ledger, "rows") if name == "loud" else (None, None)
+        model = network(dtype=torch.float64)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9)
+        run = plan.attach(
+            model,
+            optimizer,
+            data(torch.float64),
+            charged[0],
+            budget=charged[1],
+            journal=f"{place}.log",
+            rng=SeededRng(7),
+        )
+        SameRows(run)
+        for _, done in trained(run, model):
+            if done and run.steps in (2, 4):
+                run.save(place)
+            if run.steps == 6:
+                break
+        # As a killed process lets go of its files: without a last word.
+        if run._keeper._journal is not None:
+            run._keeper._journal.close()
+        if dist.is_initialized():
+            dist.barrier()
+        model = network(seed=rank() + 5, dtype=torch.float64)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        run = plan.resume(place, model, optimizer, data(torch.float64), charged[0], rng=SeededRng(7))
+        SameRows(run)
+        began = bits(model, run._average)
+        after = [[run.steps, bits(model, run._average)] for _, done in trained(run, model) if done]
+        weights = [parameter.flatten().tolist() for parameter in model.parameters()]
+        release = run.release(delta=1e-5) if name == "loud" else None
+        found[name] = {
+            "began": began,
+            "after": after,
+            "weights": weights,
+            "event": run.event.to_json(),
+            "release": None if release is None else str(release.guarantee),
+            "again": raised(partial(gone_on, place, plan, charged[0])),
+        }
+    if rank() == 0:
+        found["states"] = [entry.state.value for entry in ledger.show("rows").entries]
+    nowhere = directory / "nowhere" / "journal"
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    found["nowhere"] = raised(lambda: PLAN.attach(model, optimizer, data(), journal=nowhere))
+    ledger.close()
+    return found
+
+
+def gone_on(place: Path, plan: DPSGD, ledger: Ledger | None) -> Run:
+    """The same checkpoint once more, while its run is alive or after its release."""
+    model = network(dtype=torch.float64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    return plan.resume(place, model, optimizer, data(torch.float64), ledger, rng=SeededRng(7))
+
+
 def failures(directory: Path) -> Found:
     """One process fails where the others do not: in a step, in reading, in attaching; and all begin anew."""
     found: Found = {}
@@ -326,7 +392,8 @@ def torchrun(directory: Path) -> None:
 
 
 SCENARIOS: Final[dict[str, Callable[[Path], Found]]] = {
-    each.__name__: each for each in (same_weights, replicas, noise, count_noise, count, rows, ledger, failures, death)
+    each.__name__: each
+    for each in (same_weights, replicas, noise, count_noise, count, rows, ledger, resumed, failures, death)
 }
 
 

@@ -33,7 +33,7 @@ from tests.training.processes import BATCH, CLIP, PLAN, ROWS, SIGMA, STEPS
 
 ROOT = Path(__file__).parents[2]
 ALARM = 1e-6
-FROM_ONE = ("same_weights", "replicas", "noise", "count_noise", "count", "rows", "ledger")
+FROM_ONE = ("same_weights", "replicas", "noise", "count_noise", "count", "rows", "ledger", "resumed")
 FROM_MANY = (*FROM_ONE, "failures")
 Outcome = Callable[[int], list[dict[str, Any]]]
 
@@ -233,6 +233,41 @@ def test_one_charge_for_all(outcome: Outcome, size: int) -> None:
         assert each["release"][1] == ["rows"]
         assert each["refused"][0] == "BudgetExceeded"
         assert "rows" in each["refused"][1]
+
+
+@MANY
+def test_a_run_goes_on_with_all_its_processes(outcome: Outcome, size: int) -> None:
+    """Saved after 4 steps, crashed after 6, gone on with by other objects on every process: 6 steps are left, from the
+    weights of the 4th. Without noise the weights are those of one process that did the same.
+
+    Catches a checkpoint that each process writes for itself, weights or momentum that only the first one gets back,
+    steps that are made again, and processes that count differently.
+    """
+    alone, found = outcome(1)[0]["resumed"], [each["resumed"] for each in outcome(size)]
+    for name in ("quiet", "loud"):
+        assert len({json.dumps([each[name][key] for key in ("began", "after")]) for each in found}) == 1
+        assert [step for step, _ in found[0][name]["after"]] == list(range(7, STEPS + 1))
+        assert {each[name]["event"] for each in found} == {alone[name]["event"]}
+        for got, wanted in zip(found[-1]["quiet"]["weights"], alone["quiet"]["weights"], strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-11)
+    assert {each["loud"]["release"] for each in found} == {alone["loud"]["release"]}
+    assert found[0]["states"] == alone["states"] == ["committed"]
+
+
+@MANY
+def test_a_run_goes_on_once_on_all_processes(outcome: Outcome, size: int) -> None:
+    """Its files are held, or it was released: every process hears of it, and of a journal that cannot be made.
+
+    Catches a refusal that process 0 keeps to itself while the others wait or go on.
+    """
+    for rank, each in enumerate(found["resumed"] for found in outcome(size)):
+        for name, word in (("quiet", "alive"), ("loud", "was released")):
+            kind, text = each[name]["again"]
+            assert kind == ("CheckpointError" if rank == 0 else "ProcessError")
+            assert word in text
+        kind, text = each["nowhere"]
+        assert kind == ("CheckpointError" if rank == 0 else "ProcessError")
+        assert "there is no directory" in text
 
 
 @MANY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from privet.training.batchnorm import replace_batchnorm
 from privet.training.clipping import Adaptive, Automatic, Flat, PerLayer
+from privet.training.explain import Explanation
 from privet.training.fit import Progress, fit
 from privet.training.journal import CheckpointError
 from privet.training.performance import Performance
@@ -18,6 +19,7 @@ __all__ = [
     "Automatic",
     "Batches",
     "CheckpointError",
+    "Explanation",
     "Flat",
     "Noise",
     "PerLayer",

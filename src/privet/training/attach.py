@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from privet.core.errors import InvalidInput
@@ -74,9 +75,9 @@ def attach(
     used, drawing, charge = 0, False, None
     if saved is None:
         keeper = Keeper(fixed, sampler)
-        if journal is not None and world.leads:
-            keeper.keep(journal)
-        charge = world.lead(lambda: _reserve(ledger, budget, event, unit, purpose, fingerprint))
+        charge = world.lead(
+            lambda: _begun(keeper, journal, lambda: _reserve(ledger, budget, event, unit, purpose, fingerprint))
+        )
     else:
         saved.check(fixed, model, optimizer, rng)
         keeper, used = Keeper(fixed, sampler, saved.run), int(saved.record["steps"])
@@ -103,6 +104,19 @@ def attach(
     if saved is not None:
         run.restore(saved, used, drawing=drawing)
     return run
+
+
+def _begun(
+    keeper: Keeper, journal: str | os.PathLike[str] | None, reserve: Callable[[], Charge | None]
+) -> Charge | None:
+    """The journal, if a place for it is named, and the charge; a journal whose run is refused is let go of."""
+    with ExitStack() as refused:
+        if journal is not None:
+            keeper.keep(journal)
+            refused.callback(keeper.close, 0)
+        charge = reserve()
+        refused.pop_all()
+    return charge
 
 
 def _reserve(

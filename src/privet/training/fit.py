@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.release import Release
+from privet.training.coupling import check_losses
+from privet.training.data import Rows
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from privet.ledger.fingerprint import Fingerprint
 
 __all__ = ["Progress", "fit"]
+
+_ENOUGH = 32
+"""Rows that the loss is tried on."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ def fit(
         delta: for the release's guarantee; the plan's by default.
 
     Guarantee: that of `plan`, for `plan.unit()` (see `DPSGD`), provided that `loss` looks at each example by itself.
+    That is tried out before the first step, on a few rows of which half are exchanged; a refusal costs nothing.
     """
     run = plan.attach(
         model,
@@ -79,13 +85,24 @@ def fit(
         performance=performance,
         rng=rng,
     )
-    run.guarantee(delta)  # before any work: without a δ there would be no release
-    for batch in run.batches():
-        if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-            run.close()
-            raise InvalidInput("dataset", "does not give pairs of input and target", "write the loop with plan.attach")
-        inputs, target = batch
-        if run.step(loss(model(inputs), target)):
-            for callback in callbacks:
-                callback(Progress(run.steps, run.total, model))
-    return run.release(delta)
+    try:
+        run.guarantee(delta)  # before any work: without a δ there would be no release
+        with run.world.together():
+            _check(model, Rows.of(dataset, collate_fn=collate_fn), loss)
+        for inputs, target in run.batches():
+            if run.step(loss(model(inputs), target)):
+                for callback in callbacks:
+                    callback(Progress(run.steps, run.total, model))
+        return run.release(delta)
+    finally:
+        run.close()  # gives back what was reserved, if nothing was drawn; after a release it does nothing
+
+
+def _check(model: nn.Module, rows: Rows, loss: Callable[[Any, Any], Tensor]) -> None:
+    """Refuse data and losses that cannot be used, before anything is drawn."""
+    few = min(len(rows), _ENOUGH)
+    # From all over the data set, which may be sorted by its labels.
+    batch = rows.batch([row * len(rows) // few for row in range(few)])
+    if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+        raise InvalidInput("dataset", "does not give pairs of input and target", "write the loop with plan.attach")
+    check_losses(lambda batch: loss(model(batch[0]), batch[1]), batch, few, model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import ceil
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from privet.core.random import Rng
     from privet.ledger import Ledger
     from privet.ledger.fingerprint import Fingerprint
+    from privet.training.explain import Explanation
     from privet.training.performance import Performance
     from privet.training.rules import Known
     from privet.training.run import Run
@@ -182,12 +183,19 @@ class DPSGD:
         if self.epsilon is None or self.delta is None:
             return self
         sampler = self.sampler(self._rows(rows))
-        noise = least(
-            lambda noise: sampler.event(self.clipping.leaf(noise), sampler.steps_of()),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            unit=self.unit(whose),
-        )
+        try:
+            noise = least(
+                lambda noise: sampler.event(self.clipping.leaf(noise), sampler.steps_of()),
+                epsilon=self.epsilon,
+                delta=self.delta,
+                unit=self.unit(whose),
+            )
+        except InvalidInput as error:
+            if error.argument != "epsilon":
+                raise
+            problem = f"is {self.epsilon:g} at delta {self.delta:g}, which {sampler.steps_of():,} steps cannot meet"
+            advice = "allow a larger epsilon or delta, or plan fewer steps or smaller batches"
+            raise InvalidInput("epsilon", problem, advice) from error
         return replace(self, noise_multiplier=noise, epsilon=None)
 
     def event(self, rows: int = 0) -> Event:
@@ -209,6 +217,32 @@ class DPSGD:
         if self.counts_rows:
             raise InvalidInput("rows", "is missing, and the plan counts them", "give rows=, or population= in the plan")
         return self.population or 1
+
+    def explain(
+        self,
+        model: nn.Module,
+        dataset: Any = None,
+        *,
+        loss: Callable[[Any], torch.Tensor] | None = None,
+        collate_fn: Any = None,
+        performance: Performance | None = None,
+        rules: Mapping[str, Known] | None = None,
+    ) -> Explanation:
+        """What a run would do with a model: for each layer the rule, the memory and the cost; and what is refused.
+
+        Printed, it is a table. It costs no privacy: of the data set the shapes and types of the first row are used, and
+        the model is run on made-up numbers; model, optimizer and random numbers stay what they were.
+
+        Args:
+            model: any module.
+            dataset: as for `attach`; without one, a shape is guessed from the model's first layer.
+            loss: from a batch to its per-example losses, as in your loop, where the model is not simply called on the
+                batch, on the first of a pair, or on the entries of a dict.
+            collate_fn, performance, rules: as for `attach`.
+        """
+        from privet.training.explain import explain
+
+        return explain(self, model, dataset, loss=loss, collate_fn=collate_fn, performance=performance, rules=rules)
 
     def attach(
         self,

@@ -20,6 +20,7 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.training.checkpoint import Keeper, Saved
 from privet.training.data import Rows
+from privet.training.device_noise import STRENGTH
 from privet.training.distributed import Turn, World
 from privet.training.grid import ASSUMPTION
 from privet.training.micro import Micro, split
@@ -177,7 +178,8 @@ class Run:
             raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
         found = price(self.event, chosen, unit=self.unit)
         if self.plan.noise is not Noise.LATTICE:
-            return found
+            on_device = any(each.device.type != "cpu" for each in self._step.parameters)
+            return replace(found, assumptions=(*found.assumptions, STRENGTH)) if on_device else found
         others = tuple(each for each in found.assumptions if each != "real-valued noise")
         return replace(found, assumptions=(*others, ASSUMPTION))
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
+from privet.training import device_noise
 from privet.training.accumulate import Sum
 from privet.training.clipping import Adaptive
 from privet.training.coupling import check_forward
@@ -28,7 +29,7 @@ __all__ = ["Step"]
 
 _KEPT = 1 << 24
 """Numbers that are kept of a micro-batch until it is clipped, where its size is chosen here: 64 MB."""
-_FEWEST = 32
+_FEWEST = 40
 """Smaller micro-batches than this cost more than they save."""
 
 
@@ -86,7 +87,7 @@ class Step:
             parameter.grad = None  # the last step's, which shares our memory: a loop may clear it or add to it
         std = (self.plan.noise_multiplier or 0.0) * self.clip / (self.plan.batch_size or 1)
         if self.world.leads and self.grid is None:
-            fill(self.sum.flat, std, self._rng)
+            (fill if self.sum.flat.device.type == "cpu" else device_noise.fill)(self.sum.flat, std, self._rng)
         else:
             self.sum.flat.zero_()
         self._within, self._units = 0.0, 0
@@ -104,6 +105,9 @@ class Step:
         self.calls.close()
         self._examine(calls, len(losses))
         parts = self.engine.gradients(losses, weights, calls)
+        if self.due and all(part is None for part in parts):
+            advice = "compute them with the model that was attached, not with a copy of it"
+            raise InvalidInput("losses", "depend on no parameter that is trained", advice)
         self._per_row = self._per_row or sum(numbers(part) for part in parts if part is not None) / len(losses)
         with torch.no_grad():
             if belongs is not None:
@@ -148,7 +152,7 @@ class Step:
         """Add up the sums of all processes, with the noise, over the batch size; returns the count over all of them."""
         found = self.world.total(self.sum.flat, count)
         if self.grid is not None:
-            self.sum.flat.copy_(self.grid.noisy(self.sum.flat, self._rng)).div_(self.plan.batch_size or 1)
+            self.sum.flat.copy_(self.grid.noisy(self.sum.flat.cpu(), self._rng)).div_(self.plan.batch_size or 1)
         return found
 
     def add_clipped(self, parts: list[Part | None]) -> None:
@@ -188,6 +192,7 @@ class Step:
         if groups is None and micro.groups is None:
             return None
         units = torch.arange(micro.rows) if micro.groups is None else torch.from_numpy(micro.groups)
+        units = units.to(losses.device)
         if groups is None:
             return Groups.of(units, len(losses), micro.units)
         given = Groups.of(groups, len(losses), micro.units)

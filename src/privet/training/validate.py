@@ -113,8 +113,16 @@ _OPTIMIZERS = (
 )
 
 
-def check(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Finding, ...]:
-    """Everything that can be told from the two objects: refusals, and notes on what may be unintended.
+_NOTHING = Finding(
+    "",
+    Kind.REFUSAL,
+    "has no parameter with requires_grad=True, so that there is nothing to train",
+    "thaw some, such as the last layer's: layer.requires_grad_(True)",
+)
+
+
+def check(model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> tuple[Finding, ...]:
+    """Everything that can be told from the two objects, or the model alone: refusals, and what may be unintended.
 
     >>> model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
     >>> [(each.path, each.kind.value) for each in check(model, torch.optim.SGD(model.parameters(), lr=0.1))]
@@ -122,9 +130,13 @@ def check(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Finding, 
     """
     if not isinstance(model, nn.Module):
         raise InvalidInput("model", f"is a {type(model).__name__}", "give the torch.nn.Module that is to be trained")
+    if optimizer is None:
+        trained = [each for each in model.parameters() if each.requires_grad]
+        return (*_of_modules(model), *_of_parameters(model, trained), *(() if trained else (_NOTHING,)))
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise InvalidInput("optimizer", f"is a {type(optimizer).__name__}", "give a torch.optim.Optimizer")
-    return (*_of_modules(model), *_of_parameters(model, optimizer), *_of_optimizer(model, optimizer))
+    held = list(_held(optimizer))
+    return (*_of_modules(model), *_of_parameters(model, held), *_of_optimizer(model, optimizer, held))
 
 
 def require(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -231,8 +243,8 @@ def _shapeless(module: nn.Module) -> Reason | None:
     return None
 
 
-def _of_parameters(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[Finding]:
-    held = {id(one) for one in _held(optimizer)}
+def _of_parameters(model: nn.Module, trained: Sequence[torch.Tensor]) -> Iterator[Finding]:
+    held = {id(one) for one in trained}
     devices: dict[torch.device, str] = {}
     for path, parameter in model.named_parameters():
         in_optimizer = id(parameter) in held
@@ -274,8 +286,10 @@ def _unfit(parameter: nn.Parameter) -> Reason | None:
     return None
 
 
-def _of_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[Finding]:
-    name, held = type(optimizer).__name__, list(_held(optimizer))
+def _of_optimizer(
+    model: nn.Module, optimizer: torch.optim.Optimizer, held: Sequence[torch.Tensor]
+) -> Iterator[Finding]:
+    name = type(optimizer).__name__
     if family := _family(type(optimizer), _OPTIMIZERS):
         yield Finding(_OPTIMIZER, Kind.REFUSAL, f"{name} {family.problem}", family.fix)
     closure = inspect.signature(optimizer.step).parameters.get("closure")
@@ -296,7 +310,7 @@ def _of_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterato
             where = names.get(id(one), "a parameter")
             yield Finding(_OPTIMIZER, Kind.REFUSAL, f"holds {where} twice, so it would move twice", "list it once")
         seen.add(id(one))
-    if not any(one.requires_grad and id(one) in names for one in held):
+    if not strangers and not any(one.requires_grad for one in held):
         fix = "give it parameters of this model that have requires_grad=True"
         yield Finding(_OPTIMIZER, Kind.REFUSAL, "holds no parameter that can be trained", fix)
     if optimizer.state:

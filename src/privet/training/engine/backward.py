@@ -23,7 +23,7 @@ from privet.training.engine.structure import Sizes, alike, sizes, skeleton, take
 from privet.training.engine.sweep import Gradients, sweep
 from privet.training.rules import RULES, Known
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "Met"]
 
 
 @dataclass

@@ -43,7 +43,8 @@ def again(call: Call, names: Sequence[str], gradients: Sequence[Tensor | None], 
         output = functional_call(call.module, parameters, args, kwargs)
         leaves = tree_leaves(output)
         chosen = [leaves[call.places[place]] for place in wanted]
-        return sum(((a * b).sum() for a, b in zip(chosen, onto, strict=True)), torch.zeros(())), chosen
+        zero = torch.zeros((), device=onto[0].device if onto else None)
+        return sum(((a * b).sum() for a, b in zip(chosen, onto, strict=True)), zero), chosen
 
     derivative = grad(value, has_aux=True)
     with torch.enable_grad(), warnings.catch_warnings():

@@ -47,7 +47,7 @@ class Groups:
         order = torch.argsort(self.of_row, stable=True)
         starts = sizes.cumsum(0) - sizes
         place = torch.empty_like(order)
-        place[order] = torch.arange(len(order)) - starts[self.of_row[order]]
+        place[order] = torch.arange(len(order), device=order.device) - starts[self.of_row[order]]
         out = value.new_zeros(self.units, most, *value.shape[1:])
         out[self.of_row, place] = value
         return out.flatten(1, 2)

@@ -329,7 +329,8 @@ def signed(products: Tensor) -> Squares:
 def numbers(part: Part) -> int:
     """How many numbers a part keeps."""
     held = [value for name, value in vars(part).items() if name != "known"]
-    return sum(each.numel() if isinstance(each, Tensor) else 0 for each in held)
+    own = sum(each.numel() for each in held if isinstance(each, Tensor))
+    return own + sum(numbers(each) for each in held if isinstance(each, Outer | Lookup))
 
 
 def combine(parts: list[Part]) -> Part:

@@ -142,7 +142,8 @@ def _summary(gradient: Tensor, examples: int) -> Tensor:
     kept = 2 if gradient.dim() > 1 and gradient.shape[1] % examples == 0 else min(1, gradient.dim())
     flat = gradient.reshape(*gradient.shape[:kept], -1).double()
     # Irrational steps: no structured gradient sums to nothing by accident.
-    directions = torch.frac(torch.arange(1, flat.shape[-1] + 1, dtype=torch.float64) * 0.6180339887498949) - 0.25
+    places = torch.arange(1, flat.shape[-1] + 1, dtype=torch.float64, device=flat.device)
+    directions = torch.frac(places * 0.6180339887498949) - 0.25
     return torch.stack([flat @ directions, flat.abs().sum(-1)])
 
 
@@ -206,7 +207,7 @@ def _may_be_shared(node: Node, examples: int) -> bool:
         return True
     if not isinstance(index, Tensor) or not index.dim():
         return False
-    return index.shape[-1] >= _LONG and bool((index == torch.arange(index.shape[-1])).all())
+    return index.shape[-1] >= _LONG and bool((index == torch.arange(index.shape[-1], device=index.device)).all())
 
 
 def _coupled(owners: Sequence[str], kind: str) -> InvalidInput:

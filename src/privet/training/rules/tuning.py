@@ -19,6 +19,8 @@ _LEAST = 24
 """Batches below this size say little about larger ones."""
 _ENOUGH = 256
 """And larger ones no more than this."""
+_TRIED = 1 << 21
+"""Numbers that are written out to find the quickest way."""
 _ROOM = 1 << 24
 """Numbers that the written-out gradients of one layer may take: 64 MB, whatever the batch and the layer."""
 
@@ -51,7 +53,7 @@ def way(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Way:
 
 
 def _measured(geometry: Geometry, inputs: Tensor, gradient: Tensor, room: bool) -> Way:
-    size = min(len(inputs), _ENOUGH)
+    size = min(len(inputs), _ENOUGH, max(_LEAST, _TRIED // geometry.size))
     some = inputs[:size], gradient[:size], inputs.new_empty(size, *geometry.kernel)
     times = {method: _seconds(partial(method, geometry, *some)) / size for method in kernels.METHODS}
     method = min(times, key=times.__getitem__)

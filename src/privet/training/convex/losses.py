@@ -1,0 +1,144 @@
+"""Losses of linear models, with the constants that the theorems ask for; inputs have a norm of at most 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from privet.core import checked
+
+__all__ = ["Array", "LogCosh", "Loss", "Softmax"]
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+
+class Loss(Protocol):
+    """A loss of one example's scores: convex, twice differentiable, with a bounded gradient."""
+
+    @property
+    def outputs(self) -> int:
+        """How many scores a model gives for one example."""
+        ...
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest norm of the gradient by the scores."""
+        ...
+
+    @property
+    def curvature(self) -> float:
+        """The largest eigenvalue of the second derivative by the scores."""
+        ...
+
+    @property
+    def trace(self) -> float:
+        """The largest sum of its eigenvalues."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """How many of them are not zero."""
+        ...
+
+    @property
+    def tails(self) -> int:
+        """How many normal variables could each make the loss of privacy large: see `ObjectivePerturbation`."""
+        ...
+
+    def slopes(self, scores: Array, targets: npt.NDArray[Any]) -> tuple[float, Array]:
+        """The sum of the examples' losses, and its gradient by the scores."""
+        ...
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Cross-entropy over some classes: the gradient is p - e_y, the second derivative diag(p) - pp'."""
+
+    classes: int
+
+    def __post_init__(self) -> None:
+        checked.count("classes", self.classes, 2)
+
+    @property
+    def outputs(self) -> int:
+        """One score a class."""
+        return self.classes
+
+    @property
+    def lipschitz(self) -> float:
+        """√2, rounded up."""
+        return float(np.nextafter(np.sqrt(2.0), 2.0))
+
+    @property
+    def curvature(self) -> float:
+        """1/2: where two classes share the probability."""
+        return 0.5
+
+    @property
+    def trace(self) -> float:
+        """1 - Σp² is largest where all classes are equally likely."""
+        return 1.0 - 1.0 / self.classes
+
+    @property
+    def rank(self) -> int:
+        """The scores' common level does not matter."""
+        return self.classes - 1
+
+    @property
+    def tails(self) -> int:
+        """Each other class against the right one."""
+        return self.classes - 1
+
+    def slopes(self, scores: Array, targets: npt.NDArray[Any]) -> tuple[float, Array]:
+        """p - e_y."""
+        rows = np.arange(len(scores))
+        logs = scores - logsumexp(scores, axis=1, keepdims=True)
+        slopes = np.exp(logs)
+        slopes[rows, targets] -= 1.0
+        return float(-logs[rows, targets].sum()), slopes
+
+
+@dataclass(frozen=True)
+class LogCosh:
+    """log cosh(score - target): like a squared error where it is small, and like an absolute one where it is large."""
+
+    @property
+    def outputs(self) -> int:
+        """One number."""
+        return 1
+
+    @property
+    def lipschitz(self) -> float:
+        """|tanh| stays below 1."""
+        return 1.0
+
+    @property
+    def curvature(self) -> float:
+        """1 - tanh²."""
+        return 1.0
+
+    @property
+    def trace(self) -> float:
+        """The same: there is one eigenvalue."""
+        return 1.0
+
+    @property
+    def rank(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def tails(self) -> int:
+        """Either sign of the slope."""
+        return 2
+
+    def slopes(self, scores: Array, targets: npt.NDArray[Any]) -> tuple[float, Array]:
+        """tanh(score - target)."""
+        apart = scores[:, 0] - targets
+        size = np.abs(apart)
+        values = size + np.log1p(np.exp(-2.0 * size)) - np.log(2.0)
+        return float(values.sum()), np.tanh(apart)[:, None]

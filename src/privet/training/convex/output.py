@@ -1,0 +1,72 @@
+"""Output perturbation: find the minimum, then add noise to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
+from privet.core import checked
+from privet.core.event import Gaussian
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.core.unit import Unit
+from privet.training.convex.linear import LinearModel, within
+from privet.training.convex.losses import Loss
+from privet.training.convex.minimum import approach
+from privet.training.convex.terms import check, targets, tolerance
+from privet.training.lattice import Lattice
+
+__all__ = ["OutputPerturbation"]
+
+
+@dataclass(frozen=True)
+class OutputPerturbation:
+    """A linear model with noise on its weights.
+
+    Guarantee: (ε, δ) for one example that comes or goes, or is blanked. The objective Σ ℓ + Λ/2 |θ|² is Λ-strongly
+    convex, and one example moves its gradient by at most L, so minima of neighbouring data sets are at most L/Λ apart
+    (Chaudhuri, Monteleoni & Sarwate 2011, Lemma 7, for a sum and not a mean: no number of rows is used). The solver
+    stops at a gradient of norm γ, which is within γ/Λ of the minimum; so the sensitivity is (L + 2γ)/Λ. The noise is
+    exact on a grid, whose rounding is counted (`privet.training.lattice`). Holds for every data set: rows are
+    shortened to a norm of 1, and rows that are no numbers count as zeros.
+
+    >>> from privet.training.convex import Softmax
+    >>> OutputPerturbation(Softmax(2), epsilon=1.0, delta=1e-5, regularization=100.0).event
+    Gaussian(noise_multiplier=3.7306316348...)
+    """
+
+    loss: Loss
+    epsilon: float
+    delta: float
+    regularization: float
+    """Λ: of the sum of all losses, not of their mean."""
+    radius: float = 1.0
+    """Inputs, with their intercept, are divided by this and then shortened to a norm of 1."""
+    unit: Unit = field(default_factory=Unit)
+
+    def __post_init__(self) -> None:
+        check(self.epsilon, self.delta, self.regularization, self.radius, self.unit)
+
+    @property
+    def event(self) -> Gaussian:
+        """What is done, known before any data is read."""
+        return Gaussian(analytic_gaussian_sigma(self.epsilon, self.delta) * (1.0 + 1e-12))
+
+    def fit(self, x: npt.NDArray[Any], y: npt.NDArray[Any], *, source: str, rng: Rng) -> Release[LinearModel]:
+        """The model. Guarantee: that of `event`, for `unit`."""
+        rows = within(x, self.radius)
+        shape = (self.loss.outputs, rows.shape[1])
+        gamma = tolerance(self.loss)
+        least = approach(self.loss, rows, targets(self.loss, y), self.regularization, np.zeros(shape), gamma)
+        clip = (self.loss.lipschitz + 2.0 * gamma) / self.regularization * (1.0 + 1e-12)
+        noise = checked.positive("noise", self.event.noise_multiplier)
+        lattice = Lattice.for_deviation(noise * clip)
+        sigma = lattice.deviation(noise, clip, least.size)
+        weight = lattice.add(torch.from_numpy(least), sigma, rng).numpy()
+        model = LinearModel(weight, self.radius)
+        return Release.of(model, self.event, unit=self.unit, source=source, randomness=rng.kind)

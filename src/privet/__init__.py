@@ -30,7 +30,7 @@ from privet.core import (
 )
 
 if TYPE_CHECKING:
-    from privet import accounting, ledger, training
+    from privet import accounting, data, ledger, mechanisms, training
     from privet.ledger import Ledger
     from privet.training import DPSGD, fit
 
@@ -56,12 +56,14 @@ __all__ = [
     "Unit",
     "Whose",
     "accounting",
+    "data",
     "fit",
     "ledger",
+    "mechanisms",
     "training",
 ]
 
-_ROOMS = ("accounting", "ledger", "training")
+_ROOMS = ("accounting", "data", "ledger", "mechanisms", "training")
 _NAMES = {"DPSGD": "privet.training", "Ledger": "privet.ledger", "fit": "privet.training"}
 
 

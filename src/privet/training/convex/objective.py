@@ -103,7 +103,10 @@ class ObjectivePerturbation:
         return rank * math.log1p(self.loss.trace / (rank * self.regularization)) * (1.0 + 1e-12)
 
     def fit(self, x: npt.NDArray[Any], y: npt.NDArray[Any], *, source: str, rng: Rng) -> Release[LinearModel]:
-        """The model. Guarantee: that of `event`, for `unit`."""
+        """The model.
+
+        Guarantee: that of `event`, for `unit`.
+        """
         rows = within(x, self.radius)
         shape = (self.loss.outputs, rows.shape[1])
         tilt = rng.normal(shape) * self.noise

@@ -58,7 +58,10 @@ class OutputPerturbation:
         return Gaussian(analytic_gaussian_sigma(self.epsilon, self.delta) * (1.0 + 1e-12))
 
     def fit(self, x: npt.NDArray[Any], y: npt.NDArray[Any], *, source: str, rng: Rng) -> Release[LinearModel]:
-        """The model. Guarantee: that of `event`, for `unit`."""
+        """The model.
+
+        Guarantee: that of `event`, for `unit`.
+        """
         rows = within(x, self.radius)
         shape = (self.loss.outputs, rows.shape[1])
         gamma = tolerance(self.loss)

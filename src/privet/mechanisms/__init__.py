@@ -1,0 +1,62 @@
+"""Clippers, which bound how far one unit moves an answer, and mechanisms, which release it."""
+
+from __future__ import annotations
+
+from privet.mechanisms.binomial import Binomial
+from privet.mechanisms.bounds import Bounds
+from privet.mechanisms.count import Count
+from privet.mechanisms.discrete_gaussian import DiscreteGaussian
+from privet.mechanisms.discrete_laplace import DiscreteLaplace
+from privet.mechanisms.exponential import Exponential
+from privet.mechanisms.gaussian import Gaussian
+from privet.mechanisms.histogram import Categories, Cells, Histogram, Magnitudes
+from privet.mechanisms.keys import Keys
+from privet.mechanisms.laplace import Laplace
+from privet.mechanisms.mechanism import Mechanism
+from privet.mechanisms.noisy_max import NoisyMax
+from privet.mechanisms.partitions import Partitions
+from privet.mechanisms.peeling import Peeling
+from privet.mechanisms.permute_and_flip import PermuteAndFlip
+from privet.mechanisms.quantile import Quantile
+from privet.mechanisms.reach import Reach
+from privet.mechanisms.smooth import Sensitivities, SmoothMedian
+from privet.mechanisms.sparse_vector import SparseVector
+from privet.mechanisms.sums import Sum
+from privet.mechanisms.table import MECHANISMS
+from privet.mechanisms.thresholds import ThresholdedCounts
+from privet.mechanisms.top_k import TopK
+from privet.mechanisms.tree import RunningSums
+from privet.mechanisms.vectors import Norm, VectorSum
+
+__all__ = [
+    "MECHANISMS",
+    "Binomial",
+    "Bounds",
+    "Categories",
+    "Cells",
+    "Count",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exponential",
+    "Gaussian",
+    "Histogram",
+    "Keys",
+    "Laplace",
+    "Magnitudes",
+    "Mechanism",
+    "NoisyMax",
+    "Norm",
+    "Partitions",
+    "Peeling",
+    "PermuteAndFlip",
+    "Quantile",
+    "Reach",
+    "RunningSums",
+    "Sensitivities",
+    "SmoothMedian",
+    "SparseVector",
+    "Sum",
+    "ThresholdedCounts",
+    "TopK",
+    "VectorSum",
+]

@@ -1,0 +1,74 @@
+"""How many rows there are, or how many of them are so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privet.core.bounded import Bounded
+from privet.core.unit import Unit
+from privet.mechanisms.contribution import Chunk, Limiter, blocks, booleans, times
+from privet.mechanisms.reach import Reach, replaces
+
+__all__ = ["Count", "CountTally"]
+
+
+@dataclass(frozen=True)
+class Count:
+    """A count, of which one unit makes out at most `rows`.
+
+    Guarantee: a row that comes, goes, is blanked or is replaced moves the count by at most 1, so that a unit moves it
+    by `rows` (times the records that it may own). What is missing or no number counts as false; nothing raises.
+
+    >>> Count()([True, False, True])
+    Bounded(<private int>, l0=1.0, l1=1.0, l2=1.0, linf=1.0, unit=one example, add/remove, central)
+    """
+
+    unit: Unit = Unit()
+    rows: int = 1
+    """How many rows of one user are used, the first ones; for units without ids it is 1."""
+
+    def __post_init__(self) -> None:
+        times(self.unit, self.rows)
+
+    @property
+    def reach(self) -> Reach:
+        """As far as the rows that are kept, whether they come, go or change."""
+        most = float(times(self.unit, self.rows))
+        return Reach(self.unit, linf=most, whole=True, monotone=not replaces(self.unit))
+
+    def start(self) -> CountTally:
+        """A count to which chunks of rows are added."""
+        return CountTally(self, Limiter(self.unit, self.rows))
+
+    def __call__(self, hits: Chunk, users: Chunk | None = None) -> Bounded[int]:
+        """The count of the rows where `hits` is true."""
+        tally = self.start()
+        tally.add(hits, users)
+        return tally.bounded()
+
+
+@dataclass
+class CountTally:
+    """A count so far."""
+
+    clip: Count
+    limiter: Limiter
+    total: int = field(default=0, repr=False)
+
+    def add(self, rows: Chunk, users: Chunk | None = None) -> None:
+        """Some more rows. A user's rows that are false use up none of the user's share."""
+        for some, theirs in blocks(rows, users):
+            found = booleans(some)
+            if theirs is None:
+                self.limiter.keep(None, len(found))
+                self.total += int(np.count_nonzero(found))
+            else:
+                hits = np.flatnonzero(found)
+                mine = [theirs[place] for place in hits.tolist()]
+                self.total += hits[self.limiter.keep(mine, len(mine))].size
+
+    def bounded(self) -> Bounded[int]:
+        """The count, for a mechanism."""
+        return self.clip.reach.of(self.total)

@@ -1,0 +1,158 @@
+"""Sparse vector: is this answer above a threshold? Answers of "no" are free, as many as one likes."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privet.core import checked, event
+from privet.core.bounded import Bounded
+from privet.core.errors import BudgetExceeded
+from privet.core.random import Rng, discrete_laplace
+from privet.core.release import Draw, Release
+from privet.mechanisms.additive import checked_confidence, laplace_error
+from privet.mechanisms.grid import Grid
+from privet.mechanisms.mechanism import SOURCE
+from privet.mechanisms.reach import Of, Reach, reach_of
+from privet.mechanisms.selection import Scores
+
+__all__ = ["SparseSession", "SparseVector"]
+
+
+@dataclass(frozen=True)
+class SparseVector:
+    """Which of many answers reach a threshold, until `answers` of them have (Dwork & Roth 2014, Alg. 1).
+
+    Each run has fresh noise on the threshold (half of ε) and on every answer (the other half), and ends with its first
+    "yes"; so what is paid for is the number of "yes", in advance. To learn the answer itself, release it besides.
+
+    >>> from privet.core.random import SeededRng
+    >>> from privet.mechanisms.count import Count
+    >>> alarm = SparseVector.for_epsilon(1.0, Count(), threshold=50).start(rng=SeededRng(1))
+    >>> [alarm.ask(Count()([True] * n)).value for n in (3, 5, 90)]
+    [False, False, True]
+    """
+
+    epsilon: float
+    """Of one run, for one of the unit's records."""
+    of: Of
+    """A clipper of single answers, or of a vector of them; the most that any one moves is what counts."""
+    threshold: float
+    answers: int = 1
+    """How many times "yes" may be said."""
+
+    def __post_init__(self) -> None:
+        checked.positive("epsilon", self.epsilon)
+        checked.finite("threshold", self.threshold)
+        checked.count("answers", self.answers)
+        object.__setattr__(self, "of", reach_of(self.of))
+
+    @staticmethod
+    def for_epsilon(epsilon: float, of: Of, *, threshold: float, answers: int = 1) -> SparseVector:
+        """ε-DP for the unit, shared by the answers."""
+        unit = reach_of(of).unit
+        share = checked.positive("epsilon", epsilon) / checked.count("answers", answers) * (1 - 2.0**-50)
+        return SparseVector(share / unit.records * (1 - 2.0**-50), of, threshold, answers)
+
+    @property
+    def reach(self) -> Reach:
+        """What the mechanism was made for."""
+        return reach_of(self.of)
+
+    @property
+    def event(self) -> event.Repeated:
+        """One pure block for each "yes", for the neighbours of the unit."""
+        return event.Repeated(event.Pure(self.epsilon, self.reach.unit.neighbours), self.answers)
+
+    @property
+    def scales(self) -> tuple[Fraction, Fraction]:
+        """The scale of the noise on the threshold, and on each answer, in steps."""
+        moved = Fraction(Scores(self.reach).moved)
+        half = Fraction(self.epsilon) * self.reach.unit.records / 2
+        return moved / half, Scores(self.reach).ways * moved / half
+
+    @property
+    def grid(self) -> Grid:
+        """Where answers are compared."""
+        return Scores(self.reach).grid
+
+    @property
+    def expected_error(self) -> float:
+        """A bound on the mean error of one comparison: that of both noises."""
+        return sum(laplace_error(float(scale)) for scale in self.scales) * self.grid.step
+
+    def interval(self, confidence: float) -> float:
+        """By how much an answer is misjudged at most, in any of as many questions as the reach has coordinates."""
+        # No noise is larger than this: Dwork & Roth 2014, Thm 3.24, with the discrete tail 2·e^(-m/t)/(1 + e^(-1/t)).
+        each = checked_confidence(confidence) / (self.reach.dimension + self.answers)
+        return sum(float(scale) * math.log(1 / each) + 1 for scale in self.scales) * self.grid.step + self.grid.step
+
+    def start(self, *, rng: Rng, source: str = SOURCE) -> SparseSession:
+        """A session to ask questions in, one after another; charge for the event first."""
+        return SparseSession(self, rng, Draw(source, self.event, secrets.token_hex(16)))
+
+    def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[tuple[bool, ...]]:
+        """For each coordinate whether it reaches the threshold, up to the last "yes" that was paid for.
+
+        Guarantee: as for a session in which the coordinates are asked about one by one.
+        """
+        self.reach.require(query)
+        session = self.start(rng=rng, source=source)
+        found = []
+        for step in self.grid.steps(query.value).reshape(-1).tolist():
+            if session.left == 0:
+                break
+            found.append(session._answer(step))  # noqa: SLF001 - the other half of this class
+        return Release(tuple(found), (session.draw,), query.unit, rng.kind)
+
+
+@dataclass
+class SparseSession:
+    """Questions and answers; all of them together are one draw."""
+
+    plan: SparseVector
+    rng: Rng = field(repr=False)
+    draw: Draw = field(repr=False)
+    left: int = field(init=False)
+    """How many times "yes" may still be said."""
+    _threshold: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.plan.answers
+        self._renew()
+
+    def ask(self, query: Bounded[Any]) -> Release[bool]:
+        """Whether the answer reaches the threshold, as far as noise lets one see.
+
+        Guarantee: pure ε for all answers of a run up to its first "yes", for the unit and neighbours of the reach
+        (Dwork & Roth 2014, Thm 3.23): moving the threshold's noise by the distance and that of the "yes" by twice the
+        distance maps the runs on one data set to those on its neighbour, and both noises are discrete, so that whole
+        steps are enough. All answers of a session are one draw, which `join` counts once.
+        """
+        reach = self.plan.reach
+        single = Reach(reach.unit, linf=reach.linf, whole=reach.whole)
+        single.require(query)
+        if self.left == 0:
+            problem = f'"yes" was said {self.plan.answers} times, which is what was paid for'
+            raise BudgetExceeded(f"{problem}; start another session and charge for it")
+        grid = Grid(single, self.plan.grid.step, self.plan.grid.exact)
+        value = self._answer(int(grid.steps(query.value).reshape(-1)[0]))
+        return Release(value, (self.draw,), query.unit, self.rng.kind)
+
+    def _renew(self) -> None:
+        step = self.plan.grid.step
+        limit = float(2**52)
+        public = math.ceil(min(max(self.plan.threshold / step, -limit), limit))
+        self._threshold = public + discrete_laplace(self.plan.scales[0], None, self.rng)
+
+    def _answer(self, step: int) -> bool:
+        above = bool(np.int64(step) + discrete_laplace(self.plan.scales[1], None, self.rng) >= self._threshold)
+        if above:
+            self.left -= 1
+            self._renew()
+        return above

@@ -1,0 +1,98 @@
+"""The k largest of many counts, one after another."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privet.accounting import most
+from privet.core import checked, event
+from privet.core.bounded import Bounded
+from privet.core.errors import InvalidInput
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.mechanisms.additive import checked_confidence
+from privet.mechanisms.mechanism import SOURCE
+from privet.mechanisms.reach import Of, Reach, reach_of, steps_of
+from privet.mechanisms.selection import Scores, exponential_choice
+
+__all__ = ["TopK"]
+
+
+@dataclass(frozen=True)
+class TopK:
+    """k places by k exponential mechanisms, each among those that are left (peeling; Durfee & Rogers 2019).
+
+    >>> from privet.core.random import SeededRng
+    >>> from privet.mechanisms.histogram import Categories, Histogram
+    >>> letters = Histogram(Categories(tuple("abcd")))
+    >>> TopK.for_epsilon(2.0, letters, k=2).release(letters("aaab" * 50 + "b" * 50), rng=SeededRng(1)).value
+    (0, 1)
+    """
+
+    epsilon: float
+    """Of one contribution, for each of the k choices."""
+    of: Of
+    k: int
+
+    def __post_init__(self) -> None:
+        checked.positive("epsilon", self.epsilon)
+        object.__setattr__(self, "of", reach_of(self.of))
+        if checked.count("k", self.k) > self.reach.dimension:
+            raise InvalidInput("k", f"is {self.k}, of {self.reach.dimension} places", "ask for fewer")
+
+    @staticmethod
+    def for_epsilon(epsilon: float, of: Of, *, k: int, delta: float = 0.0) -> TopK:
+        """As much ε for each choice as the accountant allows within (ε, δ) for the unit; a δ pays for many choices."""
+        unit = reach_of(of).unit
+        share = steps_of(epsilon / checked.count("k", k), unit)
+        if delta > 0:
+            allowed = most(
+                lambda each: event.Repeated(event.Exponential(each), k),
+                epsilon=epsilon,
+                delta=delta,
+                unit=unit,
+                high=checked.positive("epsilon", epsilon),
+            )
+            share = max(share, allowed)
+        return TopK(share, of, k)
+
+    @property
+    def reach(self) -> Reach:
+        """What the mechanism was made for."""
+        return reach_of(self.of)
+
+    @property
+    def event(self) -> event.Repeated:
+        """k choices."""
+        return event.Repeated(event.Exponential(self.epsilon), self.k)
+
+    @property
+    def expected_error(self) -> float:
+        """A bound on how far below the best score left each chosen one is, on average."""
+        return Scores(self.reach).width(self.epsilon) * (1 + math.log(self.reach.dimension))
+
+    def interval(self, confidence: float) -> float:
+        """How far below the best score left any of the chosen ones is, at most."""
+        miss = checked_confidence(confidence) / self.k
+        scores = Scores(self.reach)
+        rounding = 0.0 if scores.grid.exact else scores.grid.step
+        return scores.width(self.epsilon) * math.log(self.reach.dimension / miss) + rounding
+
+    def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[tuple[int, ...]]:
+        """The places, in the order in which they were chosen.
+
+        Guarantee: the composition of k exponential mechanisms for the unit and neighbours of the reach; leaving out
+        what was chosen before is post-processing of earlier answers (adaptive composition).
+        """
+        scores = Scores(self.reach)
+        steps, rate = scores.steps(query), scores.rate(self.epsilon)
+        left = list(range(len(steps)))
+        chosen: list[int] = []
+        for _ in range(self.k):
+            mine = steps[np.array(left)]
+            chosen.append(left.pop(exponential_choice(mine.max() - mine, rate, rng)))
+        return Release.of(tuple(chosen), self.event, unit=query.unit, source=source, randomness=rng.kind)

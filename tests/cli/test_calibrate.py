@@ -210,3 +210,25 @@ def test_what_cannot_be_found_is_refused_in_one_line(privet: Run, complaint: str
     assert done.err.startswith("privet: ")
     assert done.err.count("\n") == 1
     assert complaint in done.err
+
+
+@pytest.mark.parametrize("categories", [2, 3, 7, 1000])
+@pytest.mark.parametrize("each", [1e-7, 3e-10, 1e-20, 0.5, 20.0])
+def test_the_printed_chance_is_safe_and_better_than_guessing(each: float, categories: int) -> None:
+    """Catches a chance rounded down past 1/k, at which the true answer is told by its absence: ε = ∞ for k = 2."""
+    shown = kept(each, categories)
+    chance = Fraction(shown)
+    assert Fraction(1, categories) <= chance < 1
+    odds = Decimal(chance.numerator) * (categories - 1) / Decimal(chance.denominator - chance.numerator)
+    assert odds.ln() <= Decimal(each)
+
+
+def test_a_tiny_epsilon_is_printed_as_it_was_priced(privet: Run) -> None:
+    """Catches words that round what was found: the printed ε costs no more than the target, and so does the chance."""
+    done = privet("calibrate --epsilon 1.234567e-7 --mechanism randomized-response --categories 3")
+    each = float(done.out.split("ε of each answer: ")[1].split()[0])
+    unit = Unit(neighbours=Neighbours.REPLACE)
+    assert upper(RandomizedResponse(each, 3), 0.0, unit) <= 1.234567e-7
+    chance = Decimal(done.out.split("probability of ")[1].split(",")[0])
+    assert Decimal(1) / 3 < chance
+    assert (2 * chance / (1 - chance)).ln() <= Decimal("1.234567e-7")

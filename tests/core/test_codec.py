@@ -162,3 +162,34 @@ def test_a_draw_can_be_read_back() -> None:
     assert Draw.from_json(draw.to_json()) == draw
     with pytest.raises(InvalidInput, match="event"):
         Draw.from_json(draw.to_json().replace(json.dumps(json.loads(draw.event.to_json())["record"]), "7"))
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_words_that_are_no_json_are_refused(word: str) -> None:
+    """Catches Python's own reading of NaN: a record with it would compare as below every limit."""
+    text = Interval(0.0, 1.0).to_json().replace("1.0", word)
+    with pytest.raises(InvalidInput, match=f"JSON holds {word}"):
+        Interval.from_json(text)
+    purpose = Draw("a", NonPrivate("NaN"), "NaN")
+    assert Draw.from_json(purpose.to_json()) == purpose
+
+
+@pytest.mark.parametrize("field", ["state", "form"])
+def test_an_unknown_state_is_refused_by_name(field: str) -> None:
+    """Catches a bare ValueError of the enum, which does not say what is known."""
+    data = json.loads(_entry("a").to_json())
+    data["record"][field] = "spent"
+    with pytest.raises(InvalidInput, match=f"{field} is 'spent'; use one of: "):
+        Entry.from_json(json.dumps(data))
+
+
+def test_an_end_that_is_no_double_is_refused() -> None:
+    """Catches an OverflowError in place of the argument's name."""
+    with pytest.raises(InvalidInput, match="upper is too large"):
+        Interval(0, 10**400)
+    with pytest.raises(InvalidInput, match="numeric_error is too large"):
+        Guarantee(Interval(0.0, 1.0), 1e-5, Unit(), "pld", 10**400)
+    for wrong in (True, math.nan, -1.0, "1", -math.inf):
+        with pytest.raises(InvalidInput, match="lower"):
+            Interval(wrong, math.inf)  # type: ignore[arg-type]
+    assert Interval(0, math.inf).upper == math.inf

@@ -390,6 +390,28 @@ def test_a_sealed_budget_is_written_only_with_its_key(path: Path, key: bytes | N
     assert Ledger(path, key=KEY).verify("clinic")
 
 
+def test_a_budget_rewritten_without_seals_is_not_charged_with_the_key(path: Path) -> None:
+    """Catches a spent budget that a forger makes anew, unsealed, and that a sealed client then spends again."""
+    sealed(path)
+    rewrite(path, None)
+    keyed = Ledger(path, key=KEY)
+    with pytest.raises(LedgerError, match="has no seals: it was made without a key, or rewritten since; if you made"):
+        keyed.reserve("clinic", Laplace(100.0))
+    assert keyed.budget("clinic").entries == 1
+    Ledger(path).reserve("clinic", Laplace(100.0))  # who asks without the key claims nothing about rewriting
+
+
+@pytest.mark.parametrize("change", ["seal = NULL", "seal = (SELECT seal FROM privet_chain WHERE seq = 1)"])
+def test_a_last_row_without_its_seal_is_not_built_upon(path: Path, change: str) -> None:
+    """Catches a chain rewritten under the name of the key: its next row would be sealed, and look like a witness."""
+    ledger = sealed(path)
+    edit(
+        path, "UPDATE privet_chain SET CHANGE WHERE seq = (SELECT max(seq) FROM privet_chain)".replace("CHANGE", change)
+    )
+    with pytest.raises(LedgerError, match="last row of budget 'clinic' does not have the seal of the key"):
+        ledger.reserve("clinic", Laplace(100.0))
+
+
 def test_keys_come_from_files_and_from_the_environment(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

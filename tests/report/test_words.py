@@ -51,3 +51,12 @@ def test_the_page_says_it_too(accountant: Accountant) -> None:
     assert ("<h1 class=none>no finite ε was found <small>at δ = 1e-05</small></h1>" in text) is not is_found
     assert ("No finite ε was found for this run." in text) is not is_found
     assert "ε = ∞" not in text
+
+
+def test_delta_is_not_rounded_down() -> None:
+    """Fails when a line promises a δ that is smaller than the one that was priced."""
+    delta = 1.2345634e-5
+    card = price_run(Gaussian(4.0), delta, unit=Unit())
+    assert "at δ = 1.2345634e-05 for" in headline(card.guarantee.value)
+    assert "1.23456e-05" not in page(card, curves_of(card)).split("<footer>")[0]
+    assert "at δ = 1e-05 for" in headline(epsilon(Gaussian(4.0), 1e-5))

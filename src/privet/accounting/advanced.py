@@ -9,6 +9,7 @@ from privet.accounting import basic
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import Part
 from privet.accounting.per_step import Steps, least_delta, steps_of
+from privet.accounting.pure import sum_up
 from privet.core import checked
 from privet.core.unit import Unit
 
@@ -17,6 +18,7 @@ __all__ = ["delta", "epsilon"]
 _SHARES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99)
 """Shares of δ tried for composition itself; what is left goes to the steps, split as in basic composition."""
 _UP = 1 + 1e-13
+_TINY = 5e-324
 
 
 def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
@@ -49,9 +51,11 @@ def _compose(steps: Sequence[Steps], delta: float) -> float:
 
 def _closed_form(steps: Sequence[tuple[int, float]], slack: float) -> float:
     """Kairouz, Oh & Viswanath 2015, Thm 3.5, for `count` steps of ε each and δ̃ = slack."""
-    drift = math.fsum(count * epsilon * math.tanh(epsilon / 2) for count, epsilon in steps)
-    squares = math.fsum(count * epsilon * epsilon for count, epsilon in steps)
-    if slack <= 0 or math.isinf(drift) or math.isinf(squares):
+    drift = sum_up((count, epsilon * math.tanh(epsilon / 2)) for count, epsilon in steps)
+    # the root of the sum of squares, where no square can underflow to nothing
+    root = math.hypot(*(math.sqrt(count) * epsilon for count, epsilon in steps))
+    if slack <= 0 or not math.isfinite(drift) or not math.isfinite(root):
         return math.inf
-    spread = min(math.log(math.e + math.sqrt(squares) / slack), -math.log(slack))
-    return (drift + math.sqrt(2 * squares * spread)) * _UP
+    spread = min(math.log(math.e + root / slack), -math.log(slack))
+    least = _TINY if root > 0 else 0.0  # the drift may have underflowed
+    return max((drift + root * math.sqrt(2 * spread)) * _UP, least)

@@ -17,23 +17,26 @@ from privet.core.errors import InvalidInput
 __all__ = [
     "analytic_gaussian_sigma",
     "classical_gaussian_sigma",
+    "gdp_delta_below",
+    "gdp_epsilon_below",
     "gdp_to_delta",
     "gdp_to_epsilon",
     "log_gdp_delta",
 ]
 
 _ULP = 2.0**-52
+_TINY = 5e-324
 _ROOT_HALF = math.sqrt(0.5)
 
 
-def log_gdp_delta(mu: float, epsilon: float) -> float:
-    """log δ(ε) of μ-GDP, rounded up."""
+def log_gdp_delta(mu: float, epsilon: float, side: int = 1) -> float:
+    """log δ(ε) of μ-GDP, rounded up for side = 1 and down for side = −1."""
     if mu == 0:
         return -math.inf
     if math.isinf(mu):
         return 0.0
     # δ falls in ε and rises in μ, so moving both by a few ulp covers the rounding of a and b
-    epsilon, mu = epsilon * (1 - 4 * _ULP), mu * (1 + 4 * _ULP)
+    epsilon, mu = epsilon * (1 - side * 4 * _ULP), mu * (1 + side * 4 * _ULP)
     ratio = epsilon / mu
     if math.isinf(ratio):
         return -math.inf
@@ -41,15 +44,18 @@ def log_gdp_delta(mu: float, epsilon: float) -> float:
     x, y = -a * _ROOT_HALF, (ratio + mu / 2) * _ROOT_HALF
     if x < -1:
         value = float(ndtr(a)) - 0.5 * float(erfcx(y)) * math.exp(-a * a / 2)
-        return min(0.0, math.log(value + 8 * _ULP))
-    here = float(erfcx(x))
-    difference = here - float(erfcx(y)) + 16 * _ULP * here
-    # erfcx is convex, so its tangent at x bounds the difference too, without cancellation where μ is tiny
-    slope = 2 / math.sqrt(math.pi) - 2 * x * here + 16 * _ULP * (1 + abs(x) * here)
-    difference = min(difference, (y - x + 4 * _ULP * y) * slope)
+        return min(0.0, math.log(max(value + side * 8 * _ULP, _TINY)))
+    here, there = float(erfcx(x)), float(erfcx(y))
+    plain = here - there + side * 16 * _ULP * here
+    # erfcx is convex, so its tangents at x and y bound the difference too, without cancellation where μ is tiny
+    at, value = (x, here) if side > 0 else (y, there)
+    slope = 2 / math.sqrt(math.pi) - 2 * at * value + side * 16 * _ULP * (1 + abs(at) * value)
+    tangent = mu * _ROOT_HALF * (1 + side * 4 * _ULP) * slope
+    difference = min(plain, tangent) if side > 0 else max(plain, tangent)
     if difference <= 0:
         return -math.inf
-    return min(0.0, -a * a / 2 * (1 - 4 * _ULP) + math.log(difference / 2) + 4 * _ULP)
+    found = -a * a / 2 * (1 - side * 4 * _ULP) + math.log(difference / 2)
+    return min(0.0, found + side * 4 * _ULP * (1 + abs(found)))
 
 
 def gdp_to_delta(mu: float, epsilon: float) -> float:
@@ -82,6 +88,22 @@ def gdp_to_epsilon(mu: float, delta: float) -> float:
     if math.isinf(high):
         return math.inf
     return falling_root(lambda epsilon: log_gdp_delta(mu, epsilon) - target, 0.0, high)
+
+
+def gdp_delta_below(mu: float, epsilon: float) -> float:
+    """δ(ε) of μ-GDP, rounded down."""
+    return math.exp(log_gdp_delta(mu, epsilon, -1))
+
+
+def gdp_epsilon_below(mu: float, delta: float) -> float:
+    """An ε at which μ-GDP certainly still has more than δ, next to the largest; 0 where none was found."""
+    if delta == 0 or mu == 0 or math.isinf(mu):
+        return math.inf if mu > 0 and delta == 0 else 0.0
+    target, found = math.log(delta), gdp_to_epsilon(mu, delta)
+    for less in (1e-12, 1e-11, 1e-9, 1e-6, 1e-3):
+        if math.isfinite(found) and log_gdp_delta(mu, found * (1 - less), -1) > target:
+            return found * (1 - less)
+    return 0.0
 
 
 def analytic_gaussian_sigma(epsilon: float, delta: float) -> float:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import Part
 from privet.accounting.per_step import Steps, least_delta, steps_of
+from privet.accounting.pure import sum_up
 from privet.core import checked
 from privet.core.unit import Unit
 
@@ -40,5 +41,5 @@ def compose(steps: Sequence[Steps], delta: float) -> float:
     rest = math.nextafter(float(exact), 0.0)
     spending = sum(one.spends for one in steps)
     share = rest / spending if spending else 0.0
-    spent = (one.count * one.epsilon_at(share / one.count if one.spends else 0.0) for one in steps)
-    return math.fsum(spent)  # each ε is rounded up already, or given
+    # each ε is rounded up already, or exact
+    return sum_up((one.count, one.exact or one.epsilon_at(share / one.count if one.spends else 0.0)) for one in steps)

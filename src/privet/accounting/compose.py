@@ -22,7 +22,8 @@ from privet.accounting.laws import Array
 __all__ = ["Curve", "compose", "cumulants"]
 
 _EPS = 2.0**-52
-_MOST = 1 << 23
+_MOST, _LEAST_WINDOW, _FEW = 1 << 23, 1 << 17, 4
+"""The largest window, and the least that many pieces share: each of them is transformed at that size."""
 _FAR = 700.0
 """The largest exponent that is raised: e^700 is a double, e^710 is not."""
 
@@ -32,7 +33,7 @@ class Curve:
     """δ as a function of ε for a composed loss: δ(ε) = infinite + Σ_{s > ε} mass(s)·(1 − e^(ε − s)).
 
     Masses are kept divided by e^(K − λs); `scale` = K, `tilt` = λ. `stray` bounds the tilted mass that may be
-    misplaced, `missing` the plain mass above the window.
+    misplaced, `missing` the plain mass above the window. To these come the rounding errors of the sums over the grid.
     """
 
     losses: Array
@@ -55,6 +56,12 @@ class Curve:
             discounted = weights * np.exp(-offset)
             return np.cumsum(weights[::-1])[::-1], np.cumsum(discounted[::-1])[::-1], centre
 
+    @cached_property
+    def _rounding(self) -> float:
+        """The relative rounding error of sums over the grid: one for each term, and what the exponents bring along."""
+        far = float(max(abs(self.losses[0]), abs(self.losses[-1])))
+        return _EPS * (2.0 * len(self.losses) + 16.0 * (self.tilt + 1.0) * far + 64.0)
+
     def _error(self, epsilon: float, side: int) -> float:
         """What to add (side = 1) or take off (side = −1) so that δ is certainly bounded."""
         stray = self.stray * math.exp(min(self.scale - self.tilt * epsilon, _FAR))
@@ -67,7 +74,7 @@ class Curve:
         finite = 0.0
         if index < len(self.losses):
             beyond = min(epsilon - centre, _FAR)
-            left = float(mass[index]) - math.exp(beyond) * float(discounted[index])
+            left = float(mass[index]) * (1 + side * 2 * self._rounding) - math.exp(beyond) * float(discounted[index])
             if math.isfinite(left):  # in logarithms, as the unit alone may be too small for a double
                 log_unit = self.scale + side * self.drift - self.tilt * centre
                 finite = math.exp(min(log_unit + math.log(left), _FAR)) if left > 0 else 0.0
@@ -91,7 +98,9 @@ class Curve:
             safety += self.missing if side > 0 else 0.0
             # so far above the centre that e^offset overflows, less is taken off than could be
             grown = np.exp(offset if far == len(offset) else np.minimum(offset, _FAR))
-            later = np.append(mass[1:], 0.0) - grown * np.append(discounted[1:], 0.0)
+            after = np.append(mass[1:], 0.0)
+            safety += side * 2 * self._rounding * unit * after  # each of the two sums is off by one such error
+            later = after - grown * np.append(discounted[1:], 0.0)
             at_points = self.infinite + unit * later + safety  # δ at each grid loss
         at_points[~np.isfinite(at_points)] = float(side > 0)  # far below the centre, where sums overflow
         if side < 0:
@@ -123,12 +132,14 @@ def compose(grids: Sequence[tuple[Grid, int]], tilt: float) -> Curve:
     pieces = [_tilted(grid, count, tilt) for grid, count in grids]
     mean = math.fsum(piece.count * piece.mean for piece in pieces)
     deviation = math.sqrt(max(math.fsum(piece.count * piece.variance for piece in pieces), 1e-12))
-    size = fft.next_fast_len(int(2 * 9 * deviation + 64), real=True)
+    # a window that is too small is certified too: what falls outside is counted as astray
+    most = max(_MOST // max(1, len(pieces) // _FEW), _LEAST_WINDOW)
+    size = fft.next_fast_len(int(min(2 * 9 * deviation + 64, most)), real=True)
     while True:
         start = round(mean) - size // 2
         right = _overflow(pieces, start + size, 1, deviation)
         left = _overflow(pieces, start, -1, deviation)
-        if right + left < 1e-12 or size * 2 > _MOST:
+        if right + left < 1e-12 or size * 2 > most:
             break
         size = fft.next_fast_len(size * 2, real=True)
     exponent = np.zeros(size // 2 + 1, dtype=np.complex128)

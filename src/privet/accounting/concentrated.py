@@ -9,7 +9,7 @@ from typing import Any
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import Part
 from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
-from privet.accounting.pure import pure_epsilon
+from privet.accounting.pure import exact_epsilon, pure_epsilon, sum_up
 from privet.accounting.shift import span, stretch
 from privet.accounting.table import require
 from privet.core.event import (
@@ -66,11 +66,12 @@ def rho(leaf: Leaf, unit: Unit) -> float:
 def _total(parts: Sequence[Part], unit: Unit) -> float:
     for part in parts:
         require(part, unit, Accountant.ZCDP)
-    return math.fsum(part.count * rho(part.leaf, unit) for part in parts) * _UP
+    return sum_up((part.count, rho(part.leaf, unit)) for part in parts) * _UP
 
 
 def _pure(parts: Sequence[Part], unit: Unit) -> float:
-    return math.fsum(part.count * pure_epsilon(part.leaf, unit) for part in parts)
+    exact = ((part.count, exact_epsilon(part.leaf, unit)) for part in parts)
+    return sum_up((count, math.inf if epsilon is None else epsilon) for count, epsilon in exact)
 
 
 def _gaussian(leaf: Any, unit: Unit) -> float:

@@ -13,6 +13,8 @@ from privet.accounting.analytic_gaussian import (
     gdp_to_delta,
     gdp_to_epsilon,
 )
+from privet.accounting.ends import QUIET
+from privet.accounting.pure import sum_up
 from privet.accounting.search import Array, least
 from privet.core import checked
 from privet.core.errors import InvalidInput
@@ -99,10 +101,11 @@ def zcdp_to_epsilon(rho: float, delta: float) -> float:
 
     def at(x: Array) -> Array:
         above = np.exp(x)  # a − 1
-        return each_epsilon(1 + above, rho * (1 + above), delta)
+        with np.errstate(**QUIET):  # an infinite divergence is no bound, and is passed over
+            return each_epsilon(1 + above, rho * (1 + above), delta)
 
     classic = (rho + 2 * math.sqrt(-rho * log_delta)) * _UP  # Bun & Steinke 2016, Prop. 1.3
-    return min(classic, least(at, 0.5 * math.log(-log_delta / rho), 8.0))
+    return min(classic, least(at, 0.5 * (math.log(-log_delta) - math.log(rho)), 8.0))
 
 
 def zcdp_to_delta(rho: float, epsilon: float) -> float:
@@ -110,12 +113,13 @@ def zcdp_to_delta(rho: float, epsilon: float) -> float:
     rho, epsilon = _rho(rho), checked.nonnegative("epsilon", epsilon)
     if rho == 0:
         return 0.0
-    if math.isinf(rho):
+    if math.isinf(2 * rho):
         return 1.0
 
     def at(x: Array) -> Array:
         above = np.exp(x)
-        return each_log_delta(1 + above, rho * (1 + above), epsilon)
+        with np.errstate(**QUIET):
+            return each_log_delta(1 + above, rho * (1 + above), epsilon)
 
     # (a − 1)(aρ − ε) is least at the first term; where ε is no help, log a against a²ρ at the second
     above = max(epsilon - rho, 0.0) / (2 * rho) + 1 / math.sqrt(2 * rho)
@@ -135,12 +139,13 @@ def group_privacy(epsilon: float, delta: float, k: int) -> tuple[float, float]:
     checked.count("k", k)
     if not 0 <= delta <= 1:
         raise InvalidInput("delta", f"is {delta}, which is not in [0, 1]")
+    together = sum_up(((k, epsilon),))
     if k == 1 or delta == 0:
-        return k * epsilon, delta
+        return together, delta
     # the sum 1 + e^ε + … + e^((k−1)ε), as a logarithm
     ratio = math.log(k) if epsilon == 0 else _log_expm1(k * epsilon) - _log_expm1(epsilon)
     log_delta = math.log(delta) + max(ratio, math.log(k))
-    return k * epsilon, min(1.0, math.exp(min(log_delta, 0.0)) * (1 + 1e-12))
+    return together, min(1.0, math.exp(min(log_delta, 0.0)) * (1 + 1e-12))
 
 
 def _log_expm1(x: float) -> float:

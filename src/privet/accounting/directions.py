@@ -14,12 +14,15 @@ from privet.accounting.compose import Curve, compose, cumulants
 from privet.accounting.grid import optimistic, pessimistic
 from privet.accounting.laws import Array, GaussianLoss, Law, reach
 from privet.accounting.pairs import brackets
+from privet.accounting.pure import sum_up
 from privet.core.unit import Unit
 
 __all__ = ["Direction", "Side", "directions", "unpriced"]
 
 _CUT = 1e-5
 """Tails whose total mass is below this share of δ are cut to an infinite loss."""
+_FEW = 4
+"""With more laws than this their grids share the work."""
 _TILTS: Array = np.geomspace(0.02, 2e5, 72)
 
 
@@ -30,6 +33,7 @@ class Side:
     laws: tuple[tuple[Law, int], ...]
     ends: tuple[tuple[float, float], ...] = field(compare=False)
     MOST_CELLS: ClassVar[int] = 1 << 21
+    """How many cells the widest law may have; with many laws, each has fewer."""
 
     @property
     def gaussian(self) -> float | None:
@@ -51,18 +55,26 @@ class Side:
     @property
     def largest(self) -> float:
         """The largest loss there can be: ε at δ = 0."""
-        if self.revealed > 0:
+        tops = [law.support[1] for law, _n in self.laws]
+        # max(0, NaN) would be 0: a loss that could not be computed is not known to be finite
+        if self.revealed > 0 or any(math.isnan(top) for top in tops):
             return math.inf
-        return math.fsum(n * max(0.0, law.support[1]) for law, n in self.laws) * (1 + 1e-15)
+        total = sum_up((n, max(0.0, top)) for (_law, n), top in zip(self.laws, tops, strict=True))
+        return math.nextafter(total * (1 + 1e-15), math.inf)  # above 0 too: a loss may have underflowed
 
     @property
     def widest(self) -> float:
         """The longest reach among the laws."""
         return max(high - low for low, high in self.ends)
 
+    @property
+    def finest(self) -> float:
+        """The smallest step that fits into memory and takes no longer than seconds."""
+        return self.widest / self.MOST_CELLS * max(1.0, len(self.laws) / _FEW)
+
     def curve(self, step: float, tilt: float, worse: bool) -> Curve:
-        """δ(ε) of the composition, on a grid that errs on the asked side."""
-        make = pessimistic if worse else optimistic
+        """δ(ε) of the composition, on a grid that errs on the asked side; `step` may be too small for this side."""
+        make, step = pessimistic if worse else optimistic, max(step, self.finest)
         grids = [(make(law, step, *ends), n) for (law, n), ends in zip(self.laws, self.ends, strict=True)]
         return compose(grids, tilt)
 
@@ -70,7 +82,7 @@ class Side:
         """A grid that moves ε by about `tolerance`: copies·step²·(tilt + 1)/12 for a smooth law."""
         copies = sum(count for _law, count in self.laws)
         step = math.sqrt(12 * tolerance / (copies * (tilt + 1)))
-        return max(min(step, self.widest / 1000), self.widest / self.MOST_CELLS, 1e-13)
+        return max(min(step, self.widest / 1000), self.finest, 1e-13)
 
     def tilt_for(self, delta: float) -> tuple[float, float]:
         """A good tilt for a target δ and the ε it points to; nothing certified rests on it."""

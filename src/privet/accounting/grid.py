@@ -10,6 +10,7 @@ nothing cancels; what rounding error is left is moved to the safe side.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from privet.accounting.laws import Array, Law
 __all__ = ["Grid", "optimistic", "pessimistic"]
 
 _ROUNDING = 1e-15
-"""A generous bound on the relative rounding error of a tail mass, and on the rounding error of a cell's bound."""
+"""The relative rounding error of a tail mass m is at most this times 1 + |log m|; and that of a cell's bound."""
 _LEAST = 1e-316
 """What the Q-mass of a cell may be that underflowed to 0, atom by atom."""
 _LENT = 0.45
@@ -48,7 +49,7 @@ def pessimistic(law: Law, step: float, low: float, high: float) -> Grid:
     p, q = law.cells(bounds)
     inner_p, inner_q = p[1:-1], q[1:-1]
     scaled = _scaled(inner_q, bounds[:-1])
-    slack = _ROUNDING * (_nearer_tail(p)[1:-1] + _scaled(_nearer_tail(q)[1:-1], bounds[:-1]))
+    slack = _tails(p)[1:-1] + _scaled(_tails(q)[1:-1], bounds[:-1])
     up = np.clip((inner_p - scaled + slack) / -np.expm1(-step), 0.0, inner_p)
     mass = np.zeros(len(bounds))
     mass[:-1] += inner_p - up
@@ -63,11 +64,11 @@ def optimistic(law: Law, step: float, low: float, high: float) -> Grid:
     p_all, q_all = law.cells(_balanced(law, points, step))
     p, q = p_all[1:-1], np.maximum(q_all[1:-1], _LEAST)  # what underflowed may have been this much
     fullest = int(np.argmax(p))
-    moved = float(np.log(p[fullest] / q[fullest]) - points[fullest]) - 1e-12 if q[fullest] > 0 else 0.0
+    moved = float(np.log(p[fullest]) - np.log(q[fullest]) - points[fullest]) - 1e-12 if p[fullest] > 0 else math.inf
     if abs(moved) < step:  # the fullest cell has no neighbours large enough to lend to it: the grid comes to its mean
         offset, points = offset + moved, points + moved
     scaled = _scaled(q, points)
-    slack = _ROUNDING * (_nearer_tail(p_all)[1:-1] + _scaled(_nearer_tail(q_all)[1:-1], points))
+    slack = _tails(p_all)[1:-1] + _scaled(_tails(q_all)[1:-1], points)
     excess = p - scaled - slack  # ≥ 0: the merged loss is certainly at least the grid point
     # A cell below its grid point borrows from the next higher cell, one above it from the next lower cell.
     from_above = np.append((p[1:] - _scaled(q[1:], points[:-1])) * (1 - 1e-6), 0.0)
@@ -131,7 +132,7 @@ def _points(law: Law, step: float, low: float, high: float) -> tuple[float, int,
         p, q = law.cells(np.array([offset - step / 2, offset + step / 2]))
         if p[1] <= 0 or q[1] <= 0:
             break
-        offset = float(np.log(p[1] / q[1])) - 1e-12
+        offset = float(np.log(p[1]) - np.log(q[1])) - 1e-12
     if not abs(offset - centre) <= step:
         offset = centre
     first, last = int(np.floor((low - offset) / step)), int(np.ceil((high - offset) / step)) + 1
@@ -144,5 +145,10 @@ def _scaled(q: Array, losses: Array) -> Array:
         return np.where(q > 0, np.exp(np.minimum(losses + np.log(q), 700.0)), 0.0)
 
 
-def _nearer_tail(mass: Array) -> Array:
-    return np.minimum(np.cumsum(mass), np.cumsum(mass[::-1])[::-1])
+def _tails(mass: Array) -> Array:
+    """The nearer tail of each cell, times what its relative rounding error may be: exponents have errors of their own.
+
+    A tail of mass m is e^(−x) with x about |log m|, and x itself is off by a few units in its last place.
+    """
+    tail = np.minimum(np.cumsum(mass), np.cumsum(mass[::-1])[::-1])
+    return np.asarray(_ROUNDING * tail * (1 - np.log(np.clip(tail, _LEAST, 1.0))))

@@ -5,19 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from privet.accounting.canonical import Part
 from privet.accounting.conversions import group_privacy
+from privet.accounting.pure import sum_up
 from privet.core.event import Poisson
 from privet.core.unit import Neighbours, Unit
 
-__all__ = ["group_delta", "group_epsilon", "halfway"]
+__all__ = ["group_delta", "group_epsilon", "halfway", "portion"]
+
+
+def portion(epsilon: float, k: int) -> float:
+    """ε/k, rounded so that k of them are at most ε."""
+    near = epsilon / k
+    return near if k * Fraction(near) <= Fraction(epsilon) else math.nextafter(near, 0.0)
 
 
 def group_epsilon(alone: Callable[[float], float], delta: float, k: int) -> float:
     """k·ε(δ₁) for the largest δ₁ found whose group δ is at most `delta` (Vadhan 2017, Lemma 2.2)."""
     if delta == 0:
-        return k * alone(0.0)
+        return sum_up(((k, alone(0.0)),))
     best, high, low = math.inf, math.log(delta), -650.0
     for _ in range(40):
         middle = (low + high) / 2
@@ -25,7 +33,7 @@ def group_epsilon(alone: Callable[[float], float], delta: float, k: int) -> floa
         if math.isinf(single):  # δ₁ is below what is revealed outright
             low = middle
         elif group_privacy(single, math.exp(middle), k)[1] <= delta:
-            best, low = min(best, k * single), middle
+            best, low = min(best, sum_up(((k, single),))), middle
         else:
             high = middle
         if high - low < 0.01:
@@ -35,8 +43,9 @@ def group_epsilon(alone: Callable[[float], float], delta: float, k: int) -> floa
 
 def group_delta(alone: Callable[[float], float], epsilon: float, k: int) -> float:
     """The δ of k steps at ε, from that of one step at ε/k (Vadhan 2017, Lemma 2.2)."""
-    one = alone(epsilon / k)
-    return min(1.0, group_privacy(epsilon / k, one, k)[1]) if one < 1 else 1.0
+    each = portion(epsilon, k)
+    one = alone(each)
+    return min(1.0, group_privacy(each, one, k)[1]) if one < 1 else 1.0
 
 
 def halfway(parts: Sequence[Part], unit: Unit) -> tuple[Unit, int] | None:

@@ -27,6 +27,7 @@ from privet.accounting.laws import (
     replaced_discrete_laplace,
     two_steps,
 )
+from privet.accounting.pure import pure_epsilon
 from privet.accounting.shift import shift, steps
 from privet.core.errors import NotProven
 from privet.core.event import (
@@ -43,6 +44,7 @@ from privet.core.event import (
     Poisson,
     Pure,
     RandomizedResponse,
+    Sampling,
     ShuffledEpoch,
     WithoutReplacement,
     WithReplacement,
@@ -54,6 +56,10 @@ __all__ = ["Bracket", "brackets"]
 
 _HOPELESS = 1000.0
 """Above this many standard deviations of shift, ε is beyond 500,000 for every row that is sampled."""
+
+
+_ENDLESS = 1e100
+"""A loss above this is called infinite, so that no sum or difference of losses overflows."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +183,10 @@ _REPLACED: dict[type[Leaf], Callable[[Any, float], Bracket]] = {
 
 def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
     """The laws of one run of a part: (the unit is removed, the unit is added); masses below `tail` may be cut to +∞."""
+    if _gives_away(part.leaf, unit):
+        # whoever is in the batch is known, and nobody else is touched: (0, P(the unit is drawn))-DP
+        given = Bracket(block(0.0, _chance(part.sampling)), None)
+        return given, given
     if isinstance(part.sampling, (type(None), ShuffledEpoch, IndependentBatches)):
         plain = _LEAVES[type(part.leaf)](part.leaf, unit)  # symmetric; a pass uses a row once, so it is the leaf
         if part.sampling is not None and part.sampling.batches > 1:
@@ -205,6 +215,24 @@ def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
     chance, weights, rest = draws_of_one_row(part.sampling.draws, part.sampling.population, tail)
     laws = tuple(GaussianLoss(2 * (k + 1) / part.leaf.noise_multiplier) for k in range(len(weights)))
     return _fixed(Mixture(laws, weights, rest), chance, None)
+
+
+def _gives_away(leaf: Leaf, unit: Unit) -> bool:
+    """Whether there is so little noise that doubles cannot hold its losses."""
+    if isinstance(leaf, (Gaussian, Concentrated)):
+        return False  # a Gaussian has closed forms, and see `_sane`; a zCDP block has no laws
+    if isinstance(leaf, DiscreteGaussian):
+        return leaf.bound > _HOPELESS * leaf.sigma
+    return (leaf.epsilon if isinstance(leaf, Approximate) else pure_epsilon(leaf, unit)) > _ENDLESS
+
+
+def _chance(sampling: Sampling | None) -> float:
+    """That a row is in a batch."""
+    if isinstance(sampling, Poisson):
+        return sampling.sample_rate
+    if isinstance(sampling, WithoutReplacement):
+        return sampling.batch_size / sampling.population * (1 + 1e-15)
+    return 1.0
 
 
 def _below_one(part: Part, absent: Unit) -> Bracket | None:

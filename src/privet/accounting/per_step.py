@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, cast
 
 from privet.accounting.accountant import Accountant
@@ -16,7 +17,7 @@ from privet.accounting.canonical import Part
 from privet.accounting.concentrated import rho
 from privet.accounting.conversions import gdp_to_epsilon, group_privacy, zcdp_to_epsilon
 from privet.accounting.laws import draws_of_one_row
-from privet.accounting.pure import amplified, pure_epsilon
+from privet.accounting.pure import amplified, exact_epsilon, pure_epsilon
 from privet.accounting.search import falling_root
 from privet.accounting.shift import span, stretch
 from privet.accounting.table import require
@@ -58,6 +59,8 @@ class Steps:
     spends: bool
     """Whether δ₀ helps; if not, δ₀ = 0 will do."""
     epsilon_at: Callable[[float], float]
+    exact: Fraction | None = None
+    """The pure ε of each run before rounding, where it is known so."""
 
 
 def steps_of(parts: Sequence[Part], unit: Unit, accountant: Accountant) -> tuple[Steps, ...]:
@@ -92,7 +95,13 @@ def _own_delta(leaf: Leaf, unit: Unit) -> float:
 def _whole(part: Part, unit: Unit) -> Steps:
     """Unsampled, or a pass in which every row is used once."""
     spends = type(part.leaf) in _SPENDING
-    return Steps(part.count, _own_delta(part.leaf, unit), spends, lambda d: _leaf_epsilon(part.leaf, unit, d))
+    return Steps(
+        part.count,
+        _own_delta(part.leaf, unit),
+        spends,
+        lambda d: _leaf_epsilon(part.leaf, unit, d),
+        exact_epsilon(part.leaf, unit),
+    )
 
 
 def _amplified(part: Part, unit: Unit, priced_for: Unit, rate: float) -> Steps:

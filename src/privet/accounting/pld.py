@@ -2,19 +2,25 @@
 
 Composition: the losses of the dominating pairs add up, independently (Sommer et al. 2019; Zhu, Dong & Wang 2022,
 Thm 10), adaptively chosen steps included. Both directions of the neighbours are priced and the larger δ counts.
+
+Parts that only Rényi can price join as one (ε, δ) block, although their runs may come between those of the others and
+depend on them. Seen from the others they are one interactive mechanism that is (ε, δ)-DP against every adversary, and
+interactive mechanisms that are used concurrently compose as if they were not interactive (Lyu 2022; Vadhan & Zhang
+2023).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privet.accounting import renyi, table
 from privet.accounting.accountant import Accountant
+from privet.accounting.analytic_gaussian import gdp_delta_below, gdp_epsilon_below, gdp_to_delta, gdp_to_epsilon
 from privet.accounting.canonical import Part
-from privet.accounting.conversions import gdp_to_delta, gdp_to_epsilon
 from privet.accounting.directions import Direction, Side, directions, unpriced
+from privet.accounting.ends import between
 from privet.accounting.laws import block
 from privet.accounting.single import delta_of_one, epsilon_of_one
 from privet.core.guarantee import Interval
@@ -35,10 +41,10 @@ _TRIES, _BETTER = 10, 1e-3
 """How many tilts are tried, each half of the one before, and what counts as an improvement."""
 _CLOSE = 1.5e-3
 """How far apart the two ends may end up, relative to max(1, ε)."""
-_MOST_SUMS = 8_000_000
+_MOST_SUMS = 4_000_000
 """A grid of sums with more points than this takes seconds: what it would gain is not worth them."""
-_EXACT = 1e-11
-"""The relative error of a closed form."""
+_EXACT, _LEAST_LOSS = 1e-11, 1e-300
+"""The relative error of a closed form, and what underflow may add to it."""
 
 
 def _checked(parts: Sequence[Part], unit: Unit) -> None:
@@ -60,8 +66,7 @@ def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> Interval:
     for way in found:
         if way.epsilon > lower:
             lower = max(lower, _lower(way, delta))
-    upper = max((way.epsilon for way in found), default=0.0)
-    return Interval(min(lower, upper), upper)
+    return between(lower, max((way.epsilon for way in found), default=0.0))
 
 
 @dataclass
@@ -84,6 +89,9 @@ def _uppers(parts: Sequence[Part], delta: float, unit: Unit) -> list[_Found]:
     ways = directions(parts, unit, delta, joined)
     found = [_upper(way, delta, _FINE, 0.0) for way in ways[:1]]
     for way in ways[1:]:  # a coarser grid shows that the other direction is cheaper, where it is
+        if way.above == found[0].direction.above:  # they differ in their lower bounds alone
+            found.append(replace(found[0], direction=way))
+            continue
         first = found[0].epsilon
         other = _upper(way, delta, 10 * _FINE, first if math.isfinite(first) else 0.0)
         found.append(other if other.epsilon <= first else _upper(way, delta, _FINE, 0.0))
@@ -114,11 +122,12 @@ def _again(found: _Found, above: Side, delta: float, fine: float, at_least: floa
 
     Any tilt and any step are certified, so the least counts.
     """
-    tilt, tries = found.tilt / 2, _TRIES
-    while tries > 0:
+    tilt, tries, work = found.tilt / 2, _TRIES, 0
+    while tries > 0 and (work < _MOST_SUMS or math.isinf(found.epsilon)):
         aim = found.epsilon if math.isfinite(found.epsilon) else guess
         step = above.first_step(tilt, fine * max(at_least, aim) * _looser(aim))
-        priced = above.curve(step, tilt, worse=True).epsilon(delta, 1)
+        curve = above.curve(step, tilt, worse=True)
+        work, priced = work + len(curve.losses), curve.epsilon(delta, 1)
         better = priced < found.epsilon * (1 - _BETTER)
         if priced < found.epsilon:
             found.epsilon, found.tilt, found.step = priced, tilt, step
@@ -137,9 +146,9 @@ def _lower(found: _Found, delta: float) -> float:
     if below is None:
         return 0.0
     if delta <= _LEAST_DELTA:
-        return below.largest * (1 - _EXACT) if delta == 0 else 0.0
+        return max(0.0, below.largest * (1 - _EXACT) - _LEAST_LOSS) if delta == 0 else 0.0
     if (mu := below.gaussian) is not None:
-        return max(0.0, gdp_to_epsilon(mu, delta) * (1 - _EXACT) - _EXACT)
+        return gdp_epsilon_below(mu, delta)
     if (law := below.single) is not None:
         return epsilon_of_one(law, delta, -1)
     tilt, step = (found.tilt, found.step) if found.step > 0 else (below.tilt_for(delta)[0], below.widest / 4000)
@@ -160,7 +169,7 @@ def _lower(found: _Found, delta: float) -> float:
             break
         finer = max(0.2, min(0.6, 0.8 * math.sqrt(close / gap)))
         step *= finer
-        if below.widest / step > Side.MOST_CELLS or gap > 0.9 * before or len(curve.losses) / finer > _MOST_SUMS:
+        if step < below.finest or gap > 0.9 * before or len(curve.losses) / finer > _MOST_SUMS:
             break
         before = gap
         if gap > 3 * close:
@@ -185,7 +194,7 @@ def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> Interval:
         if spent < 1:
             joined = block(portion * epsilon, spent)
             found = _delta(directions(parts, unit, 1e-12, joined), epsilon)
-            best = Interval(min(found.lower, best.upper), min(found.upper, best.upper))
+            best = between(max(found.lower, best.lower), min(found.upper, best.upper))
     return best
 
 
@@ -196,15 +205,14 @@ def _delta(ways: Sequence[Direction], epsilon: float) -> Interval:
             upper = max(upper, _delta_of(way.above, epsilon, worse=True))
         if way.below is not None:
             lower = max(lower, _delta_of(way.below, epsilon, worse=False))
-    return Interval(min(lower, upper), upper)
+    return between(lower, upper)
 
 
 def _delta_of(side: Side, epsilon: float, worse: bool) -> float:
     if side.revealed >= 1:
         return 1.0
     if (mu := side.gaussian) is not None:
-        exact = gdp_to_delta(mu, epsilon)
-        return exact if worse else exact * (1 - 1e-9)
+        return gdp_to_delta(mu, epsilon) if worse else gdp_delta_below(mu, epsilon)
     if (law := side.single) is not None:
         return delta_of_one(law, epsilon, 1 if worse else -1)
     tilt = side.tilt_at(epsilon)

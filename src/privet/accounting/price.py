@@ -8,14 +8,25 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TypeVar
 
+import numpy as np
+
 from privet.accounting import advanced, basic, concentrated, gdp, pld, renyi, table
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import Part, canonical
-from privet.accounting.group import group_delta, group_epsilon, halfway
+from privet.accounting.ends import QUIET, between, certain
+from privet.accounting.group import group_delta, group_epsilon, halfway, portion
 from privet.accounting.renyi_leaves import failure
 from privet.core import checked
 from privet.core.errors import NotProven
-from privet.core.event import Event, Gaussian, IndependentBatches, Laplace, ShuffledEpoch, WithReplacement
+from privet.core.event import (
+    Concentrated,
+    Event,
+    Gaussian,
+    IndependentBatches,
+    Laplace,
+    ShuffledEpoch,
+    WithReplacement,
+)
 from privet.core.guarantee import Guarantee, Interval
 from privet.core.unit import Neighbours, Trust, Unit
 
@@ -33,8 +44,11 @@ TOO_LARGE = 150.0
 """Above this Rényi ε a loss distribution is not worth its time; any certified bound will do."""
 _MOST_RUNS = 10**8
 """Above this many runs a grid that is fine enough would not fit in memory; closed forms still answer."""
+_CHEAP = (Gaussian, Concentrated)
+"""Leaves that need no grid, unless they are sampled."""
 
 
+@np.errstate(**QUIET)
 def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant: Accountant | None = None) -> Guarantee:
     """What the event costs: ε as a certified interval at the given δ.
 
@@ -58,11 +72,12 @@ def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant:
     if accountant is None and not _fine((rung, interval.upper) for interval, rung in found):
         found += [(Interval(0.0, other), rung) for rung, other in _in_two_steps(whole.parts, delta, unit)]
     best, method = min(found, key=lambda pair: pair[0].upper)
-    lower = min(max(interval.lower for interval, _ in found), best.upper)
-    error = best.upper - lower if method is Accountant.PLD and math.isfinite(best.upper) else 0.0
-    return Guarantee(Interval(lower, best.upper), delta, unit, method.value, error, _assumptions(whole.parts, unit))
+    ends = between(max(interval.lower for interval, _ in found), best.upper)
+    error = ends.upper - ends.lower if method is Accountant.PLD and math.isfinite(ends.upper) else 0.0
+    return Guarantee(ends, delta, unit, method.value, error, _assumptions(whole.parts, unit))
 
 
+@np.errstate(**QUIET)
 def upper(event: Event, delta: float, *, unit: Unit | None = None) -> float:
     """Only the upper end of `epsilon`, in about half the time; what searches use."""
     unit = unit or Unit()
@@ -75,6 +90,7 @@ def upper(event: Event, delta: float, *, unit: Unit | None = None) -> float:
     return min(value for _, value in found)
 
 
+@np.errstate(**QUIET)
 def quick(event: Event, delta: float, *, unit: Unit | None = None) -> float:
     """A certified upper bound from closed forms alone, in milliseconds; infinite where none covers the event."""
     unit = unit or Unit()
@@ -85,6 +101,7 @@ def quick(event: Event, delta: float, *, unit: Unit | None = None) -> float:
     return min(_answers(closed, lambda rung: _upper(rung, whole.parts, delta, unit)), default=math.inf)
 
 
+@np.errstate(**QUIET)
 def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval:
     """δ as a certified interval at the given ε, by the best method that is proven for the event.
 
@@ -105,7 +122,7 @@ def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval
     best = min(interval.upper for interval, _ in found)
     if best == 0 and upper(event, 0.0, unit=unit) > epsilon:
         best = 5e-324  # underflowed, and not pure
-    return Interval(min(max(interval.lower for interval, _ in found), best), best)
+    return between(max(interval.lower for interval, _ in found), best)
 
 
 @dataclass(frozen=True)
@@ -165,8 +182,7 @@ def _one(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) -> I
     if gate(parts, delta, _alone(unit)) > TOO_LARGE:
         return Interval(0.0, math.inf)
     if _grouped(parts, unit):
-        lower = pld.epsilon(parts, delta, _alone(unit)).lower
-        return Interval(lower, max(lower, _upper(rung, parts, delta, unit)))
+        return between(pld.epsilon(parts, delta, _alone(unit)).lower, _upper(rung, parts, delta, unit))
     return pld.epsilon(parts, delta, unit)
 
 
@@ -175,7 +191,7 @@ def _upper(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) ->
         if rung is Accountant.PLD:
             too_large = gate(parts, delta, single) > TOO_LARGE
             return math.inf if too_large else pld.upper_epsilon(parts, delta, single)
-        return float(_CLOSED[rung].epsilon(parts, delta, single))
+        return certain(float(_CLOSED[rung].epsilon(parts, delta, single)))
 
     if not _grouped(parts, unit):
         single = unit
@@ -203,8 +219,8 @@ def _in_two_steps(
     def ask(rung: Accountant) -> tuple[Accountant, float]:
         rule = _CLOSED[rung]
         if of_delta:
-            return rung, group_delta(lambda epsilon: float(rule.delta(parts, epsilon, single)), given, count)
-        return rung, group_epsilon(lambda delta: float(rule.epsilon(parts, delta, single)), given, count)
+            return rung, group_delta(lambda epsilon: certain(rule.delta(parts, epsilon, single), 1.0), given, count)
+        return rung, group_epsilon(lambda delta: certain(rule.epsilon(parts, delta, single)), given, count)
 
     return _answers([rung for rung in _rungs(parts, single, None) if rung in _CLOSED], ask)
 
@@ -214,7 +230,7 @@ def gate(parts: Sequence[Part], delta: float, unit: Unit) -> float:
 
     At twice what (ε, δ) blocks reveal outright if that is more than δ, since below it every ε is infinite.
     """
-    if sum(part.count for part in parts if part.sampling is not None) > _MOST_RUNS:
+    if sum(part.count for part in parts if part.sampling is not None or not isinstance(part.leaf, _CHEAP)) > _MOST_RUNS:
         return math.inf
     try:
         revealed = math.fsum(part.count * failure(part.leaf, unit) for part in parts)
@@ -247,15 +263,15 @@ def _without_sampling(parts: Sequence[Part]) -> list[Part] | None:
 def _delta_of(rung: Accountant, parts: Sequence[Part], epsilon: float, unit: Unit) -> Interval:
     k, single = (unit.records, _alone(unit)) if _grouped(parts, unit) else (1, unit)
     if rung is not Accountant.PLD:
-        found = Interval(0.0, _CLOSED[rung].delta(parts, epsilon / k, single))
+        found = Interval(0.0, certain(_CLOSED[rung].delta(parts, portion(epsilon, k), single), 1.0))
     elif gate(parts, 1e-10, single) > TOO_LARGE:
-        found = Interval(0.0, 1.0)
+        return Interval(0.0, 1.0)
     else:
-        found = pld.delta(parts, epsilon / k, single)
+        found = pld.delta(parts, portion(epsilon, k), single)
     if k == 1:
         return found
     lower = pld.delta(parts, epsilon, single).lower if rung is Accountant.PLD else 0.0
-    return Interval(lower, max(lower, group_delta(lambda _: found.upper, epsilon, k)))
+    return between(lower, group_delta(lambda _: found.upper, epsilon, k))
 
 
 def _assumptions(parts: Sequence[Part], unit: Unit) -> tuple[str, ...]:

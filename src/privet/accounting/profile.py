@@ -12,6 +12,7 @@ from privet.accounting.canonical import canonical
 from privet.accounting.compose import Curve
 from privet.accounting.conversions import gdp_to_delta
 from privet.accounting.directions import Side, directions, unpriced
+from privet.accounting.ends import QUIET
 from privet.accounting.laws import Array
 from privet.accounting.single import delta_of_one
 from privet.core import checked
@@ -62,6 +63,7 @@ class Profile:
             found.append([side.curve(step, tilt, worse=True) for tilt, step in steps.items()])
         return found
 
+    @np.errstate(**QUIET)
     def delta(self, epsilon: float) -> float:
         """A certified upper bound on δ(ε)."""
         checked.nonnegative("epsilon", epsilon)
@@ -90,6 +92,7 @@ class Profile:
         tried = [e for e in (loss - aside for aside in _ASIDE) if e >= 0]
         return min([1.0, *(self.delta(e) / -math.expm1(e - loss) for e in tried)])
 
+    @np.errstate(**QUIET)
     def density(self, points: int = 400) -> tuple[Array, Array]:
         """The privacy loss, ready to plot: evenly spaced losses and their density, with the unit present (removed)."""
         if not self._sides:

@@ -1,9 +1,10 @@
-"""The pure ε of one run of a leaf, unsampled, for a unit; infinite where there is none."""
+"""The pure ε of a leaf, unsampled, for a unit; infinite where there is none. Sums are exact and rounded up once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any
 
 from privet.accounting.shift import span, stretch
@@ -18,42 +19,78 @@ from privet.core.event import (
 )
 from privet.core.unit import Unit
 
-__all__ = ["amplified", "pure_epsilon"]
+__all__ = ["amplified", "exact_epsilon", "pure_epsilon", "rounded_up", "sum_up"]
+
+_ULP = 2.0**-52
 
 
 def pure_epsilon(leaf: Leaf, unit: Unit) -> float:
-    """ε such that one run is ε-DP for the unit.
+    """ε such that one run is ε-DP for the unit, rounded up.
 
     >>> from privet.core.unit import Neighbours
     >>> pure_epsilon(Laplace(2.0), Unit()), pure_epsilon(Laplace(2.0), Unit(neighbours=Neighbours.REPLACE))
     (0.5, 1.0)
     """
+    exact = exact_epsilon(leaf, unit)
+    return math.inf if exact is None else rounded_up(exact)
+
+
+def exact_epsilon(leaf: Leaf, unit: Unit) -> Fraction | None:
+    """The same as a fraction: three runs of 1/3 are 1, and not a little more. None where there is no finite ε."""
     rule = _PURE.get(type(leaf))
-    return rule(leaf, unit) if rule is not None else math.inf
+    return rule(leaf, unit) if rule is not None else None
+
+
+def rounded_up(exact: Fraction) -> float:
+    """The least double that is not below a fraction.
+
+    >>> rounded_up(Fraction(1, 3)) > 1 / 3, rounded_up(Fraction(1, 2))
+    (True, 0.5)
+    """
+    try:
+        near = float(exact)
+    except OverflowError:
+        return math.inf
+    return near if near >= exact else math.nextafter(near, math.inf)
+
+
+def sum_up(amounts: Iterable[tuple[int, Fraction | float]]) -> float:
+    """Σ count·ε, rounded up once; infinite where any ε is infinite or no number at all."""
+    total = Fraction(0)
+    for count, epsilon in amounts:
+        if isinstance(epsilon, float) and not math.isfinite(epsilon):
+            return math.inf
+        total += count * Fraction(epsilon)
+    return rounded_up(total)
 
 
 def amplified(epsilon: float, rate: float) -> float:
-    """ln(1 + q·(e^ε − 1)): what sampling leaves of ε (Balle, Barthe & Gaboardi 2018, Thms 8 and 9)."""
-    if rate == 1 or epsilon == math.inf:
+    """ln(1 + q·(e^ε − 1)), rounded up: what sampling leaves of ε (Balle, Barthe & Gaboardi 2018, Thms 8 and 9)."""
+    if rate == 1 or epsilon in (0, math.inf):
         return epsilon
-    if epsilon > 30:  # e^ε alone would overflow; (1 − q)/q·e^(−ε) is what it leaves out
-        return epsilon + math.log(rate) + math.log1p((1 - rate) / rate * math.exp(-epsilon))
-    return math.log1p(rate * math.expm1(epsilon))
+    if epsilon > 30:  # e^ε alone would overflow, and so would (1 − q)/q; what 1 for 1 − q adds is below e^(−ε)
+        log_odds = epsilon + math.log(rate) + 4 * _ULP * (epsilon - math.log(rate))
+        found = log_odds + math.log1p(math.exp(-log_odds)) if log_odds > 0 else math.log1p(math.exp(log_odds))
+    else:
+        found = math.log1p(rate * math.expm1(epsilon))
+    return min(epsilon, math.nextafter(found * (1 + 8 * _ULP), math.inf))  # what underflows to 0 still costs something
 
 
-def _laplace(leaf: Any, unit: Unit) -> float:
-    return span(unit) / float(leaf.noise_multiplier)
+def _laplace(leaf: Any, unit: Unit) -> Fraction | None:
+    noise = Fraction(leaf.noise_multiplier)
+    return Fraction(span(unit)) / noise if noise else None
 
 
-def _discrete_laplace(leaf: Any, unit: Unit) -> float:
-    return span(unit) * float(leaf.bound) / float(leaf.scale)
+def _discrete_laplace(leaf: Any, unit: Unit) -> Fraction | None:
+    scale = Fraction(leaf.scale)
+    return Fraction(span(unit)) * Fraction(leaf.bound) / scale if scale else None
 
 
-def _steps(leaf: Any, unit: Unit) -> float:
-    return stretch(leaf, unit) * float(leaf.epsilon)
+def _steps(leaf: Any, unit: Unit) -> Fraction | None:
+    return stretch(leaf, unit) * Fraction(leaf.epsilon)
 
 
-_PURE: dict[type[Leaf], Callable[[Any, Unit], float]] = {
+_PURE: dict[type[Leaf], Callable[[Any, Unit], Fraction | None]] = {
     Laplace: _laplace,
     DiscreteLaplace: _discrete_laplace,
     Exponential: _steps,

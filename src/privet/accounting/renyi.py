@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import Part
 from privet.accounting.conversions import each_epsilon, each_log_delta
+from privet.accounting.ends import QUIET
+from privet.accounting.pure import exact_epsilon, sum_up
 from privet.accounting.renyi_leaves import failure, leaf_curve
 from privet.accounting.renyi_sampled import sampled_curve
 from privet.accounting.search import Array
@@ -56,6 +59,7 @@ def default_orders() -> tuple[float, ...]:
     return _DEFAULT
 
 
+@np.errstate(**QUIET)
 def curve(part: Part, unit: Unit, orders: Sequence[float]) -> RenyiCurve:
     """The curve of all `part.count` runs of a part.
 
@@ -73,28 +77,37 @@ def curve(part: Part, unit: Unit, orders: Sequence[float]) -> RenyiCurve:
         values = sampled_curve(part.leaf, part.sampling, unit, a)
     outside = failure(part.leaf, unit)
     fails = 1.0 if outside >= 1 else -math.expm1(part.count * math.log1p(-outside))
-    return RenyiCurve(tuple(orders), tuple((part.count * values * _rounding(a)).tolist()), min(1.0, fails * _UP))
+    grown = _known(float(part.count) * values * _UP)
+    exact = _exact(part, unit)
+    for at in np.flatnonzero(np.isinf(a)):
+        grown[at] = sum_up([(part.count, float(values[at]) if exact is None else exact)])
+    return RenyiCurve(tuple(orders), tuple(grown.tolist()), min(1.0, fails * _UP))
 
 
+@np.errstate(**QUIET)
 def total(parts: Sequence[Part], unit: Unit, orders: Sequence[float]) -> RenyiCurve:
     """The curve of everything together: Rényi divergences add up, adaptively too (Mironov 2017, Prop. 1)."""
+    curves = [curve(part, unit, orders) for part in parts]
+    exact = [_exact(part, unit) for part in parts]
+    holds = math.fsum(math.log1p(-each.delta) if each.delta < 1 else -math.inf for each in curves)
     values = np.zeros(len(orders))
-    holds = 0.0
-    for part in parts:
-        one = curve(part, unit, orders)
-        values = values + np.asarray(one.values)
-        holds += math.log1p(-one.delta) if one.delta < 1 else -math.inf
-    return RenyiCurve(
-        tuple(orders), tuple((values * _rounding(np.asarray(orders))).tolist()), min(1.0, -math.expm1(holds) * _UP)
-    )
+    for each in curves:
+        values = values + np.asarray(each.values)
+    values = values * _UP
+    for at in np.flatnonzero(np.isinf(np.asarray(orders))):
+        known = zip(parts, exact, curves, strict=True)
+        values[at] = sum_up((part.count, e) if e is not None else (1, found.values[at]) for part, e, found in known)
+    return RenyiCurve(tuple(orders), tuple(values.tolist()), min(1.0, -math.expm1(holds) * _UP))
 
 
+@np.errstate(**QUIET)
 def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
     """A certified ε at δ: the least over all orders that were tried."""
     checked.share("delta", delta)
     return _best(parts, unit, lambda found: _epsilons(found, delta))[0]
 
 
+@np.errstate(**QUIET)
 def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
     """A certified δ at ε: the least over all orders that were tried."""
     checked.nonnegative("epsilon", epsilon)
@@ -102,9 +115,14 @@ def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
     return _outside(outside, min(best, 0.0))
 
 
-def _rounding(orders: Array) -> Array:
-    """Rounding up, but for sums of pure ε: these are given numbers."""
-    return np.where(np.isfinite(orders), _UP, 1.0)
+def _exact(part: Part, unit: Unit) -> Fraction | None:
+    """The ε of one run at order ∞, before rounding: these are given numbers, and their sums must not grow."""
+    return None if _summed(part) else exact_epsilon(part.leaf, unit)
+
+
+def _known(values: Array) -> Array:
+    """A divergence that could not be computed is not known to be finite."""
+    return np.where(np.isnan(values), math.inf, values)
 
 
 def _epsilons(found: RenyiCurve, delta: float) -> Array:

@@ -32,6 +32,8 @@ __all__ = ["failure", "leaf_curve", "linear", "log_moments", "swapped"]
 _ULP = 2.0**-52
 _TINY = 5e-324
 """What underflows to 0 still costs something."""
+_HUGE = 1e100
+"""A pure ε above this is its own divergence at every order: D_a ≤ ε, and nothing else is worth computing."""
 
 
 def leaf_curve(leaf: Leaf, unit: Unit, orders: Array) -> Array:
@@ -50,7 +52,8 @@ def linear(rho: float, orders: Array) -> Array:
     """ρ·a: the curve of ρ-zCDP, and exactly that of Gaussian noise with ρ = μ²/2 (Mironov 2017, Prop. 7)."""
     if rho == 0:
         return np.zeros_like(orders)
-    return rho * orders
+    with np.errstate(over="ignore"):
+        return rho * orders
 
 
 def swapped(epsilon: float, orders: Array, share: float = 1.0) -> Array:
@@ -61,8 +64,8 @@ def swapped(epsilon: float, orders: Array, share: float = 1.0) -> Array:
     """
     if epsilon == 0 or share == 0:
         return np.zeros_like(orders)
-    if math.isinf(epsilon):
-        return np.full_like(orders, math.inf)
+    if epsilon > _HUGE:
+        return np.full_like(orders, epsilon)
     a = np.where(np.isfinite(orders), orders, 2.0)
     # cosh y − cosh x = 2·sinh((y + x)/2)·sinh((y − x)/2) with y = (a − ½)ε and x = ε/2
     product = math.log(2) + _log_sinh(a * epsilon / 2) + _log_sinh((a - 1) * epsilon / 2)
@@ -99,8 +102,8 @@ def _exponentials(epsilon: float, share: Array, orders: Array) -> Array:
     As a function of the shift it is a log-sum-exp of linear terms that is 0 at 0, hence convex and superadditive: a
     shift spread over several coordinates costs at most what the whole shift costs in one of them.
     """
-    if math.isinf(epsilon):
-        return np.full_like(orders, math.inf)
+    if epsilon > _HUGE:
+        return np.full_like(orders, epsilon)
     finite = np.isfinite(orders)
     a, down = np.where(finite, orders, 2.0), np.where(finite, share, 0.0)
     up = 1 - down

@@ -39,6 +39,8 @@ from privet.core.unit import Neighbours, Unit
 __all__ = ["sampled_curve", "two_points"]
 
 _ULP = 2.0**-52
+_HUGE = 1e100
+"""Above this pure ε, which bounds every order, nothing else is worth computing."""
 _HIGHER = 1 + np.geomspace(1e-4, 0.9, 64)
 
 
@@ -78,9 +80,12 @@ def two_points(epsilon: float, rate: float, orders: Array) -> Array:
 
     The pairs are ((1 − q)Q + qP, Q) and (P, (1 − q)P + qQ) (Zhu, Dong & Wang 2022, Thm 11).
     """
+    up = amplified(epsilon, rate)
+    if epsilon > _HUGE:
+        return np.full_like(orders, up)
     finite = np.isfinite(orders)
     a = np.where(finite, orders, 2.0)
-    up, down = amplified(epsilon, rate), math.log1p(rate * math.expm1(-epsilon))
+    down = math.log1p(rate * math.expm1(-epsilon))
     likely = 1 / (1 + math.exp(-epsilon))
     rare = math.exp(-epsilon) * likely
     log_likely, log_rare = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))

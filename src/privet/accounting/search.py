@@ -27,7 +27,7 @@ def falling_root(value: Callable[[float], float], low: float, high: float, *, to
     slow, side = 0, 0
     while (width := high - low) > tolerance * max(abs(low), abs(high)) + nothing:
         middle = low + width / 2
-        if slow < 2 and math.isfinite(at_low) and math.isfinite(at_high):
+        if slow < 2 and math.isfinite(at_low) and math.isfinite(at_high) and at_low > at_high:
             # at least a third of the tolerance away from the ends, so that the bracket closes from both sides
             margin = tolerance * max(abs(low), abs(high)) / 3 + nothing / 3
             guess = low + width * (at_low / (at_low - at_high))

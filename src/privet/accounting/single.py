@@ -20,8 +20,12 @@ def delta_of_one(law: Law, epsilon: float, side: int) -> float:
     p, q = law.cells(np.array([epsilon]))
     above, below = float(p[1]), float(q[1]) if side > 0 else max(float(q[1]), _LEAST)
     scaled = math.exp(min(epsilon + math.log(below), 700.0)) if below > 0 else 0.0
-    slack = _ROUNDING * (above + scaled)
-    found = min(1.0, max(0.0, law.infinite + above - scaled + side * slack))
+    # a tail of mass m comes from an exponent of |log m|, whose own rounding error is relative to that
+    slack = _ROUNDING * (1 - math.log(max(above, _LEAST))) * (above + scaled)
+    exact = law.infinite + above - scaled + side * slack
+    if math.isnan(exact):
+        return 1.0 if side > 0 else 0.0
+    found = min(1.0, max(0.0, exact))
     return max(found, 5e-324) if side > 0 and epsilon < law.support[1] else found
 
 

@@ -118,7 +118,7 @@ def _delta(given: float | None, *, is_gaussian: bool) -> float:
 def _show(found: solve.Found, target: solve.Target) -> None:
     from privet.report.words import headline
 
-    value = f"{found.value:,}" if isinstance(found.value, int) else f"{found.value:,.10g}"
+    value = f"{found.value:,}" if isinstance(found.value, int) else f"{found.value:.10g}"
     console.line(f"{found.words}: {value}", "bold green")
     console.line(f"{headline(found.guarantee)}; asked was ε = {target.epsilon:g}")
     for note in found.notes:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from privet.cli import console
 from privet.core.codec import Record
+from privet.core.guarantee import digits_up
 from privet.ledger import Budget, Entry, Form, Statement, Verification
 from privet.report.words import counted, down, protected, up
 
@@ -19,7 +20,7 @@ _NEARLY = 0.02
 
 def total(budget: Budget) -> str:
     """The whole budget in words."""
-    return f"ε = {budget.epsilon:g}, δ = {budget.delta:g} for {protected(budget.unit)}"
+    return f"ε = {digits_up(budget.epsilon)}, δ = {digits_up(budget.delta)} for {protected(budget.unit)}"
 
 
 def show_budgets(budgets: tuple[Budget, ...]) -> None:
@@ -30,8 +31,8 @@ def show_budgets(budgets: tuple[Budget, ...]) -> None:
     rows = [
         (
             budget.name,
-            f"{budget.epsilon:g}",
-            f"{budget.delta:g}",
+            digits_up(budget.epsilon),
+            digits_up(budget.delta),
             _spent(budget),
             _left(budget),
             f"{budget.active:,}",
@@ -70,7 +71,9 @@ def show_statement(statement: Statement) -> None:
             console.line(text)
         console.line()
     if statement.planned is not None:
-        console.line(f"ε ≤ {up(statement.planned.epsilon.upper)} at δ = {statement.planned.delta:g}: {statement.note}")
+        console.line(
+            f"ε ≤ {up(statement.planned.epsilon.upper)} at δ = {digits_up(statement.planned.delta)}: {statement.note}"
+        )
     else:
         console.line(statement.note)
     console.line(f"head {budget.head}", "dim")
@@ -136,7 +139,7 @@ def _kept(budget: Budget) -> str:
 
 def _charged(entry: Entry) -> str:
     if entry.form is Form.BLOCK and entry.epsilon is not None:
-        return f"ε {up(entry.epsilon)}, δ {entry.delta:.3g}"
+        return f"ε {up(entry.epsilon)}, δ {up(entry.delta)}"
     return entry.form.value
 
 

@@ -15,6 +15,7 @@ from privet.cli.options import SamplingWord
 from privet.core.codec import VERSION, encode
 from privet.core.errors import InvalidInput
 from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled
+from privet.core.guarantee import digits_up
 
 if TYPE_CHECKING:
     from privet.core.guarantee import Guarantee
@@ -37,6 +38,8 @@ _MOST_STEPS = 10**7
 _LEAST_NOISE, _MOST_EACH = 1e-4, 1e4
 """Where the library's own searches end."""
 _END = "The search ends there; {} may fit."
+_DIGITS_BEYOND, _MOST_PLACES = 3, 45
+"""Of the distance from pure chance, and of the whole: the arithmetic has 60."""
 _MOST_NINES = 25
 """A longer row of nines nobody would count."""
 _A_LITTLE_MORE = Decimal(1) + Decimal("1e-50")
@@ -171,7 +174,7 @@ def most_often(target: Target, batches: Batches, noise_multiplier: float) -> Fou
     count = most_steps(one, epsilon=target.epsilon, delta=target.delta, unit=target.unit, limit=_MOST_STEPS)
     name = "epochs" if batches.is_pass else "steps"
     if count == 0:
-        problem = f"= {target.epsilon:g} at δ = {target.delta:g} is exceeded by a single one of the {name}"
+        problem = f"= {target.epsilon:g} at δ = {digits_up(target.delta)} is exceeded by a single one of the {name}"
         raise InvalidInput("epsilon", problem, "use more noise or smaller batches, or allow more")
     notes = []
     if count == _MOST_STEPS:
@@ -200,7 +203,9 @@ def _within_reach(target: Target, fewer: str) -> Iterator[None]:
     except InvalidInput as error:
         if error.argument != "epsilon":
             raise
-        problem = f"= {target.epsilon:g} at δ = {target.delta:g} cannot be reached with any noise that is tried here"
+        problem = (
+            f"= {target.epsilon:g} at δ = {digits_up(target.delta)} cannot be reached with any noise that is tried here"
+        )
         larger = "a larger ε" if target.delta == 0 else "a larger ε or δ"
         raise InvalidInput("epsilon", problem, f"allow {larger}, or {fewer}") from None
 
@@ -208,8 +213,11 @@ def _within_reach(target: Target, fewer: str) -> Iterator[None]:
 def kept(epsilon: float, categories: int) -> str:
     """The chance of the true answer in a randomised response with this ε, rounded down: never 1, and never unsafe.
 
-    >>> kept(1.0, 4), kept(40.0, 2), kept(1000.0, 2)
-    ('0.475366', '0.9999999999999999957', '1 − 5.076e-435')
+    Nor does it fall below 1/categories, where a smaller chance would tell more again: as many digits are given as it
+    takes to tell the two apart.
+
+    >>> kept(1.0, 4), kept(40.0, 2), kept(1000.0, 2), kept(1e-7, 3)
+    ('0.475366', '0.9999999999999999957', '1 − 5.076e-435', '0.33333335555')
     """
     exact = Context(60, ROUND_HALF_EVEN, Emin=-(10**6), Emax=10**6)
     others = exact.multiply(Decimal(categories - 1), exact.exp(Decimal(-epsilon)))
@@ -217,9 +225,14 @@ def kept(epsilon: float, categories: int) -> str:
     rest = exact.multiply(exact.divide(others, exact.add(Decimal(1), others)), _A_LITTLE_MORE)
     if rest < Decimal(f"1e-{_MOST_NINES}"):
         return f"1 − {Context(4, ROUND_CEILING, Emin=-(10**6), Emax=10**6).create_decimal(rest):.3e}"
-    places = max(6, 1 - rest.adjusted())
     share = exact.subtract(Decimal(1), rest)
-    return format(share.quantize(Decimal(1).scaleb(-places), rounding=ROUND_FLOOR).normalize(), "f")
+    beyond = exact.subtract(share, exact.divide(Decimal(1), Decimal(categories)))  # what tells anything at all
+    places = max(6, 1 - rest.adjusted(), _DIGITS_BEYOND - beyond.adjusted())
+    if beyond <= 0 or places > _MOST_PLACES:
+        return f"1/{categories}"  # no row of digits that anyone would type is long enough
+    down = exact.quantize(share, Decimal(1).scaleb(-places))
+    down = down if down <= share else exact.subtract(down, Decimal(1).scaleb(-places))
+    return format(exact.normalize(down), "f")
 
 
 def _found(

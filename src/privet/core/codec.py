@@ -84,6 +84,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _no_number(name: str) -> float:
+    """Python reads NaN and Infinity where JSON has no such words; a record never wrote them."""
+    raise InvalidInput("JSON", f"holds {name}, which is not a number in JSON", 'write an infinite number as "infinity"')
+
+
 class Record:
     """A frozen dataclass with `to_json` and `from_json`; subclasses name the classes that may occur inside them."""
 
@@ -100,7 +105,9 @@ class Record:
     def from_json(cls, text: str) -> Any:
         """The record that `to_json` wrote; anything malformed is an `InvalidInput`."""
         try:
-            data = json.loads(text, object_pairs_hook=_once)
+            data = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        except InvalidInput:
+            raise
         except (ValueError, RecursionError) as error:
             raise InvalidInput("JSON", f"cannot be read: {error}") from None
         found = data.get("privet") if isinstance(data, dict) else None

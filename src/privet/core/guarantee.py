@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isnan
+from math import inf
 
 from privet.core import checked
 from privet.core.codec import Record
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit
 
-__all__ = ["COMPUTATIONAL", "Evidence", "Guarantee", "Interval"]
+__all__ = ["COMPUTATIONAL", "Evidence", "Guarantee", "Interval", "digits_up"]
 
 COMPUTATIONAL = "computational"
 """The assumption that every guarantee resting on cryptography carries."""
@@ -26,10 +26,7 @@ class Interval(Record):
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or isnan(value) or value < 0:
-                raise InvalidInput(name, f"is {value!r}, which is not a number of at least 0")
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, _nonnegative_or_infinite(name, getattr(self, name)))
         if self.lower > self.upper:
             raise InvalidInput("lower", f"is {self.lower}, above upper = {self.upper}")
 
@@ -63,8 +60,7 @@ class Guarantee(Record):
             raise InvalidInput("unit", f"is a {type(self.unit).__name__}, where a Unit is wanted")
         object.__setattr__(self, "delta", checked.share("delta", self.delta))
         checked.text("accountant", self.accountant)
-        if isnan(self.numeric_error) or self.numeric_error < 0:
-            raise InvalidInput("numeric_error", f"is {self.numeric_error}, which is not a number of at least 0")
+        object.__setattr__(self, "numeric_error", _nonnegative_or_infinite("numeric_error", self.numeric_error))
         object.__setattr__(self, "assumptions", checked.texts("assumptions", self.assumptions))
 
     @classmethod
@@ -75,11 +71,19 @@ class Guarantee(Record):
     def __str__(self) -> str:
         upper = self.epsilon.upper
         shown = "∞" if upper == float("inf") else f"{_rounded_up(upper):.3f}"
-        return f"(ε ≤ {shown}, δ = {_digits_up(self.delta)}) for {self.unit} [{self.accountant}]"
+        return f"(ε ≤ {shown}, δ = {digits_up(self.delta)}) for {self.unit} [{self.accountant}]"
 
 
-def _digits_up(value: float) -> str:
-    """Six digits where they do not understate the value, all of them otherwise."""
+def _nonnegative_or_infinite(argument: str, value: float) -> float:
+    return inf if value == inf else checked.nonnegative(argument, value)
+
+
+def digits_up(value: float) -> str:
+    """Six digits where they do not understate the value, all of them otherwise.
+
+    >>> digits_up(1e-5), digits_up(1.2345634e-5)
+    ('1e-05', '1.2345634e-05')
+    """
     short = f"{value:g}"
     return short if float(short) >= value else repr(value)
 

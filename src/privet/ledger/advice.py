@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from privet.core.errors import BudgetExceeded, InvalidInput, NotProven
 from privet.core.event import Event, Repeated
+from privet.core.guarantee import digits_up
 from privet.ledger import offers, pricing
 from privet.ledger.book import Book
 from privet.ledger.filter import largest_block
@@ -69,8 +70,8 @@ def refusal(book: Book, event: Event, purpose: str, as_block: bool | None) -> Re
     factor = _least_factor(event, fits_as_curve, fits)
     least = noisier(event, factor) if factor is not None else None
     steps = _most_steps(event, fits_as_curve, fits) if isinstance(event, Repeated) else None
-    total = f"(ε = {rules.epsilon:g}, δ = {rules.delta:g})"
-    price = "no finite ε" if asked == math.inf else f"ε = {_up(asked)} at δ = {rules.delta:g}"
+    total = f"(ε = {digits_up(rules.epsilon)}, δ = {digits_up(rules.delta)})"
+    price = "no finite ε" if asked == math.inf else f"ε = {_up(asked)} at δ = {digits_up(rules.delta)}"
     rest = f"a block of ε ≤ {_down(left[0])}, δ ≤ {_down(left[1])} is left" if left[0] > 0 else "nothing is left"
     text = f"the budget {total} of {book.terms.name!r} refuses {purpose or 'this event'!r}: it asks {price}, and {rest}"
     ways = _ways(event, factor, least, steps)

@@ -5,6 +5,7 @@ None of this reads the history: a budget's row and the last two rows of its chai
 
 from __future__ import annotations
 
+import hmac
 import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -153,6 +154,8 @@ class Book:
     terms: Terms
     running: Running
     head: chain.Head
+    seal: bytes | None = None
+    """The seal of the last row."""
 
     @property
     def rules(self) -> Rules:
@@ -202,7 +205,7 @@ def load(connection: sa.Connection, budget: str | int, *, lock: bool = False) ->
     terms, running = Terms.parse(found.terms), Running.parse(found.state)
     if terms.name != found.name or len(running.sums.orders) != len(terms.rules.orders):
         raise _changed(found.name)
-    return Book(id_, terms, running, chain.Head(length, last.hash))
+    return Book(id_, terms, running, chain.Head(length, last.hash), last.seal)
 
 
 def _changed(name: object) -> LedgerError:
@@ -254,13 +257,12 @@ def append(
     connection: sa.Connection, book: Book, key: bytes | None, kind: str, entry: str, body: str, running: Running
 ) -> Book:
     """Add one row to the chain and carry the budget's own row along; both or neither are written."""
-    if book.terms.key is not None and (key is None or chain.key_name(key) != book.terms.key):
-        have = "another key was given" if key else "none was given"
-        raise LedgerError(f"budget {book.terms.name!r} is sealed with a key, and {have}; pass its key")
+    _require_seal(book, key)
     seq, at = book.head.length + 1, datetime.now(UTC).isoformat(timespec="milliseconds")
     terms, state = book.terms.text(), running.text()
     state_hash = chain.state_hash(terms, state)
     row_hash = chain.row_hash(book.head.hash, seq, kind, entry, at, body, state_hash)
+    sealed = chain.seal(key, row_hash) if key is not None else None
     row = {
         "budget": book.id,
         "seq": seq,
@@ -270,7 +272,7 @@ def append(
         "body": body,
         "state": state_hash,
         "hash": row_hash,
-        "seal": chain.seal(key, row_hash) if key is not None and book.terms.key is not None else None,
+        "seal": sealed,
     }
     connection.execute(_ADD, row)
     if seq == 1:
@@ -280,4 +282,20 @@ def append(
         new = {"wanted": book.id, "before": seq - 1, "state": state, "length": seq, "head": row_hash}
         if connection.execute(_CARRY, new).rowcount != 1:
             raise LedgerError("another process changed the budget at the same time; nothing was changed; try again")
-    return replace(book, running=running, head=chain.Head(seq, row_hash))
+    return replace(book, running=running, head=chain.Head(seq, row_hash), seal=sealed)
+
+
+def _require_seal(book: Book, key: bytes | None) -> None:
+    """Raise unless the chain goes on as the key says: whoever rewrote it could not seal its last row."""
+    name = f"budget {book.terms.name!r}"
+    if key is None and book.terms.key is None:
+        return
+    if key is not None and book.terms.key is None:
+        advice = "if you made it without one, open the ledger without a key"
+        raise LedgerError(f"{name} has no seals: it was made without a key, or rewritten since; {advice}")
+    if key is None or chain.key_name(key) != book.terms.key:
+        have = "another key was given" if key else "none was given"
+        raise LedgerError(f"{name} is sealed with a key, and {have}; pass its key")
+    sealed = chain.seal(key, book.head.hash)
+    if book.head.length and (book.seal is None or not hmac.compare_digest(book.seal, sealed)):
+        raise LedgerError(f"the last row of {name} does not have the seal of the key; run: privet ledger verify")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from privet.core import checked
 from privet.core.codec import Record
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee, Interval
@@ -91,8 +92,8 @@ class Entry(Record):
     """When its state last changed."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "state", State(self.state))
-        object.__setattr__(self, "form", Form(self.form))
+        object.__setattr__(self, "state", checked.member("state", self.state, State))
+        object.__setattr__(self, "form", checked.member("form", self.form, Form))
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:

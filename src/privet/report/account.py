@@ -7,7 +7,7 @@ import math
 from privet.accounting import Accountant, Rung, epsilon, ladder
 from privet.accounting.meaning import meaning
 from privet.core.event import Event
-from privet.core.guarantee import Guarantee
+from privet.core.guarantee import Guarantee, digits_up
 from privet.core.unit import Unit, Whose
 from privet.report.alone import asked_alone, curve_of
 from privet.report.card import Public, RunCard
@@ -101,12 +101,12 @@ def weaknesses(epsilon: float, delta: float, unit: Unit, population: int | None 
         found.append(f"ε is above {WEAK:g}, which is weak: an attacker's odds may grow {times}-fold")
     if population is not None and delta * population >= 1:
         found.append(
-            f"δ = {delta:g} is at least 1/n = {1 / population:.2g}: publishing {_of_one('a random', unit)} "
+            f"δ = {digits_up(delta)} is at least 1/n = {1 / population:.2g}: publishing {_of_one('a random', unit)} "
             "outright would be allowed; use a δ far below 1/n"
         )
     elif delta >= LARGE_DELTA:
         found.append(
-            f"δ = {delta:g} is large: with that probability {_of_one('any', unit)} may be published outright; "
+            f"δ = {digits_up(delta)} is large: with that probability {_of_one('any', unit)} may be published outright; "
             "use a δ far below 1/n, such as 1e-5"
         )
     return tuple(found)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from privet.accounting import Accountant, Rung
-from privet.core.guarantee import Guarantee
+from privet.core.guarantee import Guarantee, digits_up
 from privet.core.unit import Neighbours, Unit, Whose
 
 __all__ = [
@@ -122,10 +122,10 @@ def is_open(guarantee: Guarantee) -> bool:
 def headline(guarantee: Guarantee) -> str:
     """The promise in one line; the upper end of ε, rounded up."""
     if is_open(guarantee):
-        return f"no finite ε was found at δ = {guarantee.delta:g} for {protected(guarantee.unit)}"
+        return f"no finite ε was found at δ = {digits_up(guarantee.delta)} for {protected(guarantee.unit)}"
     if math.isinf(guarantee.epsilon.upper):
-        return f"ε = ∞ at δ = {guarantee.delta:g}: no guarantee for {protected(guarantee.unit)}"
-    return f"ε ≤ {up(guarantee.epsilon.upper)} at δ = {guarantee.delta:g} for {protected(guarantee.unit)}"
+        return f"ε = ∞ at δ = {digits_up(guarantee.delta)}: no guarantee for {protected(guarantee.unit)}"
+    return f"ε ≤ {up(guarantee.epsilon.upper)} at δ = {digits_up(guarantee.delta)} for {protected(guarantee.unit)}"
 
 
 def proven_by(guarantee: Guarantee) -> str:

@@ -53,7 +53,7 @@ def reach(law: Law, tail: float) -> tuple[float, float]:
     low, high = law.support
     if not (np.isfinite(low) and np.isfinite(high)):
         low, high = _unbounded_reach(law, tail, low, high)
-    for _ in range(3):  # each pass zooms 256-fold at most
+    for _ in range(12):  # each pass zooms 256-fold at most
         bounds = np.linspace(low, high, 257)
         mass, _q = law.cells(bounds)
         left, right = np.cumsum(mass), np.cumsum(mass[::-1])[::-1]

@@ -75,6 +75,8 @@ def discrete_laplace(scale: float, distance: int) -> Atoms | None:
 
 def discrete_gaussian(sigma: float, distance: int) -> Atoms | None:
     """Discrete Gaussian noise against itself moved by `distance` grid steps; None where it has too many atoms."""
+    if max(sigma, distance) > MOST_ATOMS:
+        return None
     half = math.ceil(39 * sigma) + 2  # beyond 39σ a double is 0
     if 2 * half + distance > MOST_ATOMS:
         return None

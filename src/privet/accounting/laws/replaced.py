@@ -79,8 +79,8 @@ class ReplacedLaplace:
     @property
     def support(self) -> tuple[float, float]:
         """Up to the loss of x ≥ 1, an atom, and as far below 0."""
-        ends = _log_mixed(np.array([1 / self.scale, -1 / self.scale]), self.rate)
-        high = float(ends[0] - ends[1]) * _UP
+        up, down = _log_mixed(np.array([1 / self.scale, -1 / self.scale]), self.rate).tolist()
+        high = (up - down) * _UP
         return -high, high
 
     def cells(self, bounds: Array) -> tuple[Array, Array]:
@@ -122,6 +122,8 @@ def replaced_discrete_laplace(scale: float, distance: int, rate: float) -> Atoms
 
 def replaced_discrete_gaussian(sigma: float, distance: int, rate: float) -> Atoms | None:
     """Discrete Gaussian noise at 0, `distance` and −`distance`; None where it has too many atoms."""
+    if max(sigma, distance) > MOST_ATOMS:
+        return None
     half = math.ceil(39 * sigma) + 2  # beyond 39σ a double is 0
     if 2 * (half + distance) > MOST_ATOMS:
         return None
@@ -147,7 +149,7 @@ def _log_mixed(log_ratio: Array, rate: float) -> Array:
     if rate == 1:
         return log_ratio
     near = np.log1p(rate * np.expm1(np.minimum(log_ratio, 30.0)))
-    far = log_ratio + math.log(rate) + np.log1p((1 - rate) / rate * np.exp(-np.maximum(log_ratio, 30.0)))
+    far = np.logaddexp(math.log1p(-rate), log_ratio + math.log(rate))
     return np.where(log_ratio > 30, far, near)
 
 

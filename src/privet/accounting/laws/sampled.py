@@ -16,6 +16,8 @@ __all__ = ["Added", "Mixture", "Removed", "Symmetric", "draws_of_one_row"]
 _MOST_DRAWS_OF_ONE = 10_000
 """Above this many draws of each row, on average, a mixture over their number is not worth it."""
 _ROUNDED_UP = 1 + 1e-9
+_ROUNDING = 1e-14
+"""More than the rounding error of masses that sum to 1."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,10 @@ class Symmetric:
     """The symmetric pair whose profile is that of `inner` for every α ≥ 1.
 
     A bound on the hockey-stick divergences of both directions for α ≥ 1 determines those for α < 1, since
-    H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P); this is the pair with exactly that profile. With `inner` = `Removed` it is
-    sampling without replacement for replace-one neighbours (Balle, Barthe & Gaboardi 2018, Thm 9).
+    H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P); this is the pair with exactly that profile. It has the positive losses of
+    `inner`, their mirror image, and at 0 what is left, which is at least 0 wherever P(L > 0) + Q(L > 0) + P(∞) ≤ 1: so
+    it is for `Removed` of any leaf with mirrored losses, whose Q(L > 0) is at most ½. That is sampling without
+    replacement for replace-one neighbours (Balle, Barthe & Gaboardi 2018, Thm 9).
     """
 
     inner: Law
@@ -110,18 +114,26 @@ class Symmetric:
         negative = -bounds[bounds < 0][::-1]
         p_up, q_up = self.inner.cells(np.concatenate(([0.0], positive)))
         p_down, q_down = self.inner.cells(np.concatenate(([0.0], negative)))
-        zero = np.array([max(0.0, 1.0 - float(p_up[1:].sum()) - float(q_up[1:].sum()) - self.infinite)])
+        zero = 1.0 - float(p_up[1:].sum()) - float(q_up[1:].sum()) - self.infinite
         left_p, left_q = q_down[1:][::-1], p_down[1:][::-1]
         left_q[0] += self.infinite
         p, q = _around_zero(left_p, p_up[1:], zero, bounds), _around_zero(left_q, q_up[1:], zero, bounds)
         return p, q
 
 
-def _around_zero(left: Array, right: Array, zero: Array, bounds: Array) -> Array:
-    """Join the cells below and above 0; the atom at 0 belongs to the cell that has reached 0."""
+def _around_zero(left: Array, right: Array, zero: float, bounds: Array) -> Array:
+    """Join the cells below and above 0; the atom at 0 belongs to the cell that has reached 0.
+
+    An atom of the inner pair at 0 is in both halves, so that what is left may be negative: then as much of that atom
+    is taken out of either half (but for rounding errors, which stay).
+    """
+    spare = min(0.0, zero + _ROUNDING)
     if np.any(bounds == 0.0):
-        return np.concatenate((left, right[:1] + zero, right[1:]))
-    middle = left[-1:] + zero + right[:1]
+        left, right = left.copy(), right.copy()
+        left[-1] = max(0.0, left[-1] + spare / 2)
+        right[0] = max(0.0, right[0] + max(zero, 0.0) + spare / 2)
+        return np.concatenate((left, right))
+    middle = np.maximum(left[-1:] + (max(zero, 0.0) + spare) + right[:1], 0.0)
     return np.concatenate((left[:-1], middle, right[1:]))
 
 
@@ -185,6 +197,6 @@ def _mixed(loss: float, rate: float) -> float:
     """log(1 − q + q·e^loss), stable at both ends."""
     if loss == math.inf:
         return math.inf
-    if loss > 700:
-        return loss + math.log(rate)
+    if loss > 30:
+        return float(np.logaddexp(math.log1p(-rate) if rate < 1 else -math.inf, loss + math.log(rate)))
     return math.log1p(rate * math.expm1(loss)) if loss > -math.inf else (math.log1p(-rate) if rate < 1 else -math.inf)

@@ -120,8 +120,16 @@ class StreamRng(ABC):
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Pickling and copying are refused: two holders of one stream would add the same noise twice."""
+        raise self._refused
+
+    def __getstate__(self) -> NoReturn:
+        """Refused as well: whoever has the state has the noise."""
+        raise self._refused
+
+    @property
+    def _refused(self) -> TypeError:
         name = type(self).__name__
-        raise TypeError(
+        return TypeError(
             f"a {name} cannot be pickled or copied: both copies would draw the same noise, and the difference of two "
             f"releases would cancel it; {self._instead}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from privet.core.event import IndependentBatches, Repeated, Sampled, ShuffledEpoch
+from privet.core.guarantee import digits_up
 from privet.report.card import RunCard
 from privet.report.curves import Curves
 from privet.report.figures.drawing import SERIES, Figure, axis, by, line, marks, pointer
@@ -17,7 +18,7 @@ def growth(card: RunCard, curves: Curves) -> Figure:
     """How ε grows with the number of steps, for several δ."""
     what, upper = _counted(card), card.guarantee.value.epsilon.upper
     lines = [
-        line(list(zip(curves.counts, row, strict=True)), f"δ = {delta:.3g}", index)
+        line(list(zip(curves.counts, row, strict=True)), f"δ = {digits_up(delta)}", index)
         | {"mode": "lines+markers", "marker": {"symbol": SERIES[index][2], "size": 6}}
         for index, (delta, row) in enumerate(zip(curves.deltas, curves.by_delta, strict=True))
     ]
@@ -43,7 +44,7 @@ def growth(card: RunCard, curves: Curves) -> Figure:
     return Figure(
         "growth",
         f"How ε grows with the number of {what}",
-        f"ε against {what} for δ = {', '.join(f'{delta:.3g}' for delta in curves.deltas)}{by(curves)}. {after}",
+        f"ε against {what} for δ = {', '.join(digits_up(delta) for delta in curves.deltas)}{by(curves)}. {after}",
         (what, *(f"ε at δ = {delta:.3g}" for delta in curves.deltas)),
         tuple(
             (f"{count:,}", *(up(row[index]) for row in curves.by_delta)) for index, count in enumerate(curves.counts)

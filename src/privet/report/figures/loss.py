@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from privet.core.guarantee import digits_up
 from privet.report.card import RunCard
 from privet.report.curves import Curves
 from privet.report.figures.drawing import Figure, Part, axis, filled, line
@@ -26,7 +27,9 @@ def loss(card: RunCard, curves: Curves) -> Figure:
     tight = math.isclose(found.delta, delta, rel_tol=0.02)
     exact = delta if tight else found.delta
     looser = (
-        "" if tight else f" That is less than the stated δ = {delta:g}: the loss is the run's own, whatever is stated."
+        ""
+        if tight
+        else f" That is less than the stated δ = {digits_up(delta)}: the loss is the run's own, whatever is stated."
     )
     points = list(zip(found.losses, found.density, strict=True))
     return Figure(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from privet.core.guarantee import digits_up
 from privet.report.card import RunCard
 from privet.report.curves import Curves
 from privet.report.figures.drawing import Figure, axis, by, line, marks, pointer
@@ -16,7 +17,7 @@ def profile(card: RunCard, curves: Curves) -> Figure:
     """The whole curve of guarantees of one run, with the stated one on or above it."""
     upper, delta = card.guarantee.value.epsilon.upper, card.guarantee.value.delta
     marked = math.isfinite(upper) and delta > 0
-    told = f" The stated one is ε ≤ {up(upper)} at δ = {delta:g}." if marked else ""
+    told = f" The stated one is ε ≤ {up(upper)} at δ = {digits_up(delta)}." if marked else ""
     title = "The whole trade between ε and δ"
     if not curves.profile:
         return Figure("profile", title, "At no ε is δ below 1.", ("ε", "δ at most"), (), None)

@@ -230,12 +230,14 @@ def test_another_plan_is_refused(path: Path, change: dict[str, Any], word: str) 
 
 
 def test_another_number_of_rows_is_refused_where_it_matters(path: Path, tmp_path: Path) -> None:
-    """Where the plan counts rows, their number is part of the event; where it does not, it is private, and a run must
-    go on without anyone looking. Catches either being treated as the other, and a private number in the file.
+    """Where the plan counts rows, their number is part of the event and may be said; where it does not, it is private.
+    Catches either being treated as the other, and a private number in the error or, in clear, in the file.
     """
     fewer = (DATA[0][:-1], DATA[1][:-1])
     saved(path)
-    resumed(path, data=fewer).close()
+    with pytest.raises(InvalidInput, match="dataset is not the one that the run was attached to") as caught:
+        resumed(path, data=fewer)
+    assert not any(digit.isdigit() for digit in str(caught.value))
     record = checkpoint.read(path).record
     assert record["units"] is None
     assert record["sampler"] == {"kind": "poisson", "sample_rate": 20 / 60, "steps": 12}
@@ -302,6 +304,64 @@ def test_other_data_is_refused(path: Path, tmp_path: Path) -> None:
             resumed(path, ledger=book, fingerprint=wrong)
     assert mine._digest.hex() not in json.dumps(checkpoint.read(path).record)
     assert resumed(path, ledger=book, fingerprint=mine).steps == 5
+
+
+def exchanged(data: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The first two rows in the other order."""
+    order = torch.tensor([1, 0, *range(2, ROWS)])
+    return data[0][order], data[1][order]
+
+
+def touched(data: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """One number of one row is another one."""
+    inputs = data[0].clone()
+    inputs[37, 2] += 1e-9
+    return inputs, data[1]
+
+
+@pytest.mark.parametrize("change", [exchanged, touched])
+@pytest.mark.parametrize("kind", ["columns", "list"])
+def test_other_rows_are_refused_without_a_fingerprint(path: Path, change: Any, kind: str) -> None:
+    """As many rows as before, and the same model. Catches a run that goes on with another data set, and one that does
+    not go on with an equal one in other memory."""
+
+    def made(data: Any) -> Any:
+        return tuple(each.clone() for each in data) if kind == "columns" else list(zip(*data, strict=True))
+
+    saved(path, data=made(DATA))
+    with pytest.raises(InvalidInput, match="dataset is not the one that the run was attached to"):
+        resumed(path, data=made(change(DATA)))
+    assert resumed(path, data=made(DATA)).steps == 5
+
+
+def test_rows_that_are_made_when_they_are_read_go_on(path: Path) -> None:
+    """Augmented at random, say. Catches a run that is lost because a row is not twice the same."""
+
+    class Augmented(torch.utils.data.Dataset[Any]):
+        generator = torch.Generator().manual_seed(5)
+
+        def __init__(self, rows: int = ROWS) -> None:
+            self.rows = rows
+
+        def __len__(self) -> int:
+            return self.rows
+
+        def __getitem__(self, row: int) -> Any:
+            return DATA[0][row] + torch.randn(4, generator=self.generator, dtype=torch.float64), DATA[1][row]
+
+    saved(path, data=Augmented())
+    with pytest.raises(InvalidInput, match="dataset is not the one"):
+        resumed(path, data=Augmented(ROWS - 1))
+    assert resumed(path, data=Augmented()).steps == 5
+
+
+def test_other_owners_are_refused(path: Path) -> None:
+    """Catches rows that are given to other users half-way, by whom they would be clipped."""
+    plan, owners = DPSGD(noise_multiplier=1.0, batch_size=5, steps=8, population=20), np.arange(ROWS) // 3
+    saved(path, plan, users=owners, cap=2)
+    with pytest.raises(InvalidInput, match="rows or users"):
+        resumed(path, plan, users=np.arange(ROWS) % 20, cap=2)
+    assert resumed(path, plan, users=torch.from_numpy(owners.copy()), cap=2).steps == 5
 
 
 @pytest.mark.parametrize("how", ["cut", "emptied", "bit", "seal", "edited", "model"])

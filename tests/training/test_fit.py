@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +123,76 @@ def test_a_callback_that_fails_ends_the_run(tmp_path: Path) -> None:
 
 def test_what_is_checked_costs_no_draw() -> None:
     """The same seed gives the same weights as a loop without the check. Catches numbers taken from the run's stream."""
-    model, twin = network().eval(), network().eval()
+    model, twin = network(), network()
+    for each in (model, twin):
+        next(layer for layer in each.modules() if isinstance(layer, nn.Dropout)).eval()
     fitted(model)
     run = PLAN.attach(twin, torch.optim.SGD(twin.parameters(), lr=0.1), DATA, rng=SeededRng(2))
     for x, y in run.batches():
         run.step(entropy(twin(x), y))
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_a_model_in_eval_mode_is_trained_in_training_mode(average: float) -> None:
+    """And is in eval mode afterwards, as is the average; frozen statistics stay frozen. Catches dropout that is off, a
+    mode that is left behind, and BatchNorm that comes back to life."""
+    model = network()
+    model.insert(1, nn.BatchNorm1d(8))  # type: ignore[operator]
+    model.eval()
+    seen: list[list[str]] = []
+
+    def look(progress: Progress) -> None:
+        seen.append([type(each).__name__ for each in progress.model.modules() if not each.training])
+
+    release = fitted(model, plan=replace(PLAN, average=average), callbacks=[look])
+    assert seen == [["BatchNorm1d"]] * 3
+    assert not any(each.training for each in (*model.modules(), *release.value.modules()))
+    mixed = network()
+    layer = next(each for each in mixed.modules() if isinstance(each, nn.Dropout)).eval()
+    fitted(mixed)
+    assert mixed.training
+    assert not layer.training
+
+
+def two(one: int, other: int) -> None:
+    """A callback that is none."""
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "words"),
+    [(print, "is of the type builtin_function_or_method, and not a list"), ([two], "has two, which"), ([3], "has 3,")],
+)
+def test_callbacks_that_cannot_be_called(callbacks: Any, words: str, tmp_path: Path) -> None:
+    """Catches an error of Python's after the first step, when the whole plan is paid for."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.create("clinic", epsilon=30.0, delta=1e-2)
+    with pytest.raises(InvalidInput, match=f"callbacks {words}"):
+        fitted(network(), ledger=ledger, budget="clinic", callbacks=callbacks)
+    assert not ledger.show("clinic").entries
+    fitted(network(), callbacks=[lambda *told: None, str])
+
+
+class Sequences(nn.Module):
+    """A recurrent network as torch makes it by default: time comes first."""
+
+    def __init__(self, batch_first: bool) -> None:
+        super().__init__()
+        self.cell, self.head = nn.LSTM(4, 6, batch_first=batch_first), nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        output: Tensor = self.head(self.cell(x)[0])
+        return output
+
+
+def test_time_comes_first_in_a_recurrent_network() -> None:
+    """Rows come first in the data, and the network takes them for moments. Catches words about contrastive losses
+    alone."""
+    data = normal(ROWS, 5, 4).float(), torch.arange(ROWS * 5).view(ROWS, 5) % 3
+
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        return entropy(output.transpose(1, 2), target).mean(1)
+
+    with pytest.raises(InvalidInput, match=r"comes first in what cell is given, make it with batch_first=True"):
+        fitted(Sequences(batch_first=False), loss, data)
+    fitted(Sequences(batch_first=True), loss, data)

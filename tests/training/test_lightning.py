@@ -320,8 +320,13 @@ class TestRun:
         """Refused before the first step: given back. After it: spent, without a release."""
 
         class Failing(Classifier):
+            calls = 0
+
             def training_step(self, batch: Any, batch_idx: int) -> Any:
-                raise ZeroDivisionError
+                self.calls += 1
+                if self.calls > 4:
+                    raise ZeroDivisionError
+                return super().training_step(batch, batch_idx)
 
         plan = DPSGD(noise_multiplier=1.0, batch_size=8, epochs=4, population=N, delta=1e-3)
         with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +13,26 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.core.errors import PrivetError
-from privet.training import DPSGD, Run
+from privet.training import DPSGD, RULES, PerLayer, Run
+from privet.training.rules import Known
 from tests.training.conftest import Attach, gradient, squared, trained_on
 from tests.training.models import filled, normal
 from tests.training.reference import loop
 
 PLAN = DPSGD(noise_multiplier=1.0, delta=1e-3, batch_size=3, steps=2)
+ALL = DPSGD(noise_multiplier=1.0, delta=1e-3, batch_size=9, sample_rate=1.0, steps=1)
 
 
 def network() -> nn.Module:
     return filled(nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3))).float()
 
 
-def attached(model: nn.Module | None = None, optimizer: Any = None, data: Any = None, plan: DPSGD = PLAN) -> Run:
+def attached(
+    model: nn.Module | None = None, optimizer: Any = None, data: Any = None, plan: DPSGD = PLAN, **given: Any
+) -> Run:
     model = network() if model is None else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1) if optimizer is None else optimizer
-    return plan.attach(model, optimizer, normal(9, 4).float() if data is None else data)
+    return plan.attach(model, optimizer, normal(9, 4).float() if data is None else data, **given)
 
 
 def stepped(change: Callable[[Tensor], Any]) -> None:
@@ -67,6 +72,44 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "nothing to train": (
         lambda: attached(network().requires_grad_(False)),
         r"optimizer: holds no parameter that can be trained; .*requires_grad=True",
+    ),
+    "a word for a way to clip": (
+        lambda: DPSGD(noise_multiplier=1.0, clipping="per-layer", batch_size=3, steps=2),  # type: ignore[arg-type]
+        r"clipping is 'per-layer', .*PerLayer\(\)",
+    ),
+    "a class for a way to clip": (
+        lambda: DPSGD(noise_multiplier=1.0, clipping=PerLayer, batch_size=3, steps=2),  # type: ignore[arg-type]
+        "clipping is .*PerLayer'>, .*give one of",
+    ),
+    "a ledger's place": (lambda: attached(ledger="l.db", budget="b"), r"ledger is of the type str; .*Ledger\(place\)"),
+    "a seed": (lambda: attached(rng=0), r"rng is of the type int, .*SeededRng\(0\)"),
+    "a number of rows": (lambda: attached(performance=64), r"performance is of the type int; .*micro_batch="),
+    "a bare rule": (lambda: attached(rules=RULES | {"X": print}), r"for 'X'; write \{'X': Known\(rule, \{1\}\)\}"),
+    "a rule for a layer": (
+        lambda: attached(rules=RULES | {nn.Linear: print}),
+        "to operations, not to layers; .*grad_fn",
+    ),
+    "rules in a list": (lambda: attached(rules=[print]), "rules is of the type list; give RULES"),
+    "a slot that is no set": (lambda: Known(print, 1), r"slots is 1; .*\{1\}"),  # type: ignore[arg-type]
+    "a list of columns": (
+        lambda: attached(data=[normal(9, 4).float(), torch.arange(9)]),
+        r"dataset is a list of 2 tensors .* list of rows; give a tuple of columns: \(X, Y\)",
+    ),
+    "a list of equal columns": (
+        lambda: attached(data=[normal(9, 4).float(), normal(9, 4).float()]),
+        r"batch_size is 3, above the 2 units there are; give a smaller one; or a tuple \(X, Y\)",
+    ),
+    "users by floats": (lambda: attached(users=torch.arange(9.0)), "users has the type float32; .*whole numbers"),
+    "users in a list of floats": (lambda: attached(users=[1.0] * 9), "users holds float; .*whole number"),
+    "too few users": (lambda: attached(users=range(8)), "users has 8 ids, and the data set has 9 rows; give one"),
+    "one user": (lambda: attached(users=7), "users is no list of ids; give one for each row"),
+    "rows of unequal length": (
+        lambda: list(attached(data=[torch.zeros(2 + row % 2) for row in range(9)], plan=ALL).batches()),
+        "collate_fn cannot make one batch of several rows; .*padded",
+    ),
+    "a dict of lists to explain": (
+        lambda: PLAN.explain(network(), [{"input": [1.0, 2.0, 3.0, 4.0]}] * 9),
+        r"loss is needed: .*\(TypeError\); give loss=.* or collate_fn=",
     ),
     "a place that is none": (
         lambda: attached().save("/no/such/place.pt"),
@@ -151,3 +194,21 @@ def test_a_refused_run_lets_go_of_its_journal(tmp_path: Path) -> None:
         plan.attach(*rest, ledger, budget="small", journal=tmp_path / "log")
     assert caught.value.__traceback__ is not None  # it keeps what it has seen alive
     plan.attach(*rest, journal=tmp_path / "log").close()
+
+
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [
+        (DPSGD(noise_multiplier=1.0, delta=0.2, batch_size=3, steps=2), True),
+        (DPSGD(noise_multiplier=1.0, delta=0.2, batch_size=3, steps=2, population=5), True),
+        (DPSGD(noise_multiplier=1.0, delta=0.2, batch_size=3, steps=2, population=4), False),
+        (DPSGD(noise_multiplier=1.0, delta=0.2, batch_size=3, steps=2, sample_rate=0.3), False),
+    ],
+)
+def test_a_delta_of_one_over_n(plan: DPSGD, told: bool) -> None:
+    """It would allow publishing somebody outright. Catches silence, and a word about a number that is not public."""
+    words = "delta is 0.2, at least 1 over the"
+    with pytest.warns(UserWarning, match=words) if told else nullcontext():
+        attached(plan=plan)
+    notes = plan.explain(network(), normal(9, 4).float()).notes
+    assert any(each.startswith(words) for each in notes) == told

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng, default_rng
+from privet.core.randomness import Randomness
 from privet.core.unit import Unit, Whose
 from privet.training import validate
 from privet.training.checkpoint import Fixed, Keeper, Saved, continued
 from privet.training.data import Rows
 from privet.training.distributed import World, described
+from privet.training.identity import Identity
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
-from privet.training.rules import RULES, Known
+from privet.training.rules import Known, all_known
 from privet.training.run import Run
-from privet.training.sampling import Sampler, Users, count_units
+from privet.training.sampling import Sampler, Users, owners_of
 
 if TYPE_CHECKING:
     import torch
@@ -53,14 +56,15 @@ def attach(
     world: World,
 ) -> Run:
     """What `DPSGD.attach` does, and, with a checkpoint, `DPSGD.resume`."""
-    performance = performance or Performance()
+    _require(ledger, performance, rng)
+    rules, performance = all_known(rules), performance or Performance()
     validate.require(model, optimizer)
     rows = Rows.of(dataset, collate_fn=collate_fn, workers=performance.workers)
     if plan.noise is Noise.LATTICE and world.size > 1:
         problem = "is the lattice, whose proof is for the sums of one process"
         raise InvalidInput("noise", problem, "train in one process, or use noise='real'")
     whose = Whose.EXAMPLE if users is None else Whose.USER
-    units = len(rows) if users is None else count_units(users)
+    units = len(rows) if users is None else owners_of(users, len(rows))
     unit, rng = plan.unit(whose), rng if rng is not None else default_rng()
     world.agree(described(plan, rows, unit, model, optimizer, rng), model)
     ready = plan.calibrated(units, whose) if saved is None else saved.calibrated(plan)
@@ -68,10 +72,18 @@ def attach(
     sampler: Sampler = ready.sampler(units)
     if users is not None:
         sampler = Users(sampler, users, cap)
-        if sampler.rows != len(rows):
-            raise InvalidInput("users", f"names the owners of {sampler.rows} rows, and the data set has {len(rows)}")
     event = sampler.event(ready.clipping.leaf(ready.noise_multiplier or 0.0), sampler.steps_of())
-    fixed = Fixed(plan, ready.noise_multiplier or 0.0, event, unit, units if plan.counts_rows else None, fingerprint)
+    fixed = Fixed(
+        plan,
+        ready.noise_multiplier or 0.0,
+        event,
+        unit,
+        units if plan.counts_rows else None,
+        fingerprint,
+        Identity(rows, users),
+    )
+    if world.leads and (weak := validate.large_delta(plan.delta, plan.public(units))):
+        warnings.warn(weak, stacklevel=3)
     used, drawing, charge = 0, False, None
     if saved is None:
         keeper = Keeper(fixed, sampler)
@@ -97,13 +109,29 @@ def attach(
         charge=charge,
         keeper=keeper,
         performance=performance,
-        rules=RULES if rules is None else rules,
+        rules=rules,
         rng=rng,
         world=world,
     )
     if saved is not None:
         run.restore(saved, used, drawing=drawing)
     return run
+
+
+def _require(ledger: Ledger | None, performance: Performance | None, rng: Rng | None) -> None:
+    """Refuse what would only fail in the middle, with an error of Python's."""
+    if performance is not None and not isinstance(performance, Performance):
+        problem = f"is of the type {type(performance).__name__}"
+        raise InvalidInput("performance", problem, "give privet.training.Performance(micro_batch=…, workers=…)")
+    if rng is not None and not isinstance(getattr(rng, "kind", None), Randomness):
+        advice = "leave it out; for tests give privet.core.random.SeededRng(0), which taints the release"
+        raise InvalidInput("rng", f"is of the type {type(rng).__name__}, which is no source of random bits", advice)
+    if ledger is not None:
+        from privet.ledger import Ledger as Book
+
+        if not isinstance(ledger, Book):
+            problem = f"is of the type {type(ledger).__name__}"
+            raise InvalidInput("ledger", problem, "give privet.Ledger(place), and the name of its budget as budget=")
 
 
 def _begun(

@@ -24,6 +24,7 @@ from privet.core.event import Event
 from privet.core.random import Rng, SeededRng
 from privet.core.randomness import Randomness
 from privet.core.unit import Unit
+from privet.training.identity import Identity
 from privet.training.journal import CheckpointError, Journal, for_me_alone, sync_directory
 from privet.training.plan import DPSGD
 from privet.training.sampling import Sampler
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["INSIDE", "Fixed", "Keeper", "Saved", "continued", "read"]
 
 _FORMAT: Final = "privet checkpoint"
-_VERSION: Final = 1
+_VERSION: Final = 2
 INSIDE: Final = "for plan.resume(path, ...): weights that go on without their bill are not private"
 """The key under which the tensors lie. Whoever takes the model out by hand has read it."""
 _SEAL: Final = b"privet checkpoint, sha256 "
@@ -56,9 +57,10 @@ class Fixed:
     units: int | None
     """How many units were drawn from, where that is public."""
     fingerprint: Fingerprint | None
+    data: Identity
 
     def record(self, run: str) -> dict[str, Any]:
-        """As JSON data. Of the fingerprint it has only a hash under the run's name, as a ledger has."""
+        """As JSON data. Of fingerprint and data it has only hashes under the run's name, as a ledger has."""
         return {
             "run": run,
             "plan": _described(self.asked),
@@ -67,6 +69,7 @@ class Fixed:
             "unit": json.loads(self.unit.to_json()),
             "units": self.units,
             "fingerprint": None if self.fingerprint is None else self.fingerprint.keyed(run.encode()),
+            "data": self.data.keyed(run.encode()),
         }
 
 
@@ -197,6 +200,12 @@ class Saved:
             raise InvalidInput("fingerprint", "is of other data", "resume with the data that the run was attached to")
         _same("model", _structure(model), self.record["model"])
         _same("optimizer", _groups(model, optimizer), self.record["optimizer"])
+        if not hmac.compare_digest(own["data"], self.record["data"]):
+            # How many rows there are may be private, so what differs is not said.
+            problem = "is not the one that the run was attached to, or its rows or users come in another order"
+            raise InvalidInput(
+                "dataset", problem, "resume with the same data; other data is a new run, with a new bill"
+            )
 
     def revive(
         self,

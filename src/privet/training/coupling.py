@@ -2,57 +2,157 @@
 
 A model that subtracts the batch's mean from its raw inputs couples the examples although no gradient passes between
 them; so does a loss that divides by a count over the batch. So each is called again with half of the rows exchanged for
-others: what it gives for the rows that stayed must stay. Torch's random numbers are the same in both calls, and are put
-back afterwards.
+others: what it gives for the rows that stayed must stay. Random numbers are the same in both calls, and their
+state is put back afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from privet.core.errors import InvalidInput
 from privet.training.engine.calls import Call
+from privet.training.micro import TELLING
+from privet.training.state import Attributes
 
-__all__ = ["check_forward", "check_losses", "untouched"]
+__all__ = ["Inputs", "check_collate", "check_forward", "check_losses", "check_scale", "untouched"]
+
+Inputs: TypeAlias = dict[tuple[int, int], list[bool]]
+"""By a module's `id` and how many inputs a call of it had: which of them have rows."""
 
 _TOLERANCE = 1e-5
-"""Relative to the row's largest output; rows keep their places, so that hardly anything rounds differently."""
-_ENOUGH = 32
-"""Rows that are looked at."""
+"""Relative; rows keep their places, so that hardly anything rounds differently."""
+_LOOSE = 1e-2
+"""The same for fewer rows, where it does; what depends on their number changes by much more."""
 
 
-def check_forward(call: Call, examples: int) -> None:
-    """Refuse a model whose outputs for some rows change with the other rows.
+def check_forward(model: nn.Module, calls: Sequence[Call], examples: int, before: Attributes, known: Inputs) -> None:
+    """Refuse a model whose outputs for some rows, or what it keeps, change with the other rows.
 
-    A model that does not give the same output twice for the same input (because it takes random numbers from elsewhere)
-    cannot be examined so, and is left to the other checks.
+    Args:
+        model: the whole model.
+        calls: those of its modules that no other of its modules made.
+        examples: how many rows the batch has.
+        before: the model's attributes before the batch.
+        known: remembers which inputs of a module have rows, as a batch of a telling size has shown.
     """
-    few = min(examples, _ENOUGH)
-    if few < 2:
+    if examples < 2:
         return
-    given = tree_map(partial(_first, few, examples), (call.args, dict(call.kwargs)))
-    if _coupled(lambda given: _outputs(call, *given), given, few):
+    now = Attributes.of(model)
+    try:
+        for call in calls:
+            _check_call(call, model, examples, before, known)
+    finally:
+        now.put_back()
+
+
+def _check_call(call: Call, model: nn.Module, examples: int, before: Attributes, known: Inputs) -> None:
+    kept: list[Attributes] = []
+    drawn: set[str] = set()
+
+    flat, spec = tree_flatten((call.args, dict(call.kwargs)))
+    flat = [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in flat]
+    with_rows = [any(_has_rows(leaf, axis, examples) for axis in (0, 1)) for leaf in flat]
+    key = id(call.module), len(flat)
+    if examples in TELLING:
+        known[key] = with_rows
+    # What had no rows there has none here, though it may be as long as the batch now.
+    with_rows = [here and may for here, may in zip(with_rows, known.get(key, with_rows), strict=True)]
+    given = [leaf for leaf, here in zip(flat, with_rows, strict=True) if here]
+    axes = [axis for axis in (0, 1) if any(_has_rows(leaf, axis, examples) for leaf in given)]
+
+    def outputs(given: list[Tensor]) -> list[Tensor]:
+        before.put_back()
+        rows = iter(given)
+        leaves = [next(rows) if here else leaf for leaf, here in zip(flat, with_rows, strict=True)]
+        args, kwargs = tree_unflatten(leaves, spec)
+        with _same_randomness(drawn), torch.no_grad():
+            output = call.module(*args, **kwargs)
+        kept.append(Attributes.of(model))
+        return [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
+
+    if not axes:
+        if call.module is model and any(True for _ in model.parameters()):
+            problem = f"was called with nothing that has {examples} rows along its first or second axis"
+            advice = "give it the batch as tensors, in tuples, lists or dicts, so that rows can be told from each other"
+            raise InvalidInput("model", problem, advice)
+        return
+    name = f"the model ({type(call.module).__name__})"
+    if all(_coupled(outputs, given, examples, axis, name, drawn) for axis in axes):
         problem = "gives other outputs for a row when the other rows of the batch change, so that examples are coupled"
         advice = "normalise with fixed or public numbers, or within each example, and not over the batch"
         raise InvalidInput("model", problem, advice)
+    names = sorted({name for other in kept[1:] for name in kept[0].differing(other)})
+    if names:
+        problem = f"keeps something of the rows that it was given, in {', '.join(names)}; it would leave with the model"
+        raise InvalidInput("model", problem, "return it, or do not keep it")
+
+
+def check_scale(losses: Tensor) -> None:
+    """Refuse losses that were divided by how many there are: that number changes when a row comes or goes."""
+    node, count = losses.grad_fn, float(len(losses))
+    while node is not None and type(node).__name__ in ("DivBackward0", "MulBackward0") and count > 1:
+        other = node._saved_other  # type: ignore[attr-defined]  # noqa: SLF001
+        by = count if type(node).__name__ == "DivBackward0" else 1.0 / count
+        if isinstance(other, Tensor) and bool((other.detach().double() - by).abs().le(1e-6 * by).all()):
+            problem = f"were divided by {len(losses)}, the number of rows in the batch, which a row changes by coming"
+            raise InvalidInput("losses", problem, "leave the division out: run.step divides by a public number")
+        node = node.next_functions[0][0]
+
+
+def check_collate(read: Callable[[list[int]], Any], indices: Sequence[int]) -> None:
+    """Refuse a `collate_fn` by which a row's tensors change with the other rows."""
+    rows = len(indices)
+    if rows < 2:
+        return
+    half = rows // 2
+
+    def made(indices: Sequence[int]) -> list[Tensor]:
+        with _same_randomness(set()):
+            return [leaf for leaf in tree_leaves(read(list(indices))) if isinstance(leaf, Tensor)]
+
+    first = made(indices)
+    if not _overlap(first, made(indices), rows, slice(0, rows)):
+        return  # rows are read anew each time, by random augmentation say: nothing can be compared
+    for stay in (slice(0, half), slice(half, rows)):
+        others = [index if stay.start <= at < stay.stop else indices[stay.start] for at, index in enumerate(indices)]
+        if not _overlap(first, made(others), rows, stay):
+            problem = (
+                "gives other numbers for a row when the other rows of the batch change, so that examples are coupled"
+            )
+            raise InvalidInput("collate_fn", problem, "make each row's tensors from that row alone, but for padding")
+
+
+def _overlap(first: list[Tensor], second: list[Tensor], rows: int, stay: slice) -> bool:
+    """Whether these rows agree where both have them: padding may make one longer."""
+    for one, other in zip(first, second, strict=True):
+        if one.dim() == 0 or len(one) != rows or len(other) != rows or one.dim() != other.dim():
+            continue
+        common = tuple(slice(0, min(sizes)) for sizes in zip(one.shape[1:], other.shape[1:], strict=True))
+        a, b = one[(stay, *common)], other[(stay, *common)]
+        if not bool(((a == b) | ((a != a) & (b != b))).all()):
+            return False
+    return True
 
 
 def check_losses(losses_of: Callable[[Any], Tensor], batch: Any, rows: int, model: nn.Module) -> None:
     """Refuse a loss that is not one for each row, or that changes for some rows with the other rows.
 
-    Nothing is released and nothing is changed; as with the model, a loss that differs from call to call is left to the
-    other checks.
+    Nothing is released and nothing is changed.
     """
 
+    drawn: set[str] = set()
+
     def values(batch: Any) -> list[Tensor]:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with torch.no_grad(), _same_randomness(drawn):
             return [losses_of(batch)]
 
     with untouched(model):
@@ -64,7 +164,7 @@ def check_losses(losses_of: Callable[[Any], Tensor], batch: Any, rows: int, mode
             )
             advice = "use reduction='none'; for a loss per token or pixel, average over each example's own"
             raise InvalidInput("loss", problem, advice)
-        if rows > 1 and _coupled(values, batch, rows):
+        if rows > 1 and _coupled(values, batch, rows, 0, "the loss", drawn):
             problem = (
                 "gives another value for a row when the other rows of the batch change, so that clipping a row does "
                 "not bound what it does (contrastive losses, in-batch negatives; means, counts or weights of a batch)"
@@ -92,48 +192,106 @@ def untouched(model: nn.Module) -> Iterator[None]:
                     buffer.copy_(value)
 
 
-def _coupled(values: Callable[[Any], list[Tensor]], given: Any, rows: int) -> bool:
-    """Whether what is computed for some rows changes with the other rows; no if it changes by itself."""
+@contextmanager
+def _same_randomness(drawn: set[str]) -> Iterator[None]:
+    """Every call begins with the same state of everybody's global random numbers, and leaves it as it was.
+
+    Adds to `drawn` whose were asked for.
+
+    Nothing is drawn here: modules are looked up, if they were imported at all, for models that draw from them.
+    """
+    ours, numpy, python = (sys.modules.get(name) for name in ("torch.random", "numpy.random", "random"))
+    states: dict[str, tuple[Any, Callable[[Any], None], Callable[[], Any]]] = {}
+    if ours:
+        states["torch"] = (ours.get_rng_state(), ours.set_rng_state, ours.get_rng_state)
+    if numpy:
+        states["numpy"] = (numpy.get_state(), numpy.set_state, numpy.get_state)
+    if python:
+        states["python"] = (python.getstate(), python.setstate, python.getstate)
+    try:
+        yield
+    finally:
+        for name, (before, put_back, now) in states.items():
+            if not _equal(now(), before):
+                drawn.add(name)
+                put_back(before)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two states of a generator are the same: a tensor, or tuples of numbers, texts and arrays."""
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    same = one == other
+    return bool(same.all()) if hasattr(same, "all") else bool(same)
+
+
+def _coupled(
+    values: Callable[[Any], list[Tensor]], given: Any, rows: int, axis: int, what: str, drawn: set[str]
+) -> bool:
+    """Whether what is computed for some rows changes with the other rows."""
     first, kept = values(given), rows // 2
-    if not _same(first, values(given), rows, slice(0, rows)):
-        return False
-    return any(
-        not _same(first, values(tree_map(partial(_exchanged, stay, rows), given)), rows, stay)
+    if not _same(first, values(given), rows, axis, slice(0, rows)):
+        problem = f"({what}) gives something else when it is called again on the same rows, so it cannot be examined"
+        advice = "take random numbers from torch's, numpy's or Python's global generator, and keep no state"
+        raise InvalidInput("model", problem, advice)
+    if any(
+        not _same(first, values(tree_map(partial(_exchanged, stay, rows, axis), given)), rows, axis, stay)
         for stay in (slice(0, kept), slice(kept, rows))
-    )
+    ):
+        return True
+    if drawn:
+        return False  # by dropout, say: fewer rows would be given other random numbers
+    try:
+        few = values(tree_map(partial(_first, kept, rows, axis), given))
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        return False  # not every model can be asked about fewer rows than it was told of
+    return not _same([_first(kept, rows, axis, each) for each in first], few, kept, axis, slice(0, kept), _LOOSE)
 
 
-def _first(few: int, examples: int, leaf: Any) -> Any:
+def _first(kept: int, rows: int, axis: int, leaf: Any) -> Any:
     """The first rows of what has a row for each example."""
-    return leaf.detach()[:few] if isinstance(leaf, Tensor) and leaf.dim() and len(leaf) == examples else leaf
+    own = next((each for each in (axis, 0, 1) if _has_rows(leaf, each, rows)), None)
+    return leaf if own is None else leaf.narrow(own, 0, kept)
 
 
-def _exchanged(stay: slice, examples: int, leaf: Any) -> Any:
+def _has_rows(leaf: Any, axis: int, examples: int) -> bool:
+    return isinstance(leaf, Tensor) and leaf.dim() > axis and leaf.shape[axis] == examples
+
+
+def _exchanged(stay: slice, examples: int, axis: int, leaf: Any) -> Any:
     """The rows in `stay` as they are, and every other one replaced by a copy of the first of them."""
-    if not isinstance(leaf, Tensor) or leaf.dim() == 0 or len(leaf) != examples:
+    if not isinstance(leaf, Tensor) or not (_has_rows(leaf, 0, examples) or _has_rows(leaf, axis, examples)):
         return leaf
-    changed = leaf.detach()[stay.start : stay.start + 1].expand_as(leaf).clone()
-    changed[stay] = leaf.detach()[stay]
-    return changed
+    own = axis if _has_rows(leaf, axis, examples) else 0
+    rows = leaf.detach().movedim(own, 0)
+    changed = rows[stay.start : stay.start + 1].expand_as(rows).clone()
+    changed[stay] = rows[stay]
+    return changed.movedim(0, own)
 
 
-@torch.no_grad()
-def _outputs(call: Call, args: tuple[Any, ...], kwargs: Any) -> list[Tensor]:
-    with torch.random.fork_rng(devices=[]):  # each call begins with the same state, and leaves it as it was
-        output = call.module(*args, **kwargs)
-    return [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
-
-
-def _same(first: list[Tensor], second: list[Tensor], examples: int, stay: slice) -> bool:
+def _same(
+    first: list[Tensor], second: list[Tensor], examples: int, axis: int, stay: slice, tolerance: float = _TOLERANCE
+) -> bool:
     """Whether the rows in `stay` agree, in every output that has a row for each example."""
     for one, other in zip(first, second, strict=True):
-        if one.dim() == 0 or len(one) != examples:
+        own = next((each for each in (axis, 0, 1) if _has_rows(one, each, examples)), None)
+        if own is None:
             continue
-        a, b = one[stay].double(), other[stay].double()
-        # Of single numbers each may be next to nothing, and then it is rounding alone: the largest is their measure.
+        if one.shape != other.shape:
+            return False
+        a, b = (each.movedim(own, 0)[stay].double() for each in (one, other))
+        # Of single numbers each may be next to nothing, and then it is rounding alone: all are measured together.
         a, b = (a[None], b[None]) if one.dim() == 1 else (a.flatten(1), b.flatten(1))
-        size = a.nan_to_num(0.0, 0.0, 0.0).abs().amax(1, keepdim=True) if a.numel() else a
+        # An entry is measured by itself and by the middle one: one enormous entry (a mask) must not hide the others.
+        sizes = a.nan_to_num(0.0, 0.0, 0.0).abs()
+        size = torch.maximum(sizes, _middle(sizes)) if a.numel() else a
         wide = 1.0 if one.dtype in (torch.float32, torch.float64) else 1e3
-        if not bool(((a - b).abs() <= wide * _TOLERANCE * size).logical_or(~a.isfinite() & ~b.isfinite()).all()):
+        if not bool(((a - b).abs() <= wide * tolerance * size).logical_or(~a.isfinite() & ~b.isfinite()).all()):
             return False
     return True
+
+
+def _middle(sizes: Tensor) -> Tensor:
+    """The median of each row's entries that are not zero, or zero."""
+    marked = torch.where(sizes > 0, sizes, torch.nan)
+    return marked.nanmedian(1, keepdim=True).values.nan_to_num(0.0)

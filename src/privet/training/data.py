@@ -16,12 +16,23 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, default_collate
 
 from privet.core.errors import InvalidInput
+from privet.training.coupling import check_collate
 from privet.training.sampling.protocol import Indices, whole
 
-__all__ = ["Collate", "Rows"]
+__all__ = ["Collate", "Rows", "spread"]
 
 Collate: TypeAlias = Callable[[list[Any]], Any]
 """Makes one batch of a list of rows."""
+
+
+def spread(rows: int, most: int = 32) -> list[int]:
+    """The numbers of a few rows from all over a data set, which may be sorted.
+
+    >>> spread(100, 4), spread(3)
+    ([0, 25, 50, 75], [0, 1, 2])
+    """
+    few = min(rows, most)
+    return [row * rows // few for row in range(few)]
 
 
 class Rows:
@@ -53,6 +64,7 @@ class Rows:
         _sampled_by_nobody(dataset)
         reading = whole("workers", workers, 0)
         base, where = _unwrapped(dataset)
+        _no_columns(base)
         source: _Columns | _Samples
         if where is None and isinstance(base, (tuple, Mapping)):
             source = _Columns(_columns(base))
@@ -73,6 +85,18 @@ class Rows:
     def in_memory(self) -> bool:
         """Whether the rows are tensors as they were given, so that reading one again gives the same."""
         return isinstance(self._source, _Columns)
+
+    def stored(self, indices: Sequence[int]) -> Any:
+        """These rows as they lie in memory; None if rows are made when they are read, and may differ each time."""
+        if isinstance(self._source, _Columns):
+            return self._source.batch(_chosen(indices, len(self)))
+        held = self._source.dataset
+        return [held[index] for index in indices] if type(held) in (list, tuple, _Columns) else None
+
+    def check(self, indices: npt.ArrayLike) -> None:
+        """Refuse a `collate_fn` that mixes these rows; torch's own does not."""
+        if isinstance(self._source, _Samples) and self._source.collate_fn is not default_collate:
+            check_collate(self._source.read, _chosen(indices, len(self)).tolist())
 
     def batch(self, indices: npt.ArrayLike) -> Any:
         """The rows of these numbers, in this order; the placeholder if there are none."""
@@ -150,11 +174,11 @@ class _Samples(Dataset[Any]):
         return len(self.dataset)
 
     def batch(self, indices: Indices) -> Any:
-        return self._read(indices.tolist())
+        return self.read(indices.tolist())
 
     def blank(self) -> Any:
         try:
-            return _mapped(_zeroed, self._read([0]))
+            return _mapped(_zeroed, self.read([0]))
         except (KeyError, IndexError) as error:
             problem = f"is a {type(self.dataset).__name__} that cannot be read at row 0"
             advice = "rows are numbered from 0 on; give the columns of a table as a dict of arrays"
@@ -166,11 +190,20 @@ class _Samples(Dataset[Any]):
             raise InvalidInput("collate_fn", problem, "pass a function from a list of rows to tensors") from error
 
     def __getitem__(self, indices: list[int]) -> _Read | None:
-        return _Read(self._read(indices)) if indices else None
+        return _Read(self.read(indices)) if indices else None
 
-    def _read(self, indices: list[int]) -> Any:
+    def read(self, indices: list[int]) -> Any:
+        """A batch of these rows."""
         many = getattr(self.dataset, "__getitems__", None)
-        return self.collate_fn(many(indices) if callable(many) else [self.dataset[index] for index in indices])
+        rows = many(indices) if callable(many) else [self.dataset[index] for index in indices]
+        try:
+            return self.collate_fn(rows)
+        except (RuntimeError, ValueError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            problem = "cannot make one batch of several rows" if len(rows) > 1 else "cannot make a batch of a row"
+            advice = "rows of unequal length must be padded there (Hugging Face: data_collator=)"
+            raise InvalidInput("collate_fn", problem, advice) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +238,16 @@ def _sampled_by_nobody(dataset: Any) -> None:
     if not (hasattr(type(dataset), "__len__") and hasattr(type(dataset), "__getitem__")):
         problem = f"is a {type(dataset).__name__}, which lacks __len__ or __getitem__"
         raise InvalidInput("dataset", problem, "give tensors, or a data set that is read by row numbers")
+
+
+def _no_columns(dataset: Any) -> None:
+    """Refuse a list of columns, which would be read as a list of so many rows. Rows of one shape are rows."""
+    if not isinstance(dataset, list) or not all(isinstance(each, (torch.Tensor, np.ndarray)) for each in dataset):
+        return
+    shapes = {tuple(each.shape) for each in dataset}
+    if len(shapes) > 1 and len({shape[:1] for shape in shapes}) == 1 and all(shapes):
+        problem = f"is a list of {len(dataset)} tensors of equal length, and a list is read as a list of rows"
+        raise InvalidInput("dataset", problem, "give a tuple of columns: (X, Y), not [X, Y]")
 
 
 def _plain(dataset: Any, kind: type[Any]) -> bool:

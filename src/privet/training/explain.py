@@ -23,7 +23,7 @@ from privet.training.madeup import Made, guesses, like, losses_on
 from privet.training.micro import Micro
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
-from privet.training.rules import RULES, Known
+from privet.training.rules import Known, all_known
 from privet.training.rules.convolution import Convolved
 from privet.training.rules.tuning import way
 from privet.training.step import Step
@@ -158,10 +158,20 @@ def explain(
     )
     if refused:
         return plain
-    look = _Look(plan, model, loss, performance or Performance(), RULES if rules is None else rules, plain)
+    look = _Look(plan, model, loss, performance or Performance(), all_known(rules), plain)
     if dataset is not None:
-        made = like(Rows.of(dataset, collate_fn=collate_fn).placeholder())
-        return look(made, "of the data set's first row")
+        rows = Rows.of(dataset, collate_fn=collate_fn)
+        if weak := validate.large_delta(plan.delta, plan.public(len(rows))):
+            look = replace(look, plain=replace(plain, notes=(*plain.notes, weak)))
+        made = like(rows.placeholder())
+        try:
+            return look(made, "of the data set's first row")
+        except _CANNOT as error:
+            if loss is not None:
+                raise
+            problem = f"is needed: the model cannot simply be called on a batch of these rows ({type(error).__name__})"
+            advice = "give loss=, from a batch to its losses, as in your loop; or collate_fn=, if rows are no tensors"
+            raise InvalidInput("loss", problem, advice) from error
     found: Explanation | None = None
     for shape, made in guesses(model):
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +14,19 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.training.coupling import check_losses
-from privet.training.data import Rows
+from privet.training.data import Rows, spread
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
+from privet.training.validate import running_statistics
 
 if TYPE_CHECKING:
     import torch
 
     from privet.ledger import Ledger
     from privet.ledger.fingerprint import Fingerprint
+    from privet.training.rules import Known
 
 __all__ = ["Progress", "fit"]
-
-_ENOUGH = 32
-"""Rows that the loss is tried on."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,11 @@ class Progress:
     """What a callback is told after each step. Nothing in it depends on the data but through what was released."""
 
     step: int
+    """Steps made so far, from 1 on."""
     total: int
+    """Steps of the plan."""
     model: nn.Module
+    """As it is now; with `average=`, not yet the copy that will be released."""
 
 
 def fit(
@@ -53,56 +57,115 @@ def fit(
     cap: int = 1,
     collate_fn: Any = None,
     performance: Performance | None = None,
+    rules: Mapping[str, Known] | None = None,
     rng: Rng | None = None,
     delta: float | None = None,
 ) -> Release[nn.Module]:
     """Train `model` privately on pairs (input, target).
 
     Args:
-        model: any module; it is trained in place and stays what it is.
+        model: any module; it is trained in place and stays what it is. One in eval mode is put into training mode and
+            back again, but for layers with running statistics, which stay frozen.
         dataset: pairs of tensors, or a data set of pairs, with a length.
         plan: the public knobs.
         loss: from the model's output and the target to one loss for each example (`reduction="none"`).
         optimizer: any optimizer of `model`'s parameters.
-        callbacks: called after each step, for learning-rate schedules and progress bars.
-        ledger, budget, fingerprint, purpose, users, cap, collate_fn, performance, rng: as for `DPSGD.attach`.
+        callbacks: functions of a `Progress`, called after each step, for learning-rate schedules and progress bars.
+        ledger, budget, fingerprint, purpose, users, cap, collate_fn, performance, rules, rng: as for `DPSGD.attach`.
         delta: for the release's guarantee; the plan's by default.
 
     Guarantee: that of `plan`, for `plan.unit()` (see `DPSGD`), provided that `loss` looks at each example by itself.
     That is tried out before the first step, on a few rows of which half are exchanged; a refusal costs nothing.
     """
-    run = plan.attach(
-        model,
-        optimizer,
-        dataset,
-        ledger,
-        budget=budget,
-        fingerprint=fingerprint,
-        purpose=purpose,
-        users=users,
-        cap=cap,
-        collate_fn=collate_fn,
-        performance=performance,
-        rng=rng,
-    )
+    _check_callbacks(callbacks)
+    modes = _modes(model)
     try:
-        run.guarantee(delta)  # before any work: without a δ there would be no release
-        with run.world.together():
-            _check(model, Rows.of(dataset, collate_fn=collate_fn), loss)
-        for inputs, target in run.batches():
-            if run.step(loss(model(inputs), target)):
-                for callback in callbacks:
-                    callback(Progress(run.steps, run.total, model))
-        return run.release(delta)
+        _to_training(model)
+        run = plan.attach(
+            model,
+            optimizer,
+            dataset,
+            ledger,
+            budget=budget,
+            fingerprint=fingerprint,
+            purpose=purpose,
+            users=users,
+            cap=cap,
+            collate_fn=collate_fn,
+            performance=performance,
+            rules=rules,
+            rng=rng,
+        )
+        try:
+            run.guarantee(delta)  # before any work: without a δ there would be no release
+            with run.world.together():
+                _check(model, Rows.of(dataset, collate_fn=collate_fn), loss)
+            for inputs, target in run.batches():
+                if run.step(loss(model(inputs), target)):
+                    for callback in callbacks:
+                        callback(Progress(run.steps, run.total, model))
+            release = run.release(delta)
+        finally:
+            run.close()  # gives back what was reserved, if nothing was drawn; after a release it does nothing
+        _put_back(release.value, modes)  # an average of the weights is a copy
+        return release
     finally:
-        run.close()  # gives back what was reserved, if nothing was drawn; after a release it does nothing
+        _put_back(model, modes)
+
+
+def _check_callbacks(callbacks: Any) -> None:
+    """Refuse what could only fail after the first step, when there is something to pay for."""
+    if callable(callbacks) or not isinstance(callbacks, Iterable):
+        problem = f"is of the type {type(callbacks).__name__}, and not a list"
+        raise InvalidInput("callbacks", problem, "give a list of functions: callbacks=[report]")
+    for each in callbacks:
+        fits = callable(each)
+        if fits:
+            with suppress(ValueError):  # some of Python's own functions do not say what they take
+                try:
+                    inspect.signature(each).bind(None)
+                except TypeError:
+                    fits = False
+        if not fits:
+            problem = f"has {getattr(each, '__name__', repr(each))}, which cannot be called with one argument"
+            raise InvalidInput("callbacks", problem, "give functions of one Progress (step, total, model)")
+
+
+def _modes(model: Any) -> list[bool]:
+    return [module.training for module in model.modules()] if isinstance(model, nn.Module) else []
+
+
+def _to_training(model: Any) -> None:
+    """Out of eval mode, but for layers with running statistics, which are frozen in it."""
+    if isinstance(model, nn.Module) and not model.training:
+        frozen = [each for each in model.modules() if not each.training]
+        model.train()
+        for module in frozen:
+            if running_statistics(module):
+                module.training = False
+
+
+def _put_back(model: Any, modes: list[bool]) -> None:
+    for module, mode in zip(model.modules() if modes else (), modes, strict=True):
+        module.training = mode
 
 
 def _check(model: nn.Module, rows: Rows, loss: Callable[[Any, Any], Tensor]) -> None:
     """Refuse data and losses that cannot be used, before anything is drawn."""
-    few = min(len(rows), _ENOUGH)
-    # From all over the data set, which may be sorted by its labels.
-    batch = rows.batch([row * len(rows) // few for row in range(few)])
+    few = spread(len(rows))
+    batch = rows.batch(few)
     if not isinstance(batch, (tuple, list)) or len(batch) != 2:
         raise InvalidInput("dataset", "does not give pairs of input and target", "write the loop with plan.attach")
-    check_losses(lambda batch: loss(model(batch[0]), batch[1]), batch, few, model)
+    try:
+        check_losses(lambda batch: loss(model(batch[0]), batch[1]), batch, len(few), model)
+    except InvalidInput as error:
+        late = [name or "the model" for name, module in model.named_modules() if _time_first(module)]
+        if not late:
+            raise
+        advice = f"or, if the batch comes first in what {', '.join(late)} is given, make it with batch_first=True"
+        raise InvalidInput(error.argument, error.problem, f"{error.advice}; {advice}") from error
+
+
+def _time_first(module: nn.Module) -> bool:
+    """Whether the second axis counts the rows in what a layer takes, which is torch's default for these."""
+    return isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and not module.batch_first

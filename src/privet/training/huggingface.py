@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
-from math import isclose, nan
+from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import torch
@@ -19,12 +19,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.training.data import Rows
+from privet.training.data import Rows, spread
 from privet.training.hosted import Steps, epochs_of, steps_per_epoch
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
 from privet.training.run import Run, RunError
-from privet.training.sampling import count_units
+from privet.training.sampling import owners_of
 
 if find_spec("transformers") is None:
     raise MissingExtra("transformers", "transformers")
@@ -140,8 +140,8 @@ class PrivateTrainer(Trainer):
             delta: for the release's guarantee; the plan's by default.
             show_private: let the losses of private batches into the logs, which are private then.
         """
-        rows = eval_dataset.values() if isinstance(eval_dataset, dict) else [eval_dataset]
-        if any(each is train_dataset for each in rows):
+        others = eval_dataset.values() if isinstance(eval_dataset, dict) else [eval_dataset]
+        if any(each is train_dataset for each in others):
             problem = "is the training set, and scores on it are an unpaid look at private rows"
             raise InvalidInput("eval_dataset", problem, "evaluate on rows that are public, or others")
         if isinstance(data_collator, DataCollatorWithFlattening):
@@ -166,7 +166,9 @@ class PrivateTrainer(Trainer):
         self._whole = bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
         self._delta, self._batches = delta, cast("Iterator[Any]", iter(()))
         collate = self._get_collator_with_removed_columns(self.data_collator, description="Training")
-        units = count_units(users) if users is not None else len(Rows.of(train_dataset, collate_fn=collate))
+        rows = Rows.of(train_dataset, collate_fn=collate)
+        rows.batch(spread(len(rows)))  # rows that cannot be put together show here, before anything is charged
+        units = len(rows) if users is None else owners_of(users, len(rows))
         self._epoch = _agree(self.args, args, plan, units)
         self._attach = partial(
             plan.attach,
@@ -187,6 +189,9 @@ class PrivateTrainer(Trainer):
         self, resume_from_checkpoint: str | bool | None = None, trial: Any = None, ignore_keys_for_eval: Any = None
     ) -> TrainOutput:
         """Train as planned, once; `release` is there afterwards.
+
+        What is returned has None for `training_loss`, unless `show_private`: it would be a mean over private rows, for
+        which nobody paid.
 
         Guarantee: that of `plan`, however early a callback stops the training (see `PrivateTrainer`).
         """
@@ -214,7 +219,7 @@ class PrivateTrainer(Trainer):
         if self.show_private:
             return output
         metrics = {name: value for name, value in output.metrics.items() if name != "train_loss"}
-        return TrainOutput(output.global_step, nan, metrics)
+        return TrainOutput(output.global_step, cast(float, None), metrics)
 
     def get_train_dataloader(self) -> Any:
         """Stands for a loader: as many entries as an epoch has steps, and nothing in them."""

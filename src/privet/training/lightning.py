@@ -24,7 +24,7 @@ from privet.training.data import Rows
 from privet.training.hosted import Steps, epochs_of, steps_per_epoch
 from privet.training.plan import DPSGD
 from privet.training.run import Run, RunError
-from privet.training.sampling import count_units
+from privet.training.sampling import owners_of
 
 if find_spec("pytorch_lightning") is None:
     raise MissingExtra("pytorch-lightning", "lightning")
@@ -94,7 +94,8 @@ class PrivateTraining(Callback):
         self.plan, self.show_private = plan, show_private
         self.run: Run | None = None
         self.release: Release[nn.Module] | None = None
-        self._units = count_units(users) if users is not None else len(Rows.of(dataset, collate_fn=collate_fn))
+        rows = len(Rows.of(dataset, collate_fn=collate_fn))
+        self._units = rows if users is None else owners_of(users, rows)
         self.loader: Steps[int] = Steps(steps_per_epoch(plan, self._units), lambda step: step)
         """What `fit` is given as `train_dataloaders`: it has the length of an epoch, and no rows."""
         self._delta, self._batches = delta, cast("Iterator[Any]", iter(()))

@@ -12,10 +12,12 @@ import numpy.typing as npt
 
 from privet.training.sampling import Drawn
 
-__all__ = ["Micro", "split"]
+__all__ = ["TELLING", "Micro", "split"]
 
 _SURVEY = (17, 13, 11, 7, 5, 3, 2)
 """Sizes of the first piece: primes, so that hardly any other size in the model is a multiple of it."""
+TELLING = (11, 13, 17)
+"""Those of them that are so large that hardly any other number in a model is one of them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Unit, Whose
-from privet.training.clipping import Clipping, Flat
+from privet.training.clipping import Adaptive, Automatic, Clipping, Flat, PerLayer
 from privet.training.sampling import FixedSize, Poisson, Sampler, Shuffled
 
 if TYPE_CHECKING:
@@ -91,6 +91,9 @@ class DPSGD:
         if self.neighbours is not None:
             object.__setattr__(self, "neighbours", checked.member("neighbours", self.neighbours, Neighbours))
         object.__setattr__(self, "clip", checked.positive("clip", self.clip))
+        if not isinstance(self.clipping, (Flat, PerLayer, Automatic, Adaptive)):
+            advice = "give one of Flat(), PerLayer(), Automatic() and Adaptive(), from privet.training"
+            raise InvalidInput("clipping", f"is {self.clipping!r}, which is no way to clip", advice)
         if not 0 <= checked.finite("average", self.average) < 1:
             raise InvalidInput("average", f"is {self.average}", "give a decay below 1, such as 0.999, or 0 for none")
         self._check_noise()
@@ -141,6 +144,10 @@ class DPSGD:
         """Whether the plan needs the number of rows of the data set, which is then public by definition."""
         return self.batches is not Batches.POISSON or (self.population is None and self.sample_rate is None)
 
+    def public(self, rows: int) -> int | None:
+        """How many of so many units may be said to be there; None where their number is private."""
+        return rows if self.counts_rows else self.population
+
     def sampler(self, rows: int) -> Sampler:
         """What draws the batches from a data set of this many units."""
         if self.batch_size is None:
@@ -152,7 +159,10 @@ class DPSGD:
         if self.batches is Batches.SHUFFLED:
             return Shuffled(self.batch_size, rows, int(self.epochs or 0))
         if self.sample_rate is None and self.batch_size > public:
-            raise InvalidInput("batch_size", f"is {self.batch_size}, above the {public} units there are")
+            advice = (
+                "give a smaller one; or a tuple (X, Y), if the data set is a list [X, Y]: a list is read row by row"
+            )
+            raise InvalidInput("batch_size", f"is {self.batch_size}, above the {public} units there are", advice)
         steps = self.steps or ceil(round((self.epochs or 0) * public / self.batch_size, 9))
         if self.batches is Batches.FIXED_SIZE:
             return FixedSize(self.batch_size, rows, steps)

@@ -7,9 +7,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from privet.accounting import epsilon as price
 from privet.core.errors import InvalidInput, PrivetError
@@ -39,6 +41,10 @@ __all__ = ["Run", "RunError"]
 
 class RunError(PrivetError):
     """A run was used in another order than batch, step, batch, step, …, release."""
+
+
+_GUARDS: WeakKeyDictionary[torch.optim.Optimizer, RemovableHandle] = WeakKeyDictionary()
+"""For each optimizer that a run uses, what refuses steps which are not the run's."""
 
 
 @dataclass
@@ -85,6 +91,11 @@ class Run:
         self.world = world
         self._step = Step(plan, model, optimizer, rules, performance, rng, world)
         self._progress = _Progress()
+        self._loop: Iterator[Any] | None = None
+        if optimizer in _GUARDS:
+            _GUARDS.pop(optimizer).remove()  # an earlier run's, which has been left for this one
+        if hasattr(optimizer, "_optimizer_step_pre_hooks"):  # a host's stand-in has none, and nobody else steps it
+            _GUARDS[optimizer] = optimizer.register_step_pre_hook(self._only_here)
         self._average = copy.deepcopy(model) if plan.average else None
 
     @property
@@ -119,8 +130,19 @@ class Run:
         A batch is drawn as the accountant priced it, so its size varies. An empty one comes as a single row of
         zeros that counts for nothing, so that the loop need not care. With micro-batches a step takes several rounds;
         `step` says when one is complete. The first, second, fourth, … batch comes in two pieces: by the small one the
-        model is examined.
+        model is examined. A run has one such loop: whoever asks again goes on with it.
         """
+        if self._loop is None:
+            self._loop = self._rounds()
+        return self._loop
+
+    def _rounds(self) -> Iterator[Any]:
+        try:
+            yield from self._pieces()
+        finally:
+            self._loop = None
+
+    def _pieces(self) -> Iterator[Any]:
         while True:
             self._ask("a batch")
             turn = self.world.turn(self._take, self._step.parameters, self.clip)
@@ -131,6 +153,8 @@ class Run:
                 self._step.begin()
             for micro in split(turn.drawn, self._step.most_rows, survey=self._step.due):
                 with self.world.together():
+                    if self._step.due:
+                        self._rows.check(micro.indices)
                     batch = self._rows.batch(micro.indices) if len(micro.indices) else self._rows.placeholder()
                 self._progress.open = micro
                 self._step.watch()
@@ -139,7 +163,7 @@ class Run:
                 finally:
                     self._step.calls.close()
                 if self._progress.open is not None:
-                    raise RunError("the last batch got no step; call run.step(losses) once for every batch")
+                    raise RunError("the last batch got no step; it still waits: call run.step(losses) once for it")
 
     def step(self, losses: Tensor, groups: Tensor | None = None) -> bool:
         """Clip, sum, add noise once, divide by a public number, let the optimizer step, and count.
@@ -152,6 +176,7 @@ class Run:
         Returns:
             Whether the step is complete; with micro-batches, only the last one's call completes it.
         """
+        self._ask("a step")
         micro = self._progress.open
         if micro is None:
             raise RunError("there is no batch to step on; take one from run.batches(), and step on it once")
@@ -162,6 +187,7 @@ class Run:
                 self._progress.open = None
                 if not micro.last:
                     return False
+                self._draw()
                 self._step.finish()
                 self._follow()
         finally:
@@ -195,6 +221,7 @@ class Run:
         if self._charge is not None:
             self._charge.commit()
         self._progress.released = True
+        self._unguard()
         self._keeper.close(self.steps, released=True)
         value = self.model if self._average is None else self._average
         return Release.of(
@@ -234,6 +261,7 @@ class Run:
                 self._charge.abort()
             self._keeper.close(self.steps)
         self._step.calls.close()
+        self._unguard()
         self._progress.released = True
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -268,8 +296,8 @@ class Run:
     def _ask(self, what: str) -> None:
         if self._progress.released:
             raise RunError(f"the run has ended, so {what} cannot be had; attach a new run, which costs anew")
-        if self._progress.open is not None:
-            raise RunError("the last batch got no step; call run.step(losses) once for every batch")
+        if self._progress.open is not None and what != "a step":
+            raise RunError("the last batch got no step; it still waits: call run.step(losses) on it, or run.close()")
 
     def _take(self) -> Turn | None:
         """Draw the next batch from the whole data set, and count its step; of several processes one does this."""
@@ -282,11 +310,26 @@ class Run:
 
     def _begin(self, number: int) -> None:
         """Count a step before anything of it can be seen."""
+        self._keeper.begin(number)
+        self._progress.steps = number + 1
+
+    def _only_here(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+        """Refuse a step of the optimizer that is not this run's: its gradients were never clipped."""
+        if not self._step.stepping:
+            problem = (
+                "optimizer.step() was called outside of run.step(), with gradients that were neither clipped nor noised"
+            )
+            raise RunError(f"{problem}; leave it out: run.step(losses) does it, and loss.backward() too")
+
+    def _unguard(self) -> None:
+        if self.optimizer in _GUARDS:
+            _GUARDS.pop(self.optimizer).remove()
+
+    def _draw(self) -> None:
+        """Tell the ledger, before the first weights change, that noise may be seen from now on."""
         if self._charge is not None and not self._progress.drawing:
             self._charge.draw()
             self._progress.drawing = True
-        self._keeper.begin(number)
-        self._progress.steps = number + 1
 
     @torch.no_grad()
     def _follow(self) -> None:

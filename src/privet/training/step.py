@@ -12,18 +12,19 @@ from privet.core.random import Rng
 from privet.training import device_noise
 from privet.training.accumulate import Sum
 from privet.training.clipping import Adaptive
-from privet.training.coupling import check_forward
+from privet.training.coupling import Inputs, check_forward, check_scale
 from privet.training.distributed import World
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Call, Calls
 from privet.training.engine.groups import Groups
 from privet.training.engine.parts import Dense, Part, Squares, numbers
 from privet.training.grid import Grid
-from privet.training.micro import Micro
+from privet.training.micro import TELLING, Micro
 from privet.training.noise import fill
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
 from privet.training.rules import Known
+from privet.training.state import Attributes, Weights
 
 __all__ = ["Step"]
 
@@ -55,8 +56,10 @@ class Step:
         named = {id(parameter): (name, parameter) for name, parameter in reversed(list(model.named_parameters()))}
         chosen = [pair for key, pair in reversed(named.items()) if key in held and pair[1].requires_grad]
         self.plan, self.optimizer, self.clip = plan, optimizer, plan.clip
-        self._model, self._examined = model, False
-        self._buffers: dict[str, tuple[Tensor, int]] = {}
+        self._model = model
+        self._weights: Weights | None = None
+        self._attributes: Attributes | None = None
+        self._inputs: Inputs = {}
         self._rng, self._performance, self.world = rng, performance, world or World()
         self.names, self.parameters = [name for name, _ in chosen], [parameter for _, parameter in chosen]
         owners = [name.rpartition(".")[0] for name in self.names]
@@ -66,6 +69,7 @@ class Step:
         self.grid = Grid.of(plan, sum(p.numel() for p in self.parameters)) if plan.noise is Noise.LATTICE else None
         self.sum = Sum(self.parameters, wide=self.grid is not None)
         self._within, self._per_row, self._units = 0.0, 0.0, 0
+        self.stepping = False
 
     @property
     def most_rows(self) -> int | None:
@@ -92,7 +96,6 @@ class Step:
             self.sum.flat.zero_()
         self._within, self._units = 0.0, 0
         self.engine.round += 1
-        self._examined = False
 
     def add(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> None:
         """Add one micro-batch's clipped gradients."""
@@ -103,7 +106,7 @@ class Step:
         weights = None if belongs is None else belongs.weights()
         calls = self.calls.found
         self.calls.close()
-        self._examine(calls, len(losses))
+        self._examine(calls, losses)
         parts = self.engine.gradients(losses, weights, calls)
         if self.due and all(part is None for part in parts):
             advice = "compute them with the model that was attached, not with a copy of it"
@@ -115,23 +118,22 @@ class Step:
             self.add_clipped(parts)
 
     def watch(self) -> None:
-        """From here to the next `add`, note what modules do; the whole model's call once where it is due."""
-        self.calls.root = self._model if self.due and not self._examined else None
-        self._examined = True
-        self._buffers = {name: (buffer, buffer._version) for name, buffer in self._model.named_buffers()}  # noqa: SLF001
+        """From here to the next `add`, note what the model's modules do, and all of their calls where it is due."""
+        self.calls.examining = self.due
+        self._weights = Weights.of(self._model, copies=self.due)
+        self._attributes = Attributes.of(self._model) if self.due else None
         self.calls.open()
 
-    def _examine(self, calls: list[Call], rows: int) -> None:
-        """What the forward pass shows: buffers that took in data, and outputs that depend on other rows."""
-        for name, buffer in self._model.named_buffers():
-            before, version = self._buffers.get(name, (None, 0))
-            if (buffer is not before or buffer._version != version) and not name.endswith(("._u", "._v")):  # noqa: SLF001
-                problem = f"wrote into its buffer {name!r} in the forward pass; it would leave with the model, unnoised"
-                advice = "put that layer in eval mode or take it out (BatchNorm: privet.training.replace_batchnorm)"
-                raise InvalidInput("model", problem, advice)
-        for call in calls:
-            if call.module is self.calls.root:
-                check_forward(call, rows)
+    def _examine(self, calls: list[Call], losses: Tensor) -> None:
+        """What the forward pass shows: weights that took in data, and outputs that depend on other rows."""
+        if self._weights is not None:
+            self._weights.require_unchanged(self._model)
+        if self._attributes is not None:
+            if len(losses) in TELLING:
+                check_scale(losses)
+            outermost = [call for call in calls if call.outermost]
+            check_forward(self._model, outermost, len(losses), self._attributes, self._inputs)
+        self._weights = self._attributes = None
 
     def finish(self) -> None:
         """Hand the noisy mean, over all processes, to the optimizer."""
@@ -144,7 +146,11 @@ class Step:
                 parameter.grad = None  # a frozen parameter's old gradient is no release
         for parameter, view in zip(self.parameters, self.sum.views, strict=True):
             parameter.grad = view if view.dtype == parameter.dtype else view.to(parameter.dtype)
-        self.optimizer.step()
+        self.stepping = True
+        try:
+            self.optimizer.step()
+        finally:
+            self.stepping = False
         if isinstance(clipping, Adaptive):
             self.clip = clipping.next_clip(self.clip, within, self.plan.batch_size or 1)
 
@@ -199,10 +205,8 @@ class Step:
         copies, left = divmod(len(losses), micro.rows)
         sizes = torch.bincount(units, minlength=micro.units) * copies
         fits = not left and torch.equal(torch.bincount(given.of_row, minlength=micro.units), sizes)
-        if fits and micro.groups is not None:  # whose row a loss is of can be told only from its place
-            fits = any(
-                torch.equal(given.of_row, each) for each in (units.repeat_interleave(copies), units.repeat(copies))
-            )
+        # Whose row a loss is of can be told only from its place; one order is less easily mistaken than two.
+        fits = fits and torch.equal(given.of_row, units.repeat_interleave(copies))
         if not fits:
             problem = "does not give every row of the batch the same number of losses, all in the row's own unit"
             advice = (

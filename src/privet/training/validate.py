@@ -21,7 +21,7 @@ from torch.nn.parameter import is_lazy
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["Finding", "Kind", "Reason", "check", "listing", "require", "running_statistics", "wrapper"]
+__all__ = ["Finding", "Kind", "Reason", "check", "large_delta", "listing", "require", "running_statistics", "wrapper"]
 
 _OPTIMIZER = "optimizer"
 _DTYPES = (torch.bfloat16, torch.float32, torch.float64)
@@ -155,6 +155,18 @@ def listing(findings: Sequence[Finding]) -> str:
     return "\n".join(f"- {', '.join(at)}: {why.problem}; {why.fix}" for why, at in places.items())
 
 
+def large_delta(delta: float | None, units: int | None) -> str | None:
+    """What is weak about this δ, where the number of units is public; sound, and perhaps not what was meant.
+
+    >>> large_delta(0.5, 9)
+    'delta is 0.5, at least 1 over the 9 units: one of them could be published outright; use one far below, as 1e-5'
+    """
+    if delta is None or units is None or delta * units < 1:
+        return None
+    why = "one of them could be published outright"
+    return f"delta is {delta:g}, at least 1 over the {units} units: {why}; use one far below, as 1e-5"
+
+
 def running_statistics(module: nn.Module) -> Reason | None:
     """Why this layer, in the mode it is in now, mixes examples or remembers them; None if it does not."""
     name = type(module).__name__
@@ -268,6 +280,8 @@ def _of_parameters(model: nn.Module, trained: Sequence[torch.Tensor]) -> Iterato
 def _unfit(parameter: nn.Parameter) -> Reason | None:
     """Why no exact private gradient can be had for a parameter of this sort."""
     kind = type(parameter)
+    if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:  # noqa: SLF001
+        return Reason("has a hook on its gradient, which no single example's gradient passes", "remove the hook")
     if kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return Reason(f"is a {kind.__name__}, not a plain tensor", "pass the model with its whole, plain parameters")
     if parameter.layout is not torch.strided:

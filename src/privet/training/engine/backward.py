@@ -14,7 +14,7 @@ from privet.training.engine.arrival import Arrival
 from privet.training.engine.calls import Call
 from privet.training.engine.claims import Claim, claim, leaves
 from privet.training.engine.functional import again
-from privet.training.engine.graph import Graph, Stem, Use, read
+from privet.training.engine.graph import Graph, Stem, Use, is_complex, read
 from privet.training.engine.layout import Layout
 from privet.training.engine.parts import Dense, Part, combine
 from privet.training.engine.probe import Found, Reader, probe
@@ -50,6 +50,8 @@ class Engine:
     names: Sequence[str]
     rules: Mapping[str, Known] = field(default_factory=lambda: RULES)
     met: dict[tuple[object, ...], list[Met]] = field(default_factory=dict)
+    batched: dict[tuple[int, int], list[bool]] = field(default_factory=dict)
+    """Which inputs of modules without rules have rows: see `privet.training.engine.functional.again`."""
     round: int = 0
     """Counts the steps: within one the weights stay, so what was found stays too."""
 
@@ -117,7 +119,7 @@ class Engine:
             for each in claims:
                 mine, others = others[: len(each.call.edges)], others[len(each.call.edges) :]
                 own = dict(each.call.module.named_parameters(recurse=False))
-                for name, share in again(each.call, each.names, mine, len(losses)).items():
+                for name, share in again(each.call, each.names, mine, len(losses), self.batched).items():
                     found[numbers[id(own[name])]].append(share)
             return [combine(parts).settle() if parts else None for parts in found]
 
@@ -153,7 +155,8 @@ class Engine:
 
     def _has_rule(self, node: Node, use: Use) -> bool:
         known = self.rules.get(type(node).__name__)
-        return known is not None and use.slot in known.slots
+        # The rules' formulae are for real numbers; complex ones have conjugates in them.
+        return known is not None and use.slot in known.slots and not is_complex(node)
 
 
 def _used_often(graph: Graph, claims: Sequence[Claim]) -> set[int]:

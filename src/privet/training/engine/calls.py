@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, Node
-from torch.nn.modules.module import register_module_forward_hook
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch.utils.hooks import RemovableHandle
 
@@ -61,6 +61,12 @@ class Call:
     """Where each of them stands in the graph, even if it is changed in place later."""
     entry: frozenset[Node]
     """The nodes that made the inputs."""
+    outermost: bool = False
+    """Whether no other module of the model was at work around it."""
+
+    def edges_nodes(self) -> set[Node]:
+        """The nodes that made what was returned."""
+        return {edge.node for edge in self.edges}
 
     def inside(self) -> set[Node]:
         """Every node that the call added to the graph."""
@@ -81,9 +87,12 @@ class Calls:
     watched: dict[int, nn.Module]
     """By `id`, the modules that own parameters and are not covered by the rules."""
     found: list[Call] = field(default_factory=list)
-    root: nn.Module | None = None
-    """A module to watch besides: the whole model, until it has been examined."""
-    _handle: RemovableHandle | None = None
+    modules: frozenset[int] = frozenset()
+    """By `id`, all modules of the model."""
+    examining: bool = True
+    """Whether to record the outermost calls of any of them besides."""
+    _handles: list[RemovableHandle] = field(default_factory=list)
+    _depth: int = 0
 
     @staticmethod
     def of(model: nn.Module, parameters: Sequence[Tensor]) -> Calls:
@@ -95,26 +104,34 @@ class Calls:
             if type(module) not in _COVERED_EXACTLY
             and any(id(parameter) in ours for parameter in module.parameters(recurse=False))
         }
-        return Calls(watched, root=model)
+        return Calls(watched, modules=frozenset(id(module) for module in model.modules()))
 
     def open(self) -> None:
         """Start recording, unless there is nothing to watch."""
         self.close()
-        if self.watched or self.root is not None:
-            self._handle = register_module_forward_hook(self._record, with_kwargs=True)
+        self._depth = 0
+        if self.watched or self.examining:
+            self._handles.append(register_module_forward_hook(self._record, with_kwargs=True))
+        if self.examining:
+            self._handles.append(register_module_forward_pre_hook(self._enter))
 
     def close(self) -> None:
         """Stop recording and forget."""
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
+        while self._handles:
+            self._handles.pop().remove()
         self.found = []
 
+    def _enter(self, module: nn.Module, _args: Any) -> None:
+        self._depth += id(module) in self.modules
+
     def _record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-        if self.root is not None and torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:  # noqa: SLF001
+        if self.examining and torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:  # noqa: SLF001
             problem = "computes activations again or moves them away (activation checkpointing, saved-tensor hooks)"
             raise InvalidInput("model", problem, "switch that off; micro-batches save memory instead")
-        if (id(module) not in self.watched and module is not self.root) or not torch.is_grad_enabled():
+        if self.examining and id(module) in self.modules:
+            self._depth -= 1
+        outermost = self.examining and not self._depth and id(module) in self.modules
+        if (id(module) not in self.watched and not outermost) or not torch.is_grad_enabled():
             return None
         leaves, spec = tree_flatten(output)
         places = tuple(
@@ -128,7 +145,7 @@ class Calls:
         outputs = tuple(leaves[place] for place in places)
         edges = tuple(torch.autograd.graph.get_gradient_edge(each) for each in outputs)
         entry = frozenset(leaf.grad_fn for leaf in _tensors((args, kwargs)) if leaf.grad_fn is not None)
-        self.found.append(Call(module, args, kwargs, places, outputs, edges, entry))
+        self.found.append(Call(module, args, kwargs, places, outputs, edges, entry, outermost))
         return output
 
 

@@ -35,6 +35,13 @@ def claim(
     for node, use in homeless:
         for parameter in leaves(use.stem.node):
             claimed.setdefault(_home(node, parameter, use, inside, name_of), set()).add(id(parameter))
+    for call in list(claimed):
+        around = [other for other in claimed if other is not call and call.edges_nodes() <= inside[other]]
+        shared = [other for other in around if claimed[other] & claimed[call]]
+        if shared:  # the outer call, made again, makes the inner one again too
+            claimed[call] -= set().union(*(claimed[other] for other in shared))
+        if not claimed[call]:
+            del claimed[call]
     for call in claimed:
         _closed(call, inside[call], graph)
     for call, ours in claimed.items():

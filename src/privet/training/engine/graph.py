@@ -17,7 +17,7 @@ from torch.autograd.graph import GradientEdge, Node
 
 from privet.core.errors import NotProven
 
-__all__ = ["Graph", "Stem", "Use", "is_leaf", "output_shape", "outputs_of", "read", "saved"]
+__all__ = ["Graph", "Stem", "Use", "is_complex", "is_leaf", "output_shape", "outputs_of", "read", "saved"]
 
 
 class Stem(NamedTuple):
@@ -72,6 +72,11 @@ def outputs_of(node: Node) -> int:
 def output_shape(node: Node, output: int) -> tuple[int, ...]:
     """The shape of one of them."""
     return tuple(node._input_metadata[output].shape)  # noqa: SLF001
+
+
+def is_complex(node: Node) -> bool:
+    """Whether any of them holds complex numbers."""
+    return any(each.dtype.is_complex for each in node._input_metadata)  # noqa: SLF001
 
 
 def read(

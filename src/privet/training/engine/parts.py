@@ -24,6 +24,10 @@ _LEAST = torch.finfo(torch.float32).tiny
 _CHUNK = 1 << 17
 """Numbers in a temporary array of products: half a megabyte, which stays in a core's own cache."""
 
+_BLOCK = 64
+"""Numbers whose squares are added in their own precision."""
+_UNITS = (_BLOCK + 16) * _EPSILON / 2
+"""How far the squared norm of a row may be off, relatively: a unit of rounding for each addition, and a few more."""
 _PIECE = 1 << 23
 """Numbers of both factors that are multiplied at once: a scaled copy of them stays small."""
 
@@ -72,8 +76,8 @@ class Part(Protocol):
 
 
 def _plain(value: Tensor, terms: int) -> Squares:
-    """A sum of squares has no cancellation: a few units in the last place are lost, and what underflows."""
-    return Squares(value, value * (8 * _EPSILON) + terms * _LEAST)
+    """A sum of squares has no cancellation: what is lost is rounding, and what underflows."""
+    return Squares(value, value * _UNITS + terms * _LEAST)
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ class Outer:
             value = lefts * rights
             # Squares of the small factor may have vanished, and the large one may be enormous.
             lost = self.left.shape[2] * rights + self.right.shape[2] * lefts
-            return Squares(value, value * (8 * _EPSILON) + (lost + 1.0) * _LEAST)
+            return Squares(value, value * (2 * _UNITS) + (lost + 1.0) * _LEAST)
         return squares_of_several(self.left, [self.right])[0]
 
     def measured(self) -> Part:
@@ -279,9 +283,19 @@ class Mixed:
 
 
 def _squared(rows: Tensor) -> Tensor:
-    """The squared norm of each row, in one pass over the numbers."""
-    norms: Tensor = torch.linalg.vector_norm(rows, dim=1)
-    return norms.square_()
+    """The squared norm of each row, in one pass over the numbers; sums of many float32 drift, so blocks of them add up.
+
+    The library's sum of n squares may be off by n units of rounding; the blocks' are added in float64.
+    """
+    blocks, left = divmod(rows.shape[1], _BLOCK)
+    if rows.dtype == torch.float64 or not blocks:
+        norms: Tensor = torch.linalg.vector_norm(rows, dim=1)
+        return norms.square_()
+    norms = torch.linalg.vector_norm(torch.unflatten(rows[:, : blocks * _BLOCK], 1, (blocks, _BLOCK)), dim=2)
+    found = norms.double().square_().sum(1)
+    if left:
+        found += torch.linalg.vector_norm(rows[:, -left:], dim=1).double().square_()
+    return found.to(rows.dtype)
 
 
 def _outer_products(left: Tensor, *several: Tensor) -> list[Squares]:

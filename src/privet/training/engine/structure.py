@@ -23,11 +23,13 @@ _BY_DATA = frozenset(
         "IndexAddBackward0",
         "IndexCopyBackward0",
         "IndexPutBackward0",
+        "IndexReduceBackward0",
         "MaskedScatterBackward0",
         "MaskedSelectBackward0",
         "PackPaddedSequenceBackward0",
         "PutBackward0",
         "RepeatInterleaveBackward0",
+        "ScatterReduceBackward0",
         "TakeBackward0",
     }
 )
@@ -131,9 +133,59 @@ def _stays_folded(start: Node, axis: int, parents: Mapping[Node, list[Node]]) ->
     return False
 
 
+_PICKS = frozenset(
+    {"ChunkBackward0", "SelectBackward0", "SplitBackward0", "SplitWithSizesBackward0", "UnbindBackward0"}
+)
+"""Operations that take rows apart by numbers of the program's own, which may come from the data."""
+_FOLDS = frozenset(
+    {
+        "AmaxBackward0",
+        "AminBackward0",
+        "CumprodBackward0",
+        "CumsumBackward0",
+        "LinalgVectorNormBackward0",
+        "LogSoftmaxBackward0",
+        "LogcumsumexpBackward0",
+        "LogsumexpBackward0",
+        "MeanBackward0",
+        "MeanBackward1",
+        "MedianBackward0",
+        "MedianBackward1",
+        "NormBackward0",
+        "NormBackward1",
+        "ProdBackward0",
+        "ProdBackward1",
+        "SoftmaxBackward0",
+        "StdBackward0",
+        "SumBackward0",
+        "SumBackward1",
+        "VarBackward0",
+    }
+)
+"""Operations that make one of many; over the examples they couple them, even if a gate stands before it."""
+
+
 def takes_rows_by_data(graph: Graph, examples: int) -> bool:
-    """Whether rows go where the data sends them, so that another batch may arrange its examples otherwise."""
+    """Whether rows go where the data sends them, so that another batch may arrange or couple its examples otherwise."""
     return any(_by_data(node, examples) for node in graph.order if node not in graph.joins)
+
+
+def _over_examples(node: Node, examples: int) -> bool:
+    """Whether the operation works along an axis, the first or the second, that may be the examples'."""
+    child, output = node.next_functions[0]
+    if child is None or is_leaf(child):
+        return False
+    shape = output_shape(child, output)
+    dims = getattr(node, "_saved_dim", None)
+    axes = [dims] if isinstance(dims, int) else list(dims or ())
+    here = {_axis(axis, len(shape)) for axis in axes} or set(range(len(shape)))
+    return any(axis < 2 and shape[axis : axis + 1] == (examples,) for axis in here)
+
+
+def _axis(axis: int, dims: int) -> int:
+    """From the end, or as autograd keeps a negative number."""
+    axis = axis - 2**64 if axis >= 2**63 else axis
+    return axis % dims if dims else 0
 
 
 def _by_data(node: Node, examples: int) -> bool:
@@ -144,12 +196,20 @@ def _by_data(node: Node, examples: int) -> bool:
         raise InvalidInput("model", problem, "call the model as it is, without it; micro-batches save memory instead")
     if kind in _BY_DATA:
         return True
+    if kind in _FOLDS:
+        return _over_examples(node, examples)
+    if kind in _PICKS:
+        return saved(node, "dim") == 0 and _over_examples(node, examples)
+    if kind == "EmbeddingBackward0":  # of activations: a parameter's table would make it a join
+        table = node.next_functions[0][0]
+        return table is not None and not is_leaf(table)
+    if kind == "MmBackward0":  # of two activations, along the examples
+        return tuple(saved(node, "self_sym_sizes"))[1:] == (examples,)
     if kind == "IndexBackward0":
         return _index_by_data(node, examples)
     if kind in _BY_DATA_ALONG:
-        axis, sizes = saved(node, "dim"), output_shape(node, 0)
-        axis = axis - 2**64 if axis >= 2**63 else axis
-        axis = axis % len(sizes) if sizes else 0
+        sizes = output_shape(node, 0)
+        axis = _axis(saved(node, "dim"), len(sizes))
         return axis == 0 or (axis == 1 and sizes[1] % examples == 0)
     # A function of the user's own may do anything.
     return isinstance(node, torch.autograd.function.BackwardCFunction)

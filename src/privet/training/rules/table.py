@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from privet.core.errors import InvalidInput
 from privet.training.engine.arrival import Rule
 from privet.training.rules import convolution, elementwise, embedding, linear, lstm, normalization
 
-__all__ = ["RULES", "STEM_IF_SHARED", "Known"]
+__all__ = ["RULES", "STEM_IF_SHARED", "Known", "all_known"]
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,18 @@ class Known:
     """A rule, and for which inputs of the operation it holds."""
 
     rule: Rule
-    slots: frozenset[int]
+    slots: Set[int]
+    """Places among the operation's inputs at which a parameter may stand, counted from 0."""
+
+    def __post_init__(self) -> None:
+        if not callable(self.rule):
+            raise InvalidInput(
+                "rule", f"is of the type {type(self.rule).__name__}", "give a function from an Arrival to a Part"
+            )
+        if not isinstance(self.slots, Set) or not all(type(slot) is int for slot in self.slots):
+            problem = f"is {self.slots!r}"
+            raise InvalidInput("slots", problem, "give the set of the inputs that it holds for, such as {1}")
+        object.__setattr__(self, "slots", frozenset(self.slots))
 
 
 def _known(rule: Rule, *slots: int) -> Known:
@@ -65,3 +78,24 @@ STEM_IF_SHARED: MappingProxyType[str, bool] = MappingProxyType(
     }
 )
 """Operations whose output may be shared by all examples → whether they have an input that could be data."""
+
+
+def all_known(rules: Mapping[str, Known] | None) -> Mapping[str, Known]:
+    """The rules of a run: those of the table, unless a user gave others, which are checked."""
+    if rules is None:
+        return RULES
+    if not isinstance(rules, Mapping):
+        problem = f"is of the type {type(rules).__name__}"
+        raise InvalidInput("rules", problem, 'give RULES | {"MyFunctionBackward": Known(rule, {1})}')
+    for name, known in rules.items():
+        if not isinstance(name, str):
+            problem = f"has the key {name!r}, and rules belong to operations, not to layers"
+            advice = "name the operation as autograd does: type(output.grad_fn).__name__, such as 'AddmmBackward0'"
+            raise InvalidInput("rules", problem, advice)
+        if not isinstance(known, Known):
+            problem = f"has something of the type {type(known).__name__} for {name!r}"
+            advice = (
+                f"write {{{name!r}: Known(rule, {{1}})}}, where {{1}} are the inputs at which a parameter may stand"
+            )
+            raise InvalidInput("rules", problem, advice)
+    return rules

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +19,7 @@ from privet.training.sampling.protocol import Drawn, Indices, Sampler, State, sa
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Ids", "Users", "count_units"]
+__all__ = ["Ids", "Users", "count_units", "owners_of"]
 
 Ids: TypeAlias = "Sequence[int] | Sequence[str] | npt.NDArray[Any] | torch.Tensor"
 """One owner for each row: whole numbers or texts, in a list, an array or a tensor."""
@@ -32,6 +32,15 @@ def count_units(ids: Ids) -> int:
     2
     """
     return int(_numbered(ids).max()) + 1
+
+
+def owners_of(users: Ids, rows: int) -> int:
+    """How many users own the rows of a data set that has so many; refuses ids that are not one for each row."""
+    numbers = _numbered(users, "users")
+    if len(numbers) != rows:
+        problem = f"has {len(numbers)} ids, and the data set has {rows} rows"
+        raise InvalidInput("users", problem, "give one id for each row, in the order of the rows")
+    return int(numbers.max()) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,24 +143,27 @@ def _shuffled_within(groups: Indices, rng: Rng) -> npt.NDArray[np.intp]:
     raise broken_source()
 
 
-def _numbered(ids: Ids) -> npt.NDArray[np.intp]:
+def _numbered(ids: Ids, argument: str = "ids") -> npt.NDArray[np.intp]:
     """For each row the number of its owner, 0, 1, …
 
     Whole numbers or texts, and not both: 1 and "1" would be two owners, and one person's rows would count as two's.
     """
     given: Any = ids.detach().cpu().numpy() if hasattr(ids, "detach") else ids
-    array = given if isinstance(given, np.ndarray) else np.array(list(given), dtype=object)
+    listed = isinstance(given, Iterable) and not isinstance(given, (str, bytes))
+    array = given if isinstance(given, np.ndarray) else np.array(list(given) if listed else [], dtype=object)
     if array.ndim != 1 or not array.size:
-        raise InvalidInput("ids", "must be a row of ids, one for each row of the data set")
+        raise InvalidInput(
+            argument, "is no list of ids", "give one for each row of the data set, in a list or an array"
+        )
     if array.dtype.kind == "O":
         kinds = {_kind(value) for value in array}
         if len(kinds) > 1 or not kinds <= {"int", "text"}:
-            found = ", ".join(sorted(kinds))
-            raise InvalidInput("ids", f"holds {found}", "give every owner by a whole number, or every owner by a text")
+            advice = "give every owner by a whole number, or every owner by a text"
+            raise InvalidInput(argument, f"holds {', '.join(sorted(kinds))}", advice)
         numbers: dict[Any, int] = {}
         return np.array([numbers.setdefault(value, len(numbers)) for value in array], dtype=np.intp)
     if array.dtype.kind not in "iuU":
-        raise InvalidInput("ids", f"has the type {array.dtype}", "name owners by whole numbers or by texts")
+        raise InvalidInput(argument, f"has the type {array.dtype}", "name owners by whole numbers or by texts")
     return np.unique(array, return_inverse=True)[1].reshape(-1)
 
 

@@ -9,7 +9,20 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("alembic", "cryptography", "numpy", "pandas", "plotly", "rich", "scipy", "sqlalchemy", "torch", "typer")
+HEAVY = (
+    "alembic",
+    "cryptography",
+    "numpy",
+    "pandas",
+    "plotly",
+    "polars",
+    "rich",
+    "scipy",
+    "sklearn",
+    "sqlalchemy",
+    "torch",
+    "typer",
+)
 
 
 def heavy_after(module: str, directory: Path) -> list[str]:

@@ -123,6 +123,7 @@ class Ledger:
         name: str,
         event: Event,
         *,
+        unit: Unit | None = None,
         purpose: str = "",
         fingerprint: Fingerprint | None = None,
         as_block: bool | None = None,
@@ -130,6 +131,8 @@ class Ledger:
     ) -> Charge:
         """Admit an event and count it, or raise `BudgetExceeded` with what is left and what would fit.
 
+        `unit`: what the event was made for. An event has no unit of its own, and one that bounds what a *replaced* row
+        does says too little of a row that comes or goes; so give it, and a budget of another unit refuses.
         `as_block`: True fixes the entry as one (ε, δ) block, False as its Rényi curve, None as the first that fits.
         `resumable`: for runs with checkpoints, which may go on after a stop; see `resume`.
         """
@@ -140,6 +143,9 @@ class Ledger:
             with self._store.reading() as connection:
                 book = load(connection, name)
                 moves.recognise(connection, book, fingerprint)
+            if unit is not None and unit != book.terms.unit:
+                problem = f"is {unit}, and the budget {name!r} protects {book.terms.unit}"
+                raise InvalidInput("unit", problem, "make the event for the budget's unit, or use another budget")
             # Priced outside the lock, because pricing may take long; whether it fits is asked again under the lock.
             offer = offers.choose(book.rules, book.terms.unit, book.sums, event, as_block)
             if offer is None:

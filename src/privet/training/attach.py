@@ -165,6 +165,9 @@ def _reserve(
     charged = ledger.budget(budget).unit
     if charged != unit:
         problem = f"protects {charged}, and this run protects {unit}"
-        advice = "give the plan population= (a public number of rows), or sample_rate= and steps=, for add/remove"
+        advice = (
+            "give the plan population= (a public number of rows), or sample_rate= and steps=, for add/remove; "
+            "or charge a budget that was created with the run's unit="
+        )
         raise InvalidInput("budget", problem, advice)
     return ledger.reserve(budget, event, purpose=purpose, fingerprint=fingerprint, resumable=True)

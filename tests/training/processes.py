@@ -213,7 +213,9 @@ def ledger(directory: Path) -> Found:
     run, model = attached()
     state("attached")
     loop = trained(run, model)
-    next(loop)
+    for _, done in loop:
+        if done:
+            break
     state("drawing")
     for _ in loop:
         pass
@@ -298,7 +300,9 @@ def failures(directory: Path) -> Found:
 
     kept: list[Run] = []
 
-    def stepped(bad: Callable[[nn.Module, Tensor], Tensor]) -> None:
+    def stepped(
+        bad: Callable[[nn.Module, Tensor], Tensor], after: Callable[[nn.Module], None] = lambda _: None
+    ) -> None:
         model = network()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         performance = Performance(micro_batch=3) if rank() == last else None
@@ -308,17 +312,18 @@ def failures(directory: Path) -> Found:
             losses = F.cross_entropy(model(x), y, reduction="none")
             fails = rank() == last and run.steps == 3
             run.step(bad(model, losses) if fails else losses)
+            if fails:
+                after(model)
 
     found["losses"] = raised(lambda: stepped(lambda _, losses: losses.mean()))
     found["again"] = raised(lambda: kept[-1].step(torch.ones(3)) if rank() == last else next(kept[-1].batches()))
     found["steps"] = kept[-1].steps
 
-    def moved(model: nn.Module, losses: Tensor) -> Tensor:
+    def moved(model: nn.Module) -> None:
         with torch.no_grad():
             next(model.parameters()).view(-1)[3] += 1e-6
-        return losses
 
-    found["weights"] = raised(lambda: stepped(moved))
+    found["weights"] = raised(lambda: stepped(lambda _, losses: losses, moved))
 
     class Unreadable(torch.utils.data.Dataset[Any]):
         def __len__(self) -> int:

@@ -42,6 +42,7 @@ class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.first, self.last = nn.Linear(8, 6), nn.Linear(6, 3)
+        self.mean: Tensor
         self.register_buffer("mean", torch.zeros(8))
         self.frozen = nn.Parameter(torch.zeros(8), requires_grad=False)
         self.shift = nn.Parameter(torch.zeros(8))
@@ -317,7 +318,7 @@ def test_the_optimizer_steps_only_with_the_run() -> None:
 def test_a_hook_on_a_parameter_is_refused() -> None:
     """It was obeyed for one row and not for several."""
     model = Model()
-    model.shift.register_hook(lambda gradient: gradient * 0)
+    model.shift.register_hook(lambda gradient: gradient * 0)  # type: ignore[no-untyped-call]
     with pytest.raises(InvalidInput, match="hook"):
         loop(model)
 

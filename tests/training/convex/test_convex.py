@@ -133,7 +133,7 @@ def test_without_rows_the_model_is_noise_of_the_stated_size(seed: int) -> None:
     output = OutputPerturbation(Softmax(2), 1.0, DELTA, regularization=50.0)
     objective = ObjectivePerturbation(Softmax(2), 1.0, DELTA, regularization=50.0)
     multiplier = output.event.noise_multiplier
-    expected = {
+    expected: dict[OutputPerturbation | ObjectivePerturbation, float] = {
         output: multiplier * output.loss.lipschitz / 50.0,
         objective: objective.noise / 50.0,
     }

@@ -26,8 +26,6 @@ _CHUNK = 1 << 17
 
 _BLOCK = 64
 """Numbers whose squares are added in their own precision."""
-_UNITS = (_BLOCK + 16) * _EPSILON / 2
-"""How far the squared norm of a row may be off, relatively: a unit of rounding for each addition, and a few more."""
 _PIECE = 1 << 23
 """Numbers of both factors that are multiplied at once: a scaled copy of them stays small."""
 
@@ -75,9 +73,15 @@ class Part(Protocol):
         ...
 
 
+def _units(value: Tensor, terms: int) -> float:
+    """How far a sum of so many squares may be off, relatively: a unit of rounding for each addition, and a few more."""
+    wide = value.dtype == torch.float64
+    return ((terms if wide else min(terms, _BLOCK)) + 16) * torch.finfo(value.dtype).eps / 2
+
+
 def _plain(value: Tensor, terms: int) -> Squares:
     """A sum of squares has no cancellation: what is lost is rounding, and what underflows."""
-    return Squares(value, value * _UNITS + terms * _LEAST)
+    return Squares(value, value * _units(value, terms) + terms * _LEAST)
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,8 @@ class Outer:
             value = lefts * rights
             # Squares of the small factor may have vanished, and the large one may be enormous.
             lost = self.left.shape[2] * rights + self.right.shape[2] * lefts
-            return Squares(value, value * (2 * _UNITS) + (lost + 1.0) * _LEAST)
+            units = sum(_units(value, each.shape[2]) for each in (self.left, self.right))
+            return Squares(value, value * units + (lost + 1.0) * _LEAST)
         return squares_of_several(self.left, [self.right])[0]
 
     def measured(self) -> Part:
@@ -336,7 +341,8 @@ def _by_chunks(squares: Callable[..., list[Squares]], *factors: Tensor) -> list[
 def signed(products: Tensor) -> Squares:
     """The sum of products that may cancel; the slack grows with their own sizes, not with that of the sum."""
     flat = products.flatten(1)
-    slack = torch.linalg.vector_norm(flat, ord=1, dim=1) * (24 * _EPSILON)
+    room = 1e-11 if flat.dtype == torch.float64 else 24 * _EPSILON
+    slack = torch.linalg.vector_norm(flat, ord=1, dim=1) * room
     return Squares(flat.sum(1), slack)
 
 

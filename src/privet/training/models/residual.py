@@ -1,0 +1,48 @@
+"""A small residual network for tables, which begins as the linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+
+import torch
+from torch import Tensor, nn
+
+from privet.core import checked
+from privet.training.models.linear import Linear, task_losses
+
+__all__ = ["Residual"]
+
+
+class Residual(nn.Module):
+    """The linear model of the inputs, and beside it a two-layer network of tanh units, which begins at zero.
+
+    Saturating units keep gradients short (Papernot et al. 2021, "Tempered sigmoid activations"). The first layer begins
+    with the same made-up numbers always: a generator of its own, and nothing of the data.
+    """
+
+    def __init__(self, features: int, classes: int, width: int = 64) -> None:
+        super().__init__()
+        checked.count("width", width)
+        self.linear = Linear(features, classes)
+        self.classes = self.linear.classes
+        self.hidden = nn.Linear(features, width)
+        self.out = nn.Linear(width, max(classes, 1), bias=False)
+        self._scale = 1 / sqrt(width)
+        with torch.no_grad():
+            drawn = torch.empty(width, features).normal_(generator=torch.Generator().manual_seed(0))
+            self.hidden.weight.copy_(2 * drawn)
+            self.hidden.bias.zero_()
+            self.out.weight.zero_()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        beside: Tensor = self._scale * self.out(self.hidden(self.linear.away(inputs)).tanh())
+        return self.linear(inputs) + (beside if self.classes else beside[:, 0])
+
+    def losses(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """One loss for each row, as `Linear.losses`."""
+        return task_losses(self(inputs), targets, self.classes) - self.linear.pull(inputs)
+
+    def centres(self) -> Iterator[nn.Parameter]:
+        """As `Linear.centres`."""
+        return self.linear.centres()

@@ -228,7 +228,7 @@ def test_buffers_that_take_in_rows(forward: Callable[..., Any], attach: Attach) 
     """The buffer would leave with the model, without noise. Catches a check that sees only one way to write."""
     model = keeping(forward)
     run = attach(model, rows(), steps=2)
-    with pytest.raises(InvalidInput, match="buffer"):
+    with pytest.raises(InvalidInput, match="mean"):
         trained_on(run, model)
 
 

@@ -34,7 +34,9 @@ _LOOSE = 1e-2
 """The same for fewer rows, where it does; what depends on their number changes by much more."""
 
 
-def check_forward(model: nn.Module, calls: Sequence[Call], examples: int, before: Attributes, known: Inputs) -> None:
+def check_forward(
+    model: nn.Module, calls: Sequence[Call], examples: int, before: Attributes, known: Inputs, *, judge: bool = True
+) -> None:
     """Refuse a model whose outputs for some rows, or what it keeps, change with the other rows.
 
     Args:
@@ -43,18 +45,19 @@ def check_forward(model: nn.Module, calls: Sequence[Call], examples: int, before
         examples: how many rows the batch has.
         before: the model's attributes before the batch.
         known: remembers which inputs of a module have rows, as a batch of a telling size has shown.
+        judge: whether to call the model again; else only `known` learns.
     """
     if examples < 2:
         return
     now = Attributes.of(model)
     try:
         for call in calls:
-            _check_call(call, model, examples, before, known)
+            _check_call(call, model, examples, before, known, judge)
     finally:
         now.put_back()
 
 
-def _check_call(call: Call, model: nn.Module, examples: int, before: Attributes, known: Inputs) -> None:
+def _check_call(call: Call, model: nn.Module, examples: int, before: Attributes, known: Inputs, judge: bool) -> None:
     kept: list[Attributes] = []
     drawn: set[str] = set()
 
@@ -66,6 +69,8 @@ def _check_call(call: Call, model: nn.Module, examples: int, before: Attributes,
         known[key] = with_rows
     # What had no rows there has none here, though it may be as long as the batch now.
     with_rows = [here and may for here, may in zip(with_rows, known.get(key, with_rows), strict=True)]
+    if not judge:
+        return
     given = [leaf for leaf, here in zip(flat, with_rows, strict=True) if here]
     axes = [axis for axis in (0, 1) if any(_has_rows(leaf, axis, examples) for leaf in given)]
 

@@ -56,6 +56,8 @@ class _Progress:
     drawing: bool = False
     """Whether the ledger knows that noise may have been drawn."""
     released: bool = False
+    finished: bool = False
+    """Whether any step was."""
 
 
 class Run:
@@ -189,6 +191,7 @@ class Run:
                     return False
                 self._draw()
                 self._step.finish()
+                self._progress.finished = True
                 self._follow()
         finally:
             self._step.calls.close()
@@ -216,8 +219,8 @@ class Run:
         """
         self._ask("the release")
         guarantee = self.guarantee(delta)
-        if not self._progress.steps:
-            raise RunError("no step was made, so that there is nothing to release")
+        if not self._progress.finished:
+            raise RunError("no step was completed, so that there is nothing to release")
         if self._charge is not None:
             self._charge.commit()
         self._progress.released = True
@@ -292,6 +295,7 @@ class Run:
             raise RunError("the run has begun, so that no checkpoint can be loaded into it; use plan.resume")
         saved.restore(self.model, self.optimizer, self._average)
         self._step.clip, self._progress.steps, self._progress.drawing = saved.clip, steps, drawing
+        self._progress.finished = steps > 0
 
     def _ask(self, what: str) -> None:
         if self._progress.released:

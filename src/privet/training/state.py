@@ -1,7 +1,8 @@
 """What a model keeps: nothing of a batch may stay in it, for it would leave with the model, unnoised.
 
-From a batch to its step no parameter and no buffer may change. Other attributes may (a mask that was made once and is
-kept), unless what is kept depends on the rows: `privet.training.coupling` calls the model on other rows and compares.
+From a batch to its step no parameter may change. Buffers and other attributes may (a mask that was made once and is
+kept, a counter), unless what is kept depends on the rows: `privet.training.coupling` calls the model on other rows and
+compares.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.parametrizations import _SpectralNorm
 
 from privet.core.errors import InvalidInput
 
 __all__ = ["Attributes", "Weights"]
 
-_SIMPLE = (bool, int, float, str, type(None))
+_TORCHS = frozenset(vars(nn.Module()))
+"""What torch itself keeps in every module."""
+_SIMPLE = (bool, int, float, complex, str, bytes, type(None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,51 +30,56 @@ class Weights:
 
     held: dict[str, tuple[Tensor, int, Tensor | None]]
     """By name: the tensor, its version, and, where that is looked at too, a copy."""
+    buffers: frozenset[str]
 
     @staticmethod
     def of(model: nn.Module, *, copies: bool) -> Weights:
         """Note them; with copies, also a change that autograd is not told of (`.data`) will be seen."""
-        return Weights(
-            {
-                name: (tensor, tensor._version, tensor.detach().clone() if copies else None)  # noqa: SLF001
-                for name, tensor in _tensors(model)
-            }
-        )
+        held = {
+            name: (tensor, tensor._version, tensor.detach().clone() if copies else None)  # noqa: SLF001
+            for name, tensor in _tensors(model)
+        }
+        return Weights(held, frozenset(name for name, _ in model.named_buffers()))
 
-    def require_unchanged(self, model: nn.Module) -> None:
-        """Refuse a model that has written into any of them."""
-        now, buffers = dict(_tensors(model)), {name for name, _ in model.named_buffers()}
-        for name in {**self.held, **now}:
-            before, version, copy = self.held.get(name, (None, 0, None))
-            tensor = now.get(name)
-            same = tensor is before and tensor is not None and tensor._version == version  # noqa: SLF001
-            if same and (copy is None or (tensor is not None and _equal(tensor, copy))):
-                continue
-            kind = "buffer" if name in buffers else "parameter"
-            problem = f"has changed its {kind} {name!r} between the batch and the step; it would leave unnoised"
-            advice = (
-                "put a layer that does so in eval mode or take it out (BatchNorm: privet.training.replace_batchnorm), "
-                "and change weights yourself only after the step"
-            )
-            raise InvalidInput("model", problem, advice)
+    def require_unchanged(self, model: nn.Module, allowed: set[str]) -> None:
+        """Refuse a model that has written into any of them, but for the allowed ones."""
+        for name in self.changed(model):
+            if name not in allowed:
+                kind = "parameter" if name in dict(model.named_parameters()) else "buffer"
+                problem = f"has changed its {kind} {name!r} between the batch and the step; it would leave unnoised"
+                advice = (
+                    "put a layer that does so in eval mode or take it out (BatchNorm: privet.training."
+                    "replace_batchnorm), and change weights yourself only after the step"
+                )
+                raise InvalidInput("model", problem, advice)
+
+    def changed(self, model: nn.Module) -> list[str]:
+        """The names of those that are not what they were."""
+        now = dict(_tensors(model))
+        return [name for name in {**self.held, **now} if not self._same(name, now.get(name))]
+
+    def _same(self, name: str, tensor: Tensor | None) -> bool:
+        before, version, copy = self.held.get(name, (None, 0, None))
+        if tensor is None or tensor is not before or tensor._version != version:  # noqa: SLF001
+            return False
+        return copy is None or _equal(tensor, copy)
 
 
 def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """All parameters and buffers, but for what spectral normalisation keeps: it is made of the weights alone."""
-    own = {id(b) for module in model.modules() if isinstance(module, _SpectralNorm) for b in module.buffers(False)}
     yield from model.named_parameters()
-    yield from ((name, buffer) for name, buffer in model.named_buffers() if id(buffer) not in own)
+    yield from model.named_buffers()
 
 
 @dataclass(frozen=True, eq=False)
 class Attributes:
-    """The plain attributes of a model's modules: tensors, numbers and texts."""
+    """The buffers and plain attributes of a model's modules: tensors, arrays, numbers, texts, and lists of these."""
 
-    held: tuple[tuple[nn.Module, dict[str, tuple[Any, Tensor | None]]], ...]
+    held: tuple[tuple[nn.Module, dict[str, tuple[Any, Any]]], ...]
+    """For each module, by name: the value, and a copy of it."""
 
     @staticmethod
     def of(model: nn.Module) -> Attributes:
-        """Note them, tensors with a copy."""
+        """Note them."""
         return Attributes(tuple((module, _own(module)) for module in model.modules()))
 
     def put_back(self) -> None:
@@ -80,28 +88,69 @@ class Attributes:
             for name in set(_own(module)) - set(before):
                 del module.__dict__[name]
             for name, (value, copy) in before.items():
-                module.__dict__[name] = value
-                if isinstance(value, Tensor) and copy is not None and not _equal(value, copy):
-                    with torch.no_grad():
-                        value.detach().copy_(copy)
+                place = module._buffers if name in module._buffers else module.__dict__  # noqa: SLF001
+                place[name] = value
+                _restore(value, copy)
 
     def differing(self, other: Attributes) -> list[str]:
-        """The names of tensors that are not the same in both."""
-        found = []
-        for (module, mine), (_, theirs) in zip(self.held, other.held, strict=True):
-            for name in {**mine, **theirs}:
-                one, two = mine.get(name, (None, None))[1], theirs.get(name, (None, None))[1]
-                if (one is None) != (two is None) or (one is not None and two is not None and not _equal(one, two)):
-                    found.append(f"{type(module).__name__}.{name}")
-        return found
+        """The names of what is not the same in both."""
+        return [
+            f"{type(module).__name__}.{name}"
+            for (module, mine), (_, theirs) in zip(self.held, other.held, strict=True)
+            for name in {**mine, **theirs}
+            if (name in mine) != (name in theirs) or not _alike(mine[name][1], theirs[name][1])
+        ]
 
 
-def _own(module: nn.Module) -> dict[str, tuple[Any, Tensor | None]]:
-    return {
-        name: (value, value.detach().clone() if isinstance(value, Tensor) else None)
-        for name, value in vars(module).items()
-        if isinstance(value, (Tensor, *_SIMPLE))
-    }
+def _own(module: nn.Module) -> dict[str, tuple[Any, Any]]:
+    plain = {name: value for name, value in vars(module).items() if name not in _TORCHS and _is_plain(value)}
+    return {name: (value, _copy(value)) for name, value in {**module._buffers, **plain}.items()}  # noqa: SLF001
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (Tensor, np.ndarray, list, tuple, dict, set, *_SIMPLE))
+
+
+def _copy(value: Any) -> Any:
+    """A copy that no later change reaches; of what is none of these kinds, nothing."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, dict):
+        return {key: _copy(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_copy(each) for each in value]
+    return set(value) if isinstance(value, set) else value if isinstance(value, _SIMPLE) else None
+
+
+def _restore(value: Any, copy: Any) -> None:
+    """Put a value's contents back, as far as they were changed in place."""
+    if isinstance(value, Tensor) and not _equal(value, copy):
+        with torch.no_grad():
+            value.detach().copy_(copy)
+    elif isinstance(value, np.ndarray) and not _alike(value, copy):
+        value[...] = copy
+    elif isinstance(value, list):
+        del value[len(copy) :]
+    elif isinstance(value, dict):
+        for key in set(value) - set(copy):
+            del value[key]
+    elif isinstance(value, set):
+        value &= copy
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two copies are the same."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return _equal(one, other)
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return type(one) is type(other) and bool(one == other or (one != one and other != other))
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

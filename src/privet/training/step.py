@@ -60,6 +60,8 @@ class Step:
         self._weights: Weights | None = None
         self._attributes: Attributes | None = None
         self._inputs: Inputs = {}
+        self._allowed: set[str] = set()
+        self._written: set[str] = set()
         self._rng, self._performance, self.world = rng, performance, world or World()
         self.names, self.parameters = [name for name, _ in chosen], [parameter for _, parameter in chosen]
         owners = [name.rpartition(".")[0] for name in self.names]
@@ -96,6 +98,7 @@ class Step:
             self.sum.flat.zero_()
         self._within, self._units = 0.0, 0
         self.engine.round += 1
+        self._attributes, self._written = None, set()
 
     def add(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> None:
         """Add one micro-batch's clipped gradients."""
@@ -106,8 +109,10 @@ class Step:
         weights = None if belongs is None else belongs.weights()
         calls = self.calls.found
         self.calls.close()
-        self._examine(calls, losses)
+        self._examine(calls, losses, last=micro.last)
         parts = self.engine.gradients(losses, weights, calls)
+        self._require_unchanged()  # not in the backward pass either
+        self._weights = None
         if self.due and all(part is None for part in parts):
             advice = "compute them with the model that was attached, not with a copy of it"
             raise InvalidInput("losses", "depend on no parameter that is trained", advice)
@@ -121,19 +126,32 @@ class Step:
         """From here to the next `add`, note what the model's modules do, and all of their calls where it is due."""
         self.calls.examining = self.due
         self._weights = Weights.of(self._model, copies=self.due)
-        self._attributes = Attributes.of(self._model) if self.due else None
+        if self.due and self._attributes is None:
+            self._attributes = Attributes.of(self._model)
         self.calls.open()
 
-    def _examine(self, calls: list[Call], losses: Tensor) -> None:
-        """What the forward pass shows: weights that took in data, and outputs that depend on other rows."""
-        if self._weights is not None:
-            self._weights.require_unchanged(self._model)
+    def _examine(self, calls: list[Call], losses: Tensor, *, last: bool) -> None:
+        """What the forward pass shows: weights that took in data, and outputs that depend on other rows.
+
+        The first and smaller of two pieces only shows which inputs have rows: a number that is that of the rows in both
+        is no accident.
+        """
+        outermost = [call for call in calls if call.outermost]
         if self._attributes is not None:
             if len(losses) in TELLING:
                 check_scale(losses)
-            outermost = [call for call in calls if call.outermost]
-            check_forward(self._model, outermost, len(losses), self._attributes, self._inputs)
-        self._weights = self._attributes = None
+            check_forward(self._model, outermost, len(losses), self._attributes, self._inputs, judge=last)
+            if self._weights is not None and outermost:
+                buffers = {name for name, _ in self._model.named_buffers()}
+                self._written |= set(self._weights.changed(self._model)) & buffers
+            if last:
+                # A buffer that is the same whatever the rows are may be written: a counter, a table made when needed.
+                self._allowed |= self._written
+        self._require_unchanged()
+
+    def _require_unchanged(self) -> None:
+        if self._weights is not None:
+            self._weights.require_unchanged(self._model, self._allowed | self._written)
 
     def finish(self) -> None:
         """Hand the noisy mean, over all processes, to the optimizer."""

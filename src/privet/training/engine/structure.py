@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from privet.core.errors import InvalidInput
-from privet.training.engine.graph import Graph, is_leaf, output_shape, saved
+from privet.training.engine.graph import Graph, is_leaf, output_shape, outputs_of, saved
 
 __all__ = ["Sizes", "alike", "is_packed", "sizes", "skeleton", "takes_rows_by_data"]
 
@@ -20,10 +20,7 @@ Sizes: TypeAlias = tuple[tuple[int, ...], ...]
 _ARGUMENTS = ("dim", "dim0", "dim1", "dims", "shifts")
 _BY_DATA = frozenset(
     {
-        "IndexAddBackward0",
-        "IndexCopyBackward0",
         "IndexPutBackward0",
-        "IndexReduceBackward0",
         "MaskedScatterBackward0",
         "MaskedSelectBackward0",
         "PackPaddedSequenceBackward0",
@@ -37,6 +34,9 @@ _BY_DATA = frozenset(
 _BY_DATA_ALONG = frozenset(
     {
         "GatherBackward0",
+        "IndexAddBackward0",
+        "IndexCopyBackward0",
+        "IndexReduceBackward0",
         "IndexSelectBackward0",
         "KthvalueBackward0",
         "MaxBackward0",
@@ -114,7 +114,8 @@ def is_packed(graph: Graph, layouts: Mapping[Node, tuple[int, bool]], examples: 
     return any(
         _stays_folded(node, axis, parents)
         for node, (axis, _) in layouts.items()
-        if output_shape(node, 0)[axis : axis + 1] != (examples,) and type(node).__name__ not in _COPIES
+        if not any(output_shape(node, each)[axis : axis + 1] == (examples,) for each in range(outputs_of(node)))
+        and type(node).__name__ not in _COPIES
     )
 
 

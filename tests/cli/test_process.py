@@ -160,6 +160,8 @@ def test_every_package_that_is_imported_is_declared() -> None:
             elif isinstance(node, ast.ImportFrom) and node.module is not None:
                 imported.add(node.module.split(".")[0])
     assert "click" in imported
+    known_as = {"sklearn": "scikit_learn"}
+    imported = {known_as.get(name, name) for name in imported}
     assert imported - set(sys.stdlib_module_names) - {"privet"} - declared == set()
 
 

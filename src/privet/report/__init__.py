@@ -1,23 +1,64 @@
-"""What is shown: typed cards of data, and the renderers that turn a card into JSON or a page."""
+"""What is shown: typed cards of data, and the renderers that turn a card into JSON, text or a page."""
 
 from __future__ import annotations
 
 from privet.report.account import price_run
 from privet.report.as_json import document
-from privet.report.card import Public, RunCard, require_shareable
+from privet.report.card import Public, RunCard, Shareable, Typed, require_shareable
 from privet.report.curves import Curves, curves_of
+from privet.report.internal import Internal
 from privet.report.page import page
+from privet.report.runs import Comparison, compare, compare_page, load, require_folder, trials_of, write_run
+from privet.report.shown import show
+from privet.report.signing import NotGenuine, Signed, make_key, sign, verify
+from privet.report.training_card import TrainingCard, left_out, shareable
+from privet.report.training_page import internal_page, report_page
+from privet.report.training_price import growth_of, priced, tried
+from privet.report.training_records import BillLine, Charged, Choice, Growth, Measure, Method, Score, Series, Trial
 from privet.report.write import require_writable, write_page
 
 __all__ = [
+    "BillLine",
+    "Charged",
+    "Choice",
+    "Comparison",
     "Curves",
+    "Growth",
+    "Internal",
+    "Measure",
+    "Method",
+    "NotGenuine",
     "Public",
     "RunCard",
+    "Score",
+    "Series",
+    "Shareable",
+    "Signed",
+    "TrainingCard",
+    "Trial",
+    "Typed",
+    "compare",
+    "compare_page",
     "curves_of",
     "document",
+    "growth_of",
+    "internal_page",
+    "left_out",
+    "load",
+    "make_key",
     "page",
     "price_run",
+    "priced",
+    "report_page",
+    "require_folder",
     "require_shareable",
     "require_writable",
+    "shareable",
+    "show",
+    "sign",
+    "trials_of",
+    "tried",
+    "verify",
     "write_page",
+    "write_run",
 ]

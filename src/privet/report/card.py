@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Generic, TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from privet.accounting import Rung
 from privet.accounting.meaning import Meaning
@@ -11,8 +12,9 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.release import Release
+from privet.report.internal import Internal
 
-__all__ = ["Public", "RunCard", "require_shareable"]
+__all__ = ["Public", "RunCard", "Shareable", "Typed", "leaves", "require_shareable"]
 
 T = TypeVar("T")
 
@@ -26,6 +28,12 @@ class Public(Generic[T]):
     """
 
     value: T
+
+
+Shareable: TypeAlias = Public[T] | Release[T]
+"""What may be shown to anyone: known without the data, or paid for."""
+Typed: TypeAlias = Public[T] | Release[T] | Internal[T]
+"""What a field of a card is: every value says where it comes from."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +54,42 @@ class RunCard:
     warnings: Public[tuple[str, ...]]
 
 
-def require_shareable(card: RunCard) -> None:
-    """Raise unless every field is public or paid for: what else touches private rows must not reach a page."""
+def leaves(card: Any) -> Iterator[tuple[str, object]]:
+    """Every value of a card with the name of its field; fields that hold several, or a card, are taken apart."""
     for field in fields(card):
-        if not isinstance(getattr(card, field.name), (Public, Release)):
+        yield from _apart(field.name, getattr(card, field.name))
+
+
+def _apart(name: str, value: Any) -> Iterator[tuple[str, object]]:
+    if value is None:
+        return
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _apart(name, item)
+    elif is_dataclass(value) and not isinstance(value, (Public, Release, Internal)):
+        for inner, leaf in leaves(value):
+            yield f"{name}.{inner}", leaf
+    else:
+        yield name, value
+
+
+def require_shareable(card: Any) -> None:
+    """Raise unless every value is public or paid for: what else touches private rows must not reach a page."""
+    for name, leaf in leaves(card):
+        if not isinstance(leaf, (Public, Release)):
             problem = "is neither Public nor a Release, so it may not be shown"
-            raise InvalidInput(field.name, problem, "release it through a mechanism, or leave it out")
+            raise InvalidInput(name, problem, "release it through a mechanism, or leave it out")
+        if _holds_internal(leaf.value):
+            raise InvalidInput(name, "has something Internal inside, so it may not be shown", "make the whole Internal")
+
+
+def _holds_internal(value: Any) -> bool:
+    if isinstance(value, Internal):
+        return True
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return any(map(_holds_internal, value))
+    if isinstance(value, dict):
+        return any(map(_holds_internal, (*value.keys(), *value.values())))
+    if is_dataclass(value) and not isinstance(value, type):
+        return any(_holds_internal(getattr(value, field.name)) for field in fields(value))
+    return False

@@ -35,4 +35,6 @@
 
   draw();
   dark.addEventListener("change", draw);
+  // A style may have colours of its own for paper.
+  matchMedia("print").addEventListener("change", draw);
 })();

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from pathlib import Path
 
 from privet.core.errors import InvalidInput
+from privet.report.put import put
 
 __all__ = ["MARK", "require_writable", "write_page"]
 
@@ -33,18 +32,7 @@ def require_writable(path: Path, argument: str = "plot") -> None:
 def write_page(path: Path, text: str, argument: str = "plot") -> None:
     """Write the page beside its place and then move it there, so that no half page is ever seen."""
     require_writable(path, argument)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("x", encoding="utf-8") as file:
-            file.write(text)
-        part.replace(path)
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput(argument, f"cannot be written: {reason}", "make room, or choose another folder") from None
-    finally:
-        # Also after an interruption; once the page is in its place there is nothing to remove.
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+    put(path, text, argument)
 
 
 def _is_ours(path: Path) -> bool:

@@ -1,0 +1,41 @@
+"""Tables with a public schema, pictures and named sets; reading, splitting, and learning a schema privately."""
+
+from __future__ import annotations
+
+from privet.data.asked import Kind
+from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside
+from privet.data.draft import Draft, draft
+from privet.data.learn import Learning, learn, learning
+from privet.data.read import read
+from privet.data.schema import Schema, Task
+from privet.data.sets import NAMES, Named, adult_schema, named
+from privet.data.source import Source
+from privet.data.split import held_out, hold_out
+from privet.data.table import Images, Table
+
+__all__ = [
+    "NAMES",
+    "Category",
+    "Column",
+    "Draft",
+    "Identifier",
+    "Images",
+    "Kind",
+    "Learning",
+    "Missing",
+    "Named",
+    "Number",
+    "Outside",
+    "Schema",
+    "Source",
+    "Table",
+    "Task",
+    "adult_schema",
+    "draft",
+    "held_out",
+    "hold_out",
+    "learn",
+    "learning",
+    "named",
+    "read",
+]

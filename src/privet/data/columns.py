@@ -1,0 +1,135 @@
+"""The columns of a table as the public knows them: what they hold, and what becomes of cells that do not fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+
+__all__ = ["Category", "Column", "Identifier", "Missing", "Number", "Outside"]
+
+_Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+class Missing(Enum):
+    """What stands for a number that is missing, or that is no number."""
+
+    INDICATOR = "indicator"
+    """NaN: the model is told. In a target, the row is left out."""
+    LOW = "low"
+    MIDDLE = "middle"
+    HIGH = "high"
+
+
+class Outside(Enum):
+    """What becomes of a number beyond the bounds."""
+
+    CLAMP = "clamp"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with public bounds.
+
+    >>> Number("age", 17, 90).scaled(np.array([17.0, 53.5, 120.0, np.nan])).tolist()
+    [-1.0, 0.0, 1.0, nan]
+    """
+
+    name: str
+    low: float
+    high: float
+    missing: Missing | float = Missing.INDICATOR
+    """A rule, or the number itself, within the bounds."""
+    outside: Outside = Outside.CLAMP
+
+    def __post_init__(self) -> None:
+        _checked_name(self.name)
+        low, high = checked.finite("low", self.low), checked.finite("high", self.high)
+        if not low < high or not np.isfinite(high - low):
+            raise InvalidInput("high", f"is {high:g}, and low is {low:g}", "give the range of the values, lowest first")
+        object.__setattr__(self, "outside", checked.member("outside", self.outside, Outside))
+        if isinstance(self.missing, (str, Missing)):
+            object.__setattr__(self, "missing", checked.member("missing", self.missing, Missing))
+        elif not low <= checked.finite("missing", self.missing) <= high:
+            raise InvalidInput("missing", f"is {self.missing:g}, outside of the bounds", "use a number within them")
+
+    @property
+    def substitute(self) -> float:
+        """What a missing value counts as; NaN where the model is told."""
+        if not isinstance(self.missing, Missing):
+            return float(self.missing)
+        middle = self.low + (self.high - self.low) / 2
+        return {Missing.LOW: float(self.low), Missing.HIGH: float(self.high), Missing.MIDDLE: middle}.get(
+            self.missing, float("nan")
+        )
+
+    def scaled(self, values: _Floats) -> _Floats:
+        """Values on [-1, 1], where the bounds lie at the ends; NaN is missing. Each depends on itself alone."""
+        if self.outside is Outside.MISSING:
+            values = np.where((values < self.low) | (values > self.high), np.nan, values)
+        filled = np.where(np.isnan(values), self.substitute, values)
+        inside: _Floats = np.clip(filled, self.low, self.high)
+        # The bounds come first: their difference is finite, whatever the value was.
+        return np.clip((inside - self.low) / (self.high - self.low) * 2 - 1, -1.0, 1.0)
+
+    def unscaled(self, values: npt.NDArray[np.floating]) -> _Floats:
+        """Back from [-1, 1] to the units of the column."""
+        return (np.asarray(values, dtype=np.float64) + 1) / 2 * (self.high - self.low) + self.low
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of a public list of values. All others are one more, `other`, with the code `len(values)`."""
+
+    name: str
+    values: tuple[str, ...]
+    missing: str | None = None
+    """Which of the values stands for a missing one; unless stated, a missing one is `other`. In a target, the row
+    is left out."""
+
+    def __post_init__(self) -> None:
+        _checked_name(self.name)
+        if isinstance(self.values, str) or not all(isinstance(value, str) for value in self.values):
+            raise InvalidInput("values", "are not all texts", 'write them as texts: ["0", "1"]')
+        object.__setattr__(self, "values", tuple(self.values))
+        if len(set(self.values)) < len(self.values):
+            raise InvalidInput("values", "name one value twice", "list every value once")
+        if any(not value or value != value.strip() for value in self.values):
+            raise InvalidInput("values", "have one that is empty or has blanks around it", "blanks do not count")
+        if self.missing is not None and self.missing not in self.values:
+            raise InvalidInput("missing", f"is {self.missing!r}, which is not among the values", "list it, or drop it")
+
+    @property
+    def other(self) -> int:
+        """The code of every value that is not listed."""
+        return len(self.values)
+
+    @property
+    def substitute(self) -> int:
+        """The code of a missing value."""
+        return self.other if self.missing is None else self.values.index(self.missing)
+
+
+@dataclass(frozen=True)
+class Identifier:
+    """A column that says who a row is about: never given to a model."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        _checked_name(self.name)
+
+
+Column: TypeAlias = Number | Category | Identifier
+
+
+def _checked_name(name: str) -> None:
+    if name != checked.text("name", name).strip():
+        raise InvalidInput("name", "has blanks around it", "blanks do not count")

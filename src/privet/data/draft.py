@@ -1,0 +1,143 @@
+"""A first version of a schema, read from private rows: for a person to confirm, and not for anyone else to see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privet.core.errors import InvalidInput
+from privet.data.columns import Category, Column, Identifier, Number
+from privet.data.identifiers import names_a_person
+from privet.data.schema import Schema
+from privet.data.source import Source, numbers_of, texts_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Draft", "draft"]
+
+_WARNING = """\
+This draft was read from private data: its bounds, values and columns can tell what is in single rows, and no budget
+has paid for them. Confirm every line from public knowledge (a code book, a form, the law) before you use it, and do
+not pass it on until you have.
+"""
+_MOST_VALUES = 100
+_MOST_CLASSES = 20
+_MOST_KEPT = 10_000
+_LONGEST = 100
+_LEAST = 20
+"""Rows without which nobody could say that a column never repeats."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A schema that nobody has confirmed. Internal: it touches private rows and was not paid for."""
+
+    schema: Schema
+    warnings: tuple[str, ...]
+    """What a person should look at first."""
+
+    def to_toml(self) -> str:
+        """The schema under a comment that says where it came from."""
+        return self.schema.to_toml(_WARNING + "".join(f"- {warning}\n" for warning in self.warnings))
+
+
+def draft(
+    path: str | PathLike[str],
+    target: str | None = None,
+    *,
+    separator: str | None = None,
+    missing: Sequence[str] = ("", "?", "NA"),
+) -> Draft:
+    """Looks through a file and suggests a schema.
+
+    Bounds are rounded outwards to multiples of 1, 2 or 5 times a power of ten. Values are listed without their counts,
+    in alphabetical order. The number of rows is left out: state it where it is public.
+    """
+    source = Source.of(path, separator)
+    source.require([] if target is None else [target], "the target")
+    seen = {name: _Seen() for name in source.header}
+    for batch in source.batches(source.header):
+        for name, found in seen.items():
+            found.look(batch[name], missing)
+    warnings: list[str] = []
+    columns = tuple(_suggested(name, found, name == target, warnings) for name, found in seen.items())
+    if all(isinstance(column, Identifier) or column.name == target for column in columns):
+        problem = f"{source.path.name!r} seems to have nothing to learn from: identifiers and free text"
+        raise InvalidInput("file", problem, "describe its columns in a schema of your own")
+    between = "," if source.csv is None else source.csv.separator
+    return Draft(Schema(columns, target, missing=tuple(missing), separator=between), tuple(warnings))
+
+
+@dataclass
+class _Seen:
+    """What was seen of one column."""
+
+    cells: int = 0
+    numbers: int = 0
+    whole: bool = True
+    low: float = math.inf
+    high: float = -math.inf
+    values: set[str] = field(default_factory=set)
+    many: bool = False
+    """Whether there are more values than were kept."""
+    unique: bool = True
+    """Whether no value came twice, as far as values were kept."""
+
+    def look(self, cells: pl.Series, missing: Sequence[str]) -> None:
+        texts = texts_of(cells, missing).drop_nulls()
+        numbers = numbers_of(cells, missing)
+        numbers = numbers[np.isfinite(numbers)]
+        self.cells += len(texts)
+        self.numbers += len(numbers)
+        if len(numbers):
+            self.low, self.high = min(self.low, float(numbers.min())), max(self.high, float(numbers.max()))
+            self.whole = self.whole and bool((numbers == np.rint(numbers)).all())
+        if not self.many:
+            self.values.update(texts.unique())
+            self.unique = len(self.values) == self.cells
+            self.many = len(self.values) > _MOST_KEPT
+
+
+def _suggested(name: str, seen: _Seen, is_target: bool, warnings: list[str]) -> Column:
+    number = seen.numbers >= 0.95 * seen.cells and seen.numbers > 0
+    values = sorted(value for value in seen.values if value and value == value.strip() and len(value) <= _LONGEST)
+    different = seen.unique and seen.cells >= _LEAST
+    few = not seen.many and len(values) <= (_MOST_CLASSES if is_target else _MOST_VALUES)
+    if is_target:
+        if number and not (few and seen.whole):
+            return Number(name, *_rounded(seen.low, seen.high))
+        if not few:
+            warnings.append(f"the target {name!r} has more than {_MOST_CLASSES} values")
+        return Category(name, tuple(values[:_MOST_VALUES]))
+    if names_a_person(name) or (different and (not number or seen.whole)):
+        warnings.append(f"{name!r} looks like an identifier, and would be left out")
+        return Identifier(name)
+    if number:
+        if seen.numbers < seen.cells:
+            warnings.append(f"{name!r} has cells that are no numbers; they would count as missing")
+        return Number(name, *_rounded(seen.low, seen.high))
+    if not few:
+        warnings.append(f"{name!r} has more than {_MOST_VALUES} values; it looks like free text, and would be left out")
+        return Identifier(name)
+    return Category(name, tuple(values))
+
+
+def _rounded(low: float, high: float) -> tuple[float, float]:
+    """Outwards to multiples of a 1-2-5 number that is at least a fifth of the range.
+
+    >>> _rounded(17, 88), _rounded(2011, 2024), _rounded(0.0, 0.0)
+    ((0.0, 100.0), (2010.0, 2025.0), (0.0, 1.0))
+    """
+    width = max(high / 5 - low / 5, abs(low) * 1e-9, 1e-100) if low < high else max(abs(low) / 5, 1.0)
+    tens = 10.0 ** math.floor(math.log10(width))
+    step = next(times * tens for times in (1, 2, 5, 10) if times * tens >= width * (1 - 1e-12))
+    low, high = math.floor(low / step) * step, math.ceil(high / step) * step
+    low, high = (float(f"{each:.12g}") for each in (low, high + step if low == high else high))
+    limit = 2.0**1000
+    return max(low, -limit), min(high, limit)

@@ -1,0 +1,195 @@
+"""A schema learned from private rows, within a stated budget, for data that nobody has described.
+
+Which columns there are is public: the header says so. Everything else is asked of the rows through mechanisms: how many
+rows there are, whether a column holds numbers, how large these are, and which values and classes enough rows have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any
+
+from privet import accounting
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import Composed
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.core.unit import Unit, Whose
+from privet.data.asked import Kind, Questions
+from privet.data.identifiers import names_a_person
+from privet.data.learned import Found, column_of
+from privet.data.schema import Schema
+from privet.data.source import Source
+from privet.mechanisms import DiscreteGaussian, Keys, ThresholdedCounts
+from privet.mechanisms.mechanism import SOURCE
+
+__all__ = ["Learning", "learn", "learning"]
+
+_EMPTY_PASSES = 1e-3
+"""The chance that noise alone passes for a size that some number has, in one column."""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """A plan to learn a schema: its event is known before any row is read, so that a ledger can be charged first."""
+
+    questions: Questions
+    target: str | None
+    epsilon: float
+    delta: float
+    separator: str
+    noise_multiplier: float = field(init=False)
+    """Noise on every count, in multiples of how far one unit moves it: the least that costs (ε, δ) in all."""
+
+    def __post_init__(self) -> None:
+        checked.positive("epsilon", self.epsilon)
+        if self.questions.valued and checked.share("delta", self.delta) == 0:
+            raise InvalidInput("delta", "is 0, and values that one row alone has cannot be hidden for sure", "use 1e-6")
+        checked.positive("delta", checked.share("delta", self.delta))
+        least = accounting.least(self._event, epsilon=self.epsilon, delta=self.delta, unit=self.unit)
+        object.__setattr__(self, "noise_multiplier", least)
+
+    @property
+    def unit(self) -> Unit:
+        """Whose data is protected: one row, or one user."""
+        return self.questions.unit
+
+    @property
+    def event(self) -> Composed:
+        """All that will be done."""
+        return self._event(self.noise_multiplier)
+
+    def _event(self, noise_multiplier: float) -> Composed:
+        return Composed(tuple(mechanism.event for mechanism in self._mechanisms(noise_multiplier)))
+
+    def _mechanisms(self, noise_multiplier: float) -> list[DiscreteGaussian | ThresholdedCounts]:
+        """One for each answer: noise on the rows and on the sizes, and values with noisy counts over a threshold."""
+
+        def noise(of: Any) -> DiscreteGaussian:
+            return DiscreteGaussian(noise_multiplier * float(of.reach.l2), of)
+
+        asked, found = self.questions, [noise(self.questions.count)]
+        every: list[DiscreteGaussian | ThresholdedCounts] = [*found, *[noise(asked.sizes)] * len(asked.sized)]
+        if asked.valued:
+            # Half of δ for the thresholds of all columns; the accountant finds the noise for what they leave.
+            share = self.delta / 2 / len(asked.valued)
+            keys = noise(asked.values)
+            shown = ThresholdedCounts(keys, _threshold(keys, asked.values, share), asked.values)
+            every += [shown] * len(asked.valued)
+        return every
+
+    def release(self, source: Source, *, rng: Rng, name: str = SOURCE) -> Release[Schema]:
+        """The schema, from one pass over the rows.
+
+        Guarantee: (ε, δ) for `unit`, neighbours add or remove: all of its rows, `most_rows_per_user` at most, where
+        users are protected; the event is the composition of one discrete Gaussian (Canonne, Kamath & Steinke 2020) for
+        each count and one threshold (Wilson et al. 2020, Thm 2) for each column of values, and the schema is made of
+        what these released and of the header. Assumes that header, names, kinds and separators are public. No row
+        raises or changes what is asked; without rows the answers are noise.
+        """
+        answers = self.questions.asked(source)
+        drawn: Release[tuple[Any, ...]] | None = None
+        for mechanism, answer in zip(self._mechanisms(self.noise_multiplier), answers, strict=True):
+            one: Release[Any] = mechanism.release(answer, rng=rng, source=name)
+            drawn = one.map(lambda value: (value,)) if drawn is None else Release.join(drawn, one).map(_flat)
+        if drawn is None:  # the rows are always asked for
+            raise InvalidInput("questions", "are none")
+        guarantee = accounting.epsilon(self.event, self.delta, unit=self.unit)
+        return replace(drawn.map(self._schema), guarantee=guarantee)
+
+    def _schema(self, values: tuple[Any, ...]) -> Schema:
+        asked = self.questions
+        sizes = dict(zip(asked.sized, values[1 : 1 + len(asked.sized)], strict=True))
+        kept = dict(zip(asked.valued, values[1 + len(asked.sized) :], strict=True))
+        noise = DiscreteGaussian(self.noise_multiplier * float(asked.sizes.reach.l2 or 1.0), asked.sizes)
+        reached = noise.interval(1 - 2 * _EMPTY_PASSES / asked.sizes.reach.dimension)
+        found = Found(max(int(values[0]), 1), sizes, kept, reached)
+        columns = tuple(column_of(name, kind, name == self.target, found) for name, kind in asked.kinds)
+        limit = asked.rows if asked.user is not None else None
+        return Schema(columns, self.target, found.rows, asked.user, limit, asked.missing, self.separator)
+
+
+def learning(
+    source: Source,
+    target: str | None,
+    *,
+    epsilon: float,
+    delta: float,
+    kinds: Mapping[str, Kind] | None = None,
+    user: str | None = None,
+    most_rows_per_user: int | None = None,
+    missing: Sequence[str] = ("", "?", "NA"),
+) -> Learning:
+    """The plan for a file of which only the header is looked at.
+
+    `kinds` is what is publicly known of columns; columns that are called like identifiers are left out, unless it says
+    otherwise. What it leaves open is decided by a vote of the rows, which costs more noise for all.
+    """
+    known = dict(kinds or {})
+    public = [*known, *(name for name in (target, user) if name is not None)]
+    source.require(public, "named by you")
+    if (user is None) != (most_rows_per_user is None):
+        raise InvalidInput("most_rows_per_user", "goes with user", "give both, or neither")
+    if target is not None and (target == user or known.get(target) is Kind.IDENTIFIER):
+        raise InvalidInput("target", f"is {target!r}, an identifier", "predict a number or a category")
+    listed = []
+    for name in source.header:
+        guess = Kind.IDENTIFIER if names_a_person(name) and name != target else Kind.UNKNOWN
+        listed.append((name, Kind.IDENTIFIER if name == user else known.get(name, guess)))
+    if not any(kind is not Kind.IDENTIFIER and name != target for name, kind in listed):
+        problem = f"{source.path.name!r} has no column to learn from"
+        raise InvalidInput("file", problem, "say by kinds which columns are numbers or categories")
+    unit = Unit() if user is None else Unit(whose=Whose.USER)
+    words = tuple(word.strip() for word in missing)
+    questions = Questions(tuple(listed), unit, most_rows_per_user or 1, user, words)
+    return Learning(questions, target, epsilon, delta, "," if source.csv is None else source.csv.separator)
+
+
+def learn(
+    path: str | PathLike[str],
+    target: str | None,
+    *,
+    epsilon: float,
+    delta: float,
+    rng: Rng,
+    kinds: Mapping[str, Kind] | None = None,
+    user: str | None = None,
+    most_rows_per_user: int | None = None,
+    missing: Sequence[str] = ("", "?", "NA"),
+    separator: str | None = None,
+    name: str = SOURCE,
+) -> Release[Schema]:
+    """A schema from private rows: `learning` and its `release` in one call, for whoever keeps no ledger.
+
+    Guarantee: that of `Learning.release`.
+    """
+    source = Source.of(path, separator)
+    plan = learning(
+        source,
+        target,
+        epsilon=epsilon,
+        delta=delta,
+        kinds=kinds,
+        user=user,
+        most_rows_per_user=most_rows_per_user,
+        missing=missing,
+    )
+    return plan.release(source, rng=rng, name=name)
+
+
+def _flat(pair: tuple[tuple[Any, ...], Any]) -> tuple[Any, ...]:
+    return (*pair[0], pair[1])
+
+
+def _threshold(noise: DiscreteGaussian, keys: Keys, delta: float) -> int:
+    """The least threshold that shows a lonely value with a chance of at most δ."""
+    low, high = 1, 2
+    while ThresholdedCounts(noise, high, keys).delta > delta:
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if ThresholdedCounts(noise, middle, keys).delta <= delta else (middle, high)
+    return high

@@ -1,0 +1,60 @@
+"""From noisy counts to a schema: reads what was released and public facts, and no row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.data.asked import SIZES, TEXT, Kind
+from privet.data.columns import Category, Column, Identifier, Number
+
+__all__ = ["MOST_CLASSES", "Found", "column_of"]
+
+MOST_CLASSES = 20
+"""Of a target that holds numbers and nobody described: with more values it is a number."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The noisy counts, and what noise alone reaches in the sizes."""
+
+    rows: int
+    sizes: Mapping[str, npt.NDArray[np.int64]]
+    values: Mapping[str, Mapping[str, int]]
+    noise: float
+
+
+def column_of(name: str, kind: Kind, is_target: bool, found: Found) -> Column:
+    """What a column is, by its kind and the noisy counts; whatever they are, it is a valid one."""
+    if kind is Kind.IDENTIFIER:
+        return Identifier(name)
+    if kind is Kind.NUMBER or (kind is Kind.UNKNOWN and _votes_number(name, is_target, found)):
+        low, high = _bounds(found.sizes[name][:TEXT], found.noise)
+        return Number(name, low, high)
+    return Category(name, tuple(found.values[name]))
+
+
+def _votes_number(name: str, is_target: bool, found: Found) -> bool:
+    """Whether numbers outvote other cells four to one; few values that make out nearly all rows are classes."""
+    counts = found.sizes[name]
+    numbers = counts[:TEXT][counts[:TEXT] > found.noise].sum()
+    if numbers <= 4 * max(int(counts[TEXT]), 0):
+        return False
+    values = found.values[name]
+    return not (is_target and 1 < len(values) <= MOST_CLASSES and sum(values.values()) >= 0.8 * found.rows)
+
+
+def _bounds(counts: npt.NDArray[np.int64], noise: float) -> tuple[float, float]:
+    """The edges of the outermost counts above the noise (Wilson et al. 2020, §5.2), or of the largest count."""
+    full = np.flatnonzero(counts > noise)
+    first, last = (full[0], full[-1]) if len(full) else (counts.argmax(), counts.argmax())
+    edges, middle = SIZES.edges, SIZES.half
+    if first == last == middle:
+        return -1.0, 1.0  # nothing but zeros is known of
+    # The middle count is of zeros: beside other numbers, its far edge says no more than 0 does.
+    low = 0.0 if first == middle != last else float(edges[first])
+    high = 0.0 if last == middle != first else float(edges[last + 1])
+    return low, high

@@ -1,0 +1,134 @@
+"""A public schema: all that may be known of a table without paying, and nothing that came from its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.data.columns import Category, Column, Identifier, Number
+
+__all__ = ["SEPARATORS", "Schema", "Task"]
+
+SEPARATORS = (",", ";", "\t", "|")
+"""Between the cells of a CSV file."""
+
+
+class Task(Enum):
+    """What is learned from a table."""
+
+    CLASSIFICATION = "classification"
+    REGRESSION = "regression"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, their bounds and values, and what each column is for; TOML both ways.
+
+    >>> schema = Schema((Number("age", 17, 90), Category("smokes", ("no", "yes"))), target="smokes")
+    >>> schema.task.value, schema.classes, [column.name for column in schema.features]
+    ('classification', ('no', 'yes'), ['age'])
+    >>> Schema.from_toml(schema.to_toml()) == schema
+    True
+    """
+
+    columns: tuple[Column, ...]
+    target: str | None = None
+    rows: int | None = None
+    """How many rows there are about, where that is public or was released."""
+    user: str | None = None
+    """The identifier that says whose a row is."""
+    most_rows_per_user: int | None = None
+    """Only the first so many rows of one user are read."""
+    missing: tuple[str, ...] = ("", "?", "NA")
+    """Cells that count as missing."""
+    separator: str = ","
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "missing", _checked_missing(self.missing))
+        if not all(isinstance(column, (Number, Category, Identifier)) for column in self.columns):
+            raise InvalidInput("columns", "are not all of Number, Category or Identifier")
+        names = [column.name for column in self.columns]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidInput("columns", f"have {name!r} twice", "describe every column once")
+        for column in self.columns:
+            _clash(column, self.missing)
+        if self.target is not None and isinstance(self._named("target", self.target), Identifier):
+            raise InvalidInput("target", f"is {self.target!r}, an identifier", "predict a number or a category")
+        if self.user is not None and not isinstance(self._named("user", self.user), Identifier):
+            raise InvalidInput("user", f"is {self.user!r}, which is no identifier", "make its kind identifier")
+        if not self.features:
+            raise InvalidInput(
+                "columns", "have none to learn from", "describe a number or a category beside the target"
+            )
+        if self.rows is not None:
+            checked.count("rows", self.rows)
+        if self.most_rows_per_user is not None:
+            checked.count("most_rows_per_user", self.most_rows_per_user)
+            if self.user is None:
+                raise InvalidInput("most_rows_per_user", "is given without user", "name the column of the user's id")
+        if self.separator not in SEPARATORS:
+            raise InvalidInput("separator", f"is {self.separator!r}", "use a comma, semicolon, tab or bar")
+
+    def _named(self, argument: str, name: str) -> Column:
+        found = self.find(name)
+        if found is None:
+            raise InvalidInput(argument, f"is {name!r}, which is not among the columns", "check the spelling")
+        return found
+
+    def find(self, name: str) -> Column | None:
+        """The column of that name."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    @property
+    def features(self) -> tuple[Number | Category, ...]:
+        """The columns that a model sees, in the order of `Table.x`."""
+        return tuple(
+            column for column in self.columns if not isinstance(column, Identifier) and column.name != self.target
+        )
+
+    @property
+    def label(self) -> Number | Category | None:
+        """The column of the target."""
+        found = None if self.target is None else self.find(self.target)
+        return None if isinstance(found, Identifier) else found
+
+    @property
+    def task(self) -> Task:
+        """Classification if the target is a category, regression if it is a number."""
+        if self.label is None:
+            raise InvalidInput("target", "is missing from the schema", "say which column is to be predicted")
+        return Task.CLASSIFICATION if isinstance(self.label, Category) else Task.REGRESSION
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The values of a target that is a category; none for a number."""
+        return self.label.values if isinstance(self.label, Category) else ()
+
+    def to_toml(self, comment: str = "") -> str:
+        """The schema as a person can read and change it, under a comment."""
+        from privet.data.toml import written
+
+        return written(self, comment)
+
+    @staticmethod
+    def from_toml(text: str) -> Schema:
+        """The schema that a text describes; what is wrong with it is said with its line and column."""
+        from privet.data.toml import parsed
+
+        return parsed(text)
+
+
+def _checked_missing(words: tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+        raise InvalidInput("missing", "is not a list of texts", 'write it as a list: ["?", ""]')
+    return tuple(word.strip() for word in words)
+
+
+def _clash(column: Column, missing: tuple[str, ...]) -> None:
+    if isinstance(column, Category) and (both := sorted(set(column.values) & set(missing))):
+        problem = f"of {column.name!r} have {both[0]!r}, which also counts as missing"
+        raise InvalidInput("values", problem, "take it out of one of the two lists")

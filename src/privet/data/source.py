@@ -1,0 +1,156 @@
+"""Tables larger than memory, in batches: CSV, also gzipped, with every cell as text; and Parquet with its own types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core.errors import InvalidInput, MissingExtra
+from privet.data.blocks import CsvFile, first_bytes
+from privet.data.columns import Category
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Source", "codes_of", "numbers_of", "texts_of"]
+
+_BATCH = 100_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table in a file: its header, which is public, and its rows, batch by batch.
+
+    Batches follow the order of the file. What a cell becomes depends on that cell alone: no type is inferred from rows.
+    """
+
+    path: Path
+    header: tuple[str, ...]
+    csv: CsvFile | None
+    """None for Parquet."""
+
+    @staticmethod
+    def of(path: str | PathLike[str], separator: str | None = None) -> Source:
+        """Looks at the header and nothing else."""
+        _polars()
+        place = Path(path)
+        start = first_bytes(place)
+        if start == b"PAR1":
+            return Source(place, _parquet_header(place), None)
+        if start[:2] == b"PK":
+            raise InvalidInput("file", f"{place.name!r} is an archive or a spreadsheet", "export it as CSV or Parquet")
+        found = CsvFile.of(place, separator)
+        return Source(place, found.header, found)
+
+    def require(self, names: Sequence[str], what: str) -> None:
+        """Refuse a file without these columns. Nothing of its first line is said before it is known to be a header."""
+        for name in names:
+            if name not in self.header:
+                problem = f"{self.path.name!r} has no column {name!r}, which is {what}"
+                raise InvalidInput("file", problem, "check the spelling, and that the first line is a header")
+        for name in self.header:
+            if self.header.count(name) > 1:
+                raise InvalidInput("file", f"{self.path.name!r} has two columns {name!r}", "give each its own name")
+
+    def batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """These columns, in this order."""
+        if self.csv is None:
+            yield from self._parquet(names)
+            return
+        pl = _polars()
+        # Names of our own: the header's may be empty.
+        texts = {f"c{place}": pl.String for place in range(len(self.header))}
+        wanted = [self.header.index(name) for name in names]
+        for block, rows in self.csv.blocks():
+            try:
+                batch = pl.read_csv(
+                    block,
+                    has_header=False,
+                    schema=texts,
+                    columns=sorted(set(wanted)),
+                    separator=self.csv.separator,
+                    empty_string_is_null=False,
+                )
+            except pl.exceptions.PolarsError:
+                raise _unreadable(self.path) from None  # its own words quote the cell
+            if len(batch) != rows:
+                raise _unreadable(self.path)
+            yield batch.select(pl.col(f"c{place}").alias(name) for place, name in zip(wanted, names, strict=True))
+
+    def _parquet(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+        pl = _polars()
+        try:
+            frame = pl.scan_parquet(self.path, glob=False).select(names)
+            for name, kind in frame.collect_schema().items():
+                if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Categorical, pl.Enum, pl.Null)):
+                    problem = f"{self.path.name!r} has {kind} in {name!r}"
+                    raise InvalidInput("file", problem, "store it as a number or a text, or call it an identifier")
+            yield from frame.collect_batches(chunk_size=_BATCH, maintain_order=True)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+            raise _unreadable(self.path) from None
+
+
+def texts_of(cells: pl.Series, missing: Sequence[str]) -> pl.Series:
+    """Cells as texts without blanks around them; None where missing."""
+    pl = _polars()
+    texts = cells if cells.dtype == pl.String else cells.cast(pl.String)
+    texts = texts.str.strip_chars()
+    if cells.dtype.is_float():
+        texts = texts.set(cells.is_nan().fill_null(False), None)
+    return texts.set(texts.is_in(list(missing)).fill_null(False), None)
+
+
+def numbers_of(cells: pl.Series, missing: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Cells as numbers; NaN where missing, and where the cell is no number."""
+    pl = _polars()
+    if cells.dtype != pl.String and cells.dtype not in (pl.Categorical, pl.Enum):
+        found = cells.cast(pl.Float64, strict=False)
+    else:
+        found = cells.cast(pl.String).cast(pl.Float64, strict=False)
+        if found.null_count():
+            found = texts_of(cells, ()).cast(pl.Float64, strict=False)
+    # Words that are numbers, such as -99; other words are no number, and missing for that.
+    words = pl.Series(missing, dtype=pl.String).cast(pl.Float64, strict=False).drop_nulls()
+    values = found.fill_null(float("nan")).to_numpy()
+    return np.where(np.isin(values, words.to_numpy()), np.nan, values) if len(words) else values
+
+
+def codes_of(cells: pl.Series, column: Category, missing: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Cells as codes of the values; `column.other` where no value is meant."""
+    pl = _polars()
+    if not column.values:
+        return np.zeros(len(cells), dtype=np.int64)
+    values = pl.Enum(column.values)
+    found = cells.cast(pl.String).cast(values, strict=False)
+    if found.null_count():
+        texts = texts_of(cells, missing)
+        found = texts.cast(values, strict=False)
+        if column.missing is not None:
+            found = found.set(texts.is_null(), column.missing)
+    return found.to_physical().cast(pl.Int64).fill_null(column.other).to_numpy()
+
+
+def _parquet_header(path: Path) -> tuple[str, ...]:
+    pl = _polars()
+    try:
+        return tuple(pl.scan_parquet(path, glob=False).collect_schema().names())
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise _unreadable(path) from None
+
+
+def _unreadable(path: Path) -> InvalidInput:
+    return InvalidInput("file", f"{path.name!r} is damaged, or no such table", "get it again, or repair it")
+
+
+def _polars() -> Any:
+    try:
+        import polars as pl
+    except ImportError:
+        raise MissingExtra("polars", "train") from None
+    return pl

@@ -1,0 +1,153 @@
+"""A schema as TOML: written for a person, and read with the line of whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from privet.core.errors import InvalidInput
+from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside
+from privet.data.schema import Schema
+
+__all__ = ["VERSION", "parsed", "written"]
+
+VERSION = 1
+
+_TOP = ("target", "rows", "user", "most_rows_per_user", "missing", "separator")
+_KEYS = {
+    "number": ("low", "high", "missing", "outside"),
+    "category": ("values", "missing"),
+    "identifier": (),
+}
+_HEADER = re.compile(r"\s*\[\[\s*column\s*\]\]")
+
+
+def written(schema: Schema, comment: str = "") -> str:
+    """The text; what has its usual value is left out."""
+    lines = [f"# {line}".rstrip() for line in comment.splitlines()] + [f"privet = {VERSION}"]
+    usual = {"missing": ("", "?", "NA"), "separator": ","}
+    for key in _TOP:
+        value = getattr(schema, key)
+        if value is not None and value != usual.get(key):
+            lines.append(f"{key} = {_value(value)}")
+    for column in schema.columns:
+        lines += ["", "[[column]]", f"name = {_value(column.name)}", *_of(column)]
+    return "\n".join(lines) + "\n"
+
+
+def _of(column: Column) -> list[str]:
+    match column:
+        case Number():
+            lines = ['kind = "number"', f"low = {_value(column.low)}", f"high = {_value(column.high)}"]
+            rule = column.missing.value if isinstance(column.missing, Missing) else column.missing
+            lines += [f"missing = {_value(rule)}"] if rule != Missing.INDICATOR.value else []
+            return lines + (
+                [f"outside = {_value(column.outside.value)}"] if column.outside is not Outside.CLAMP else []
+            )
+        case Category():
+            lines = ['kind = "category"', f"values = {_value(column.values)}"]
+            return lines + ([f"missing = {_value(column.missing)}"] if column.missing is not None else [])
+        case Identifier():
+            return ['kind = "identifier"']
+
+
+def _value(value: str | float | tuple[str, ...]) -> str:
+    if isinstance(value, tuple):
+        inside = ", ".join(_value(each) for each in value)
+        return f"[{inside}]" if len(inside) < 100 else "[\n    " + ",\n    ".join(map(_value, value)) + ",\n]"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's too, but for the one control character that JSON leaves as it is.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
+
+
+def parsed(text: str) -> Schema:
+    """The schema, or what is wrong with the text, where, and what to do."""
+    try:
+        top = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput("schema", f"is not TOML: {error}", "see docs/data.md for the format") from None
+    where = _Lines(text)
+    version = top.pop("privet", None)
+    if version != VERSION:
+        problem = "has no version" if version is None else f"has the version {version!r}"
+        raise InvalidInput("schema", problem, f"begin it with: privet = {VERSION}")
+    tables = top.pop("column", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InvalidInput("schema", f"{where.top('column')}has `column` in another form", "write [[column]]")
+    for key in top:
+        if key not in _TOP:
+            known = ", ".join(("column", *_TOP))
+            raise InvalidInput("schema", f"{where.top(key)}has `{key}`, which means nothing", f"use one of: {known}")
+    columns = tuple(_column(table, where, place) for place, table in enumerate(tables))
+    for key in ("target", "user", "separator"):
+        if not isinstance(top.get(key, ""), str):
+            raise InvalidInput("schema", f"{where.top(key)}{key} is not a text", 'write it in quotes: "…"')
+    if "missing" in top:
+        if not isinstance(top["missing"], list):
+            raise InvalidInput("schema", f"{where.top('missing')}missing is not a list", 'write it as ["?", ""]')
+        top["missing"] = tuple(top["missing"])
+    try:
+        return Schema(columns, **top)
+    except InvalidInput as error:
+        raise InvalidInput(
+            "schema", f"{where.top(error.argument)}{error.argument} {error.problem}", error.advice
+        ) from None
+
+
+def _column(table: Mapping[str, Any], where: _Lines, place: int) -> Column:
+    name, kind = table.get("name"), table.get("kind")
+    called = f"column {name!r}" if isinstance(name, str) else "a column without a name"
+    if not isinstance(kind, str) or kind not in _KEYS:
+        problem = "has no kind" if kind is None else f"has the kind {kind!r}"
+        raise InvalidInput("schema", f"{where.of(place, 'kind')}{called} {problem}", f"use one of: {', '.join(_KEYS)}")
+    keys = ("name", "kind", *_KEYS[kind])
+    for key in table:
+        if key not in keys:
+            problem = f"{where.of(place, key)}{called} has `{key}`, which means nothing for kind {kind!r}"
+            raise InvalidInput("schema", problem, f"use one of: {', '.join(keys)}")
+    for key in keys:
+        if key not in table and key not in ("missing", "outside"):
+            raise InvalidInput("schema", f"{where.of(place)}{called} has no `{key}`", f"add a line: {key} = …")
+    given = {key: value for key, value in table.items() if key != "kind"}
+    if isinstance(given.get("values"), list):
+        given["values"] = tuple(given["values"])
+    elif "values" in given:
+        raise InvalidInput("schema", f"{where.of(place, 'values')}{called}: values is not a list", 'write ["a", "b"]')
+    try:
+        made: Column = {"number": Number, "category": Category, "identifier": Identifier}[kind](**given)
+        return made
+    except InvalidInput as error:
+        problem = f"{where.of(place, error.argument)}{called}: {error.argument} {error.problem}"
+        raise InvalidInput("schema", problem, error.advice) from None
+
+
+class _Lines:
+    """Where things stand in a text that is known to be TOML."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.splitlines()
+        self._headers = [number for number, line in enumerate(self._lines) if _HEADER.match(line)]
+
+    def top(self, key: str) -> str:
+        """`line 3: `, for a key above the first column."""
+        return self._said(self._find(key, 0, self._headers[0] if self._headers else len(self._lines)))
+
+    def of(self, place: int, key: str = "") -> str:
+        """The line of a column's key, or of the column itself."""
+        if place >= len(self._headers):
+            return ""  # written in another way, such as column = [{…}]
+        ends = [*self._headers[1:], len(self._lines)]
+        found = self._find(key, self._headers[place], ends[place]) if key else None
+        return self._said(self._headers[place] if found is None else found)
+
+    def _find(self, key: str, start: int, end: int) -> int | None:
+        key_line = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=")
+        return next((number for number in range(start, end) if key_line.match(self._lines[number])), None)
+
+    @staticmethod
+    def _said(number: int | None) -> str:
+        return "" if number is None else f"line {number + 1}: "

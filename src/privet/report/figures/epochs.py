@@ -1,0 +1,98 @@
+"""What changes from epoch to epoch: ε for several δ, and each measure that was followed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from privet.report.card import Typed
+from privet.report.figures.drawing import SERIES, Figure, Part, Row, axis, line, marks
+from privet.report.origin import origin, plain, rounded
+from privet.report.training_records import Growth, Measure, Series
+from privet.report.words import listed, up
+
+__all__ = ["followed", "growth_by_epoch"]
+
+_TITLES = {
+    Measure.ACCURACY: "Accuracy from epoch to epoch",
+    Measure.LOSS: "Loss from epoch to epoch",
+    Measure.CLIPPED: "How many examples were clipped",
+}
+_TICKS = 10
+_MANY = 25
+"""So many rows a table has at most."""
+
+
+def growth_by_epoch(growth: Growth) -> Figure:
+    """ε against epochs for several δ; the run itself is the last epoch at the δ in the middle."""
+    points = [list(zip(growth.epochs, row, strict=True)) for row in growth.by_delta]
+    lines = [
+        _marked(line(each, f"δ = {d:.3g}", i), i) for i, (each, d) in enumerate(zip(points, growth.deltas, strict=True))
+    ]
+    own = min(1, len(points) - 1)
+    last, upper = points[own][-1]
+    finite = math.isfinite(upper)
+    itself = marks([(last, upper)]) | {"name": f"this run: ε ≤ {up(upper)}", "showlegend": True}
+    spec: Part = {
+        "data": [*lines, *([itself] if finite else [])],
+        "layout": {"xaxis": _epochs(last), "yaxis": axis("ε") | {"rangemode": "tozero"}},
+    }
+    after = f" After {last:g} epochs, ε ≤ {up(upper)} at δ = {growth.deltas[own]:.3g}." if finite else ""
+    return Figure(
+        "epochs",
+        "How ε grows with the number of epochs",
+        f"ε against epochs for δ = {listed([f'{delta:.3g}' for delta in growth.deltas])}.{after}",
+        ("epochs", *(f"ε at δ = {delta:.3g}" for delta in growth.deltas)),
+        tuple((f"{e:g}", *(up(row[i]) for row in growth.by_delta)) for i, e in enumerate(growth.epochs)),
+        spec if any(each["x"] for each in lines) else None,
+    )
+
+
+def followed(measure: Measure, history: Sequence[Typed[Series]]) -> Figure | None:
+    """One measure against epochs, a line for each set of rows; None where it was not followed."""
+    seen = [each for each in history if each.value.measure is measure]
+    if not seen:
+        return None
+    share = measure is not Measure.LOSS
+    lines = []
+    for index, each in enumerate(seen):
+        points = [(x, y) for x, y in zip(each.value.epochs, each.value.values, strict=True) if y is not None]
+        lines.append(_marked(line(points, plain(f"{each.value.on} ({origin(each)})"), index % len(SERIES)), index))
+    told = "; ".join(f"on {each.value.on} {_ends(each.value, share)} ({origin(each)})" for each in seen)
+    epochs = sorted({epoch for each in seen for epoch in each.value.epochs})
+    return Figure(
+        f"followed-{measure.name.lower()}",
+        _TITLES[measure],
+        f"{measure.value.capitalize()} after each epoch: {told}.",
+        ("epoch", *(f"{each.value.on} ({origin(each)})" for each in seen)),
+        tuple(_row(epoch, [each.value for each in seen], share) for epoch in epochs[:: len(epochs) // _MANY + 1]),
+        {
+            "data": lines,
+            "layout": {
+                "xaxis": _epochs(epochs[-1] if epochs else 1.0),
+                "yaxis": axis(measure.value) | ({"tickformat": ".2~%"} if share else {}),
+                "showlegend": True,
+            },
+        }
+        if any(each["x"] for each in lines)
+        else None,
+    )
+
+
+def _epochs(last: float) -> Part:
+    """An axis of whole epochs, with ten ticks at most."""
+    return axis("epochs") | {"rangemode": "tozero", "dtick": max(1, math.ceil(last / _TICKS))}
+
+
+def _ends(series: Series, share: bool) -> str:
+    first, last = (rounded(series.values[place], share) for place in (0, -1)) if series.values else ("–", "–")
+    return f"from {first} to {last}" if len(series.values) > 1 else last
+
+
+def _row(epoch: float, seen: Sequence[Series], share: bool) -> Row:
+    values = (dict(zip(each.epochs, each.values, strict=True)).get(epoch) for each in seen)
+    return (f"{epoch:g}", *(rounded(value, share) for value in values))
+
+
+def _marked(drawn: Part, index: int) -> Part:
+    return drawn | {"mode": "lines+markers", "marker": {"symbol": SERIES[index % len(SERIES)][2], "size": 7}}

@@ -1,0 +1,74 @@
+"""Small tables for notebooks: a release, a guarantee, a ledger. Plain HTML, without scripts or colours of its own."""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import TYPE_CHECKING, Any
+
+from privet.core.guarantee import Guarantee, digits_up
+from privet.core.release import Release
+from privet.report.frame import escaped, table
+from privet.report.words import down, headline, protected, up
+
+if TYPE_CHECKING:
+    from privet.ledger import Ledger
+
+__all__ = ["guarantee_table", "ledger_table", "release_table"]
+
+_MOST = 80
+"""So many characters of a released value are shown."""
+
+
+def guarantee_table(guarantee: Guarantee) -> str:
+    """A guarantee.
+
+    >>> from privet.accounting import epsilon
+    >>> from privet.core.event import Gaussian
+    >>> "<th scope=\\"row\\">ε at most</th><td>0.927</td>" in guarantee_table(epsilon(Gaussian(4.0), 1e-5))
+    True
+    """
+    return table(headline(guarantee), ("what", "value"), _promised(guarantee))
+
+
+def _promised(guarantee: Guarantee) -> list[tuple[str, str]]:
+    return [
+        ("ε at most", up(guarantee.epsilon.upper)),
+        ("ε at least", down(guarantee.epsilon.lower)),
+        ("δ", digits_up(guarantee.delta)),
+        ("protects", protected(guarantee.unit)),
+        ("accountant", guarantee.accountant),
+        ("assumes", ", ".join(guarantee.assumptions) or "nothing"),
+    ]
+
+
+def release_table(release: Release[Any]) -> str:
+    """A release: its value, which may be seen, and what it cost. Seeded noise is told in red."""
+    value = release.value
+    shown = repr(value) if isinstance(value, (Number, str, bool, tuple)) else type(value).__name__
+    rows = [
+        ("value", shown if len(shown) <= _MOST else f"{shown[:_MOST]}…"),
+        ("source", ", ".join(release.source)),
+        ("draws", f"{len(release.draws):,}"),
+    ]
+    if release.guarantee is None:
+        rows += [("protects", protected(release.unit)), ("guarantee", "not priced yet")]
+    else:
+        rows += _promised(release.guarantee)
+    seeded = "The noise came from a seeded generator, which protects nobody."
+    red = f'<p style="color: #b3261e"><strong>{escaped(seeded)}</strong></p>' if release.tainted else ""
+    return table("A release", ("what", "value"), rows) + red
+
+
+def ledger_table(ledger: Ledger) -> str:
+    """Every budget of a ledger, and what is left of it."""
+    rows = [
+        (
+            budget.name,
+            f"ε {up(budget.epsilon)}, δ {digits_up(budget.delta)}",
+            f"ε {down(budget.epsilon_left)}, δ {budget.delta_left:.3g}",
+            f"{budget.active:,}",
+            protected(budget.unit),
+        )
+        for budget in ledger.list()
+    ]
+    return table("Budgets", ("budget", "whole", "left", "entries", "protects"), rows)

@@ -1,0 +1,48 @@
+"""Where a value comes from, in a word, and values as they are shown."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from privet.core.release import Release
+from privet.report.card import Typed
+from privet.report.internal import Internal
+from privet.report.training_records import Score
+
+__all__ = ["interval", "origin", "plain", "rounded"]
+
+
+def origin(value: Typed[Any]) -> str:
+    """Whether a value is public, paid for, or internal.
+
+    >>> from privet.report.card import Public
+    >>> origin(Public(3)), origin(Internal(3))
+    ('public', 'INTERNAL')
+    """
+    return "INTERNAL" if isinstance(value, Internal) else "paid for" if isinstance(value, Release) else "public"
+
+
+def rounded(value: float | None, share: bool) -> str:
+    """A score, as a share in per cent or as it is; a dash where there is none.
+
+    >>> rounded(0.91234, True), rounded(0.30012, False), rounded(None, True)
+    ('91.23 %', '0.3001', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{100 * value:.2f} %" if share else f"{value:.4g}"
+
+
+def interval(score: Score) -> str:
+    """The interval of a score with its confidence; empty where it has none."""
+    if score.lower is None or score.upper is None or score.confidence is None:
+        return ""
+    covers = f", for {score.covers}" if score.covers else ""
+    ends = f"{rounded(score.lower, score.share)} to {rounded(score.upper, score.share)}"
+    return f"{ends} with {100 * score.confidence:g} % confidence{covers}"
+
+
+def plain(text: str) -> str:
+    """A text for a figure, where plotly.js would take a tag for markup."""
+    return html.escape(text, quote=False)

@@ -1,0 +1,29 @@
+"""Putting a file in its place: whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+from privet.core.errors import InvalidInput
+
+__all__ = ["put"]
+
+
+def put(path: Path, text: str, argument: str, *, private: bool = False) -> None:
+    """Write beside the place and then move there, so that no half file is ever seen; `private`: for its owner alone."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    mode = 0o600 if private else 0o666  # less what the process masks
+    try:
+        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
+            file.write(text.encode())
+        part.replace(path)
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InvalidInput(argument, f"cannot be written: {reason}", "make room, or choose another folder") from None
+    finally:
+        # Also after an interruption; once the file is in its place there is nothing to remove.
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)

@@ -1,0 +1,184 @@
+"""Runs on the disk: the folder of one, and several side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from privet.core.errors import InvalidInput
+from privet.core.guarantee import digits_up
+from privet.report.card import Public, Typed
+from privet.report.card_json import from_json, to_json
+from privet.report.curves import curves_of
+from privet.report.figures.accuracy import accuracy_by_epsilon
+from privet.report.frame import drawn, escaped, framed, table
+from privet.report.internal import Internal
+from privet.report.origin import origin, rounded
+from privet.report.put import put
+from privet.report.training_card import TrainingCard, is_tainted, shareable
+from privet.report.training_page import internal_page, report_page
+from privet.report.training_records import Score, Trial
+from privet.report.words import listed, protected, up
+from privet.report.write import MARK
+
+__all__ = [
+    "CARD",
+    "INTERNAL_CARD",
+    "INTERNAL_PAGE",
+    "REPORT",
+    "Comparison",
+    "compare",
+    "compare_page",
+    "load",
+    "require_folder",
+    "trials_of",
+    "write_run",
+]
+
+CARD, REPORT = "card.json", "report.html"
+INTERNAL_CARD, INTERNAL_PAGE = "internal.json", "internal.html"
+_HEAD = ("run", "data", "method", "ε at most", "δ", "score", "value", "on", "origin")
+
+
+def require_folder(folder: Path, argument: str = "out") -> None:
+    """Raise now, before the work, where a run could not be written or another would be lost; makes the folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InvalidInput(argument, f"is {str(folder)!r}, which cannot be made: {reason}", "name another") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InvalidInput(argument, f"is {str(folder)!r}, which cannot be written", "choose another folder")
+    if (folder / CARD).exists():
+        raise InvalidInput(argument, f"is {str(folder)!r}, which holds a run already", "name another folder")
+
+
+def write_run(
+    folder: Path, card: TrainingCard, *, progress: Callable[[int, int], None] = lambda done, total: None
+) -> tuple[Path, ...]:
+    """Write `card.json` and `report.html`, which may be shared, and `internal.json` and `internal.html`, for their
+    owner's eyes (mode 600); the paths of all four. What is internal reaches neither of the first two."""
+    curves = curves_of(card.privacy, progress=progress)
+    shared = shareable(card)
+    texts = {
+        REPORT: report_page(shared, curves),
+        INTERNAL_PAGE: internal_page(card, curves),
+        INTERNAL_CARD: to_json(card, internal=True),
+        CARD: to_json(shared),
+    }
+    for name in (REPORT, INTERNAL_PAGE):
+        _require_ours(folder / name)
+    for name, text in texts.items():
+        put(folder / name, text, "out", private=name in (INTERNAL_CARD, INTERNAL_PAGE))
+    return tuple(folder / name for name in texts)
+
+
+def load(folder: Path, *, internal: bool = False) -> TrainingCard:
+    """The card of a run's folder: what may be shared of it, or with `internal` everything."""
+    path = folder / (INTERNAL_CARD if internal else CARD)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not text"
+        problem = f"is {str(folder)!r}, of which {path.name} cannot be read: {reason}"
+        raise InvalidInput("run", problem, "name a folder that `privet train` wrote") from None
+    return from_json(text, internal=internal)
+
+
+def trials_of(name: str, card: TrainingCard) -> tuple[Typed[Trial], ...]:
+    """A run's scores as trials, for another card's `stored`; each stays what it is: public, paid for or internal."""
+    guarantee, method = card.privacy.guarantee.value, card.method.value
+
+    def trial(score: Score) -> Trial:
+        return Trial(name, method, guarantee.epsilon.upper, guarantee.delta, score)
+
+    found: list[Typed[Trial]] = []
+    for score in card.scores:
+        if isinstance(score, Internal):
+            found.append(Internal(trial(score.value)))
+        elif isinstance(score, Public):
+            found.append(Public(trial(score.value)))
+        else:
+            found.append(score.map(trial))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several runs as one table, and what to beware of in comparing them."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    cautions: tuple[str, ...]
+    trials: tuple[Typed[Trial], ...]
+
+
+def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
+    """Runs by name, side by side: a line for each score that may be shared; a run without one has a line too."""
+    if not cards:
+        raise InvalidInput("runs", "are none", "name one or more folders")
+    shared = {name: shareable(card) for name, card in cards.items()}
+    rows: list[tuple[str, ...]] = []
+    trials: list[Typed[Trial]] = []
+    for name, card in shared.items():
+        guarantee = card.privacy.guarantee.value
+        start = (
+            name,
+            card.data.value,
+            card.method.value.value,
+            up(guarantee.epsilon.upper),
+            digits_up(guarantee.delta),
+        )
+        rows += [
+            (*start, each.value.name, rounded(each.value.value, each.value.share), each.value.on, origin(each))
+            for each in card.scores
+        ] or [(*start, "–", "–", "–", "–")]
+        trials += trials_of(name, card)
+    return Comparison(_HEAD, tuple(rows), tuple(_cautions(shared)), tuple(trials))
+
+
+def compare_page(cards: Mapping[str, TrainingCard]) -> str:
+    """The comparison as a page for sharing, with the scores against ε."""
+    found = compare(cards)
+    figures = accuracy_by_epsilon(found.trials)
+    body = [
+        "<main>",
+        '<header><p class="kind">Runs side by side</p><h1>Each with its own guarantee</h1>',
+        *(f'<p class="warning"><strong>Beware:</strong> {escaped(text)}.</p>' for text in found.cautions),
+        "</header>",
+        '<div class="wide"><section>',
+        table("All runs", found.head, found.rows),
+        "</section></div>",
+        '<section class="wide" aria-label="Figures">',
+        *map(drawn, figures),
+        "</section>",
+        "</main>",
+    ]
+    footer = "Made by Privet. All of this page is known without the data, or was paid for."
+    return framed("Runs side by side", body, figures, footer=footer, styles=("page.css", "training.css"))
+
+
+def _cautions(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
+    found = []
+    units = dict.fromkeys(protected(card.privacy.guarantee.value.unit) for card in cards.values())
+    if len(units) > 1:
+        found.append(f"the runs protect different things ({'; '.join(units)}), so that their ε cannot be compared")
+    if len({card.data.value for card in cards.values()}) > 1:
+        found.append("the runs are on different data sets")
+    elif len(cards) > 1:
+        found.append("each ε is that of one run; on the same data they add up, as the ledger counts them")
+    if seeded := [name for name, card in cards.items() if is_tainted(card)]:
+        found.append(f"the noise of {listed(seeded)} came from a seeded generator and protects nobody")
+    return found
+
+
+def _require_ours(path: Path) -> None:
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        ours = MARK.encode() in file.read(2000)
+    if not ours:
+        problem = f"holds {path.name!r}, which is not a page of Privet's"
+        raise InvalidInput("out", problem, "name another folder, so that nothing is lost")

@@ -1,0 +1,226 @@
+"""Signatures: who vouches for a run's folder, and that not a byte of it was changed since.
+
+`signature.json` holds the hash of every shareable file of the folder, the ledger's chain head from the card, and an
+Ed25519 signature (RFC 8032) over all of that. Internal files, and those whose names begin with a dot, are not shared
+and not signed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privet.core.errors import InvalidInput, PrivetError
+from privet.report.put import put
+from privet.report.runs import CARD, load
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+__all__ = ["SIGNATURE", "NotGenuine", "Signed", "make_key", "sign", "verify"]
+
+SIGNATURE = "signature.json"
+_FORMAT = 1
+_DOMAIN = b"privet card signature 1\n"
+_PIECE = 1 << 20
+_Path = str | os.PathLike[str]
+
+
+class NotGenuine(PrivetError):
+    """A folder is not what was signed."""
+
+
+@dataclass(frozen=True)
+class Signed:
+    """What a valid signature says."""
+
+    key: str
+    """The signer's public key, in hexadecimal."""
+    files: tuple[str, ...]
+    head: str | None
+    """The ledger's chain head, if the run was charged to one."""
+    trusted: bool
+    """Whether the key was compared with one that the reader has from elsewhere; else anyone may have signed."""
+
+
+def make_key(path: _Path) -> str:
+    """Make a key: the secret half at `path`, for its owner alone (mode 600), the public half at `path` + ".pub".
+
+    Returns the public key in hexadecimal. An existing file is never overwritten.
+    """
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    secret = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    public = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+    for place, text, mode in ((Path(path), secret, 0o600), (Path(f"{os.fspath(path)}.pub"), public, 0o644)):
+        try:
+            with os.fdopen(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
+                file.write(text)
+        except OSError as error:
+            reason = (error.strerror or "unknown reason").lower()
+            raise InvalidInput("key", f"cannot be written to {str(place)!r}: {reason}", "name another file") from None
+    return _hex(key.public_key())
+
+
+def sign(folder: _Path, key: _Path) -> Signed:
+    """Sign every shareable file of a run's folder with the secret key in a PEM file."""
+    folder, secret = Path(folder), _secret(Path(key))
+    card = load(folder)
+    head = None if card.ledger is None else card.ledger.value.head
+    public = _hex(secret.public_key())
+    hashes = _hashes(folder)
+    said: dict[str, Any] = {"privet-signature": _FORMAT, "key": public, "head": head, "files": hashes}
+    put(folder / SIGNATURE, _text(said | {"signature": secret.sign(_message(said)).hex()}), "folder")
+    return Signed(public, tuple(hashes), head, trusted=True)
+
+
+def verify(folder: _Path, key: _Path | None = None) -> Signed:
+    """Check a run's folder against its signature; raises `NotGenuine` with the first thing that is wrong.
+
+    With `key`, the PEM file of the signer's public key, also who signed. Without it the signature only says that
+    nothing was changed since somebody signed: whoever changes a file can sign again with a key of their own.
+    """
+    folder = Path(folder)
+    said = _read(folder)
+    trusted = key is not None
+    if key is not None and _hex(_public(Path(key))) != said["key"]:
+        raise NotGenuine(f"{SIGNATURE} was made with another key than {str(key)!r}; ask the signer for theirs")
+    _check(said)
+    found = _hashes(folder)
+    for name, digest in said["files"].items():
+        if name not in found:
+            raise NotGenuine(f"{name} was signed and is missing from {str(folder)!r}")
+        if found[name] != digest:
+            raise NotGenuine(f"{name} was changed after it was signed")
+    if extra := sorted(set(found) - set(said["files"])):
+        raise NotGenuine(f"{extra[0]} is not covered by the signature; remove it, or sign again")
+    card = load(folder)
+    if said["head"] != (None if card.ledger is None else card.ledger.value.head):
+        raise NotGenuine(f"{SIGNATURE} has another chain head than {CARD}")
+    return Signed(said["key"], tuple(said["files"]), said["head"], trusted)
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    path = folder / SIGNATURE
+    try:
+        text = path.read_bytes()
+    except OSError:
+        raise NotGenuine(f"{str(folder)!r} has no {SIGNATURE}; sign it first: privet card sign") from None
+    wrong = NotGenuine(f"{SIGNATURE} is not as it was written; ask for the folder again")
+    try:
+        said = json.loads(text)
+        kinds: dict[str, Any] = {
+            "privet-signature": int,
+            "key": str,
+            "head": (str, type(None)),
+            "files": dict,
+            "signature": str,
+        }
+        fits = set(said) == set(kinds) and all(isinstance(said[name], kind) for name, kind in kinds.items())
+        # One spelling, so that not even a space can be changed unseen.
+        fits = fits and _text(said).encode() == text and said["privet-signature"] == _FORMAT
+        fits = fits and all(bytes.fromhex(said[name]).hex() == said[name] for name in ("key", "signature"))
+    except (ValueError, TypeError, RecursionError):
+        raise wrong from None
+    if not fits:
+        raise wrong
+    return dict(said)
+
+
+def _check(said: dict[str, Any]) -> None:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    unsigned = {name: value for name, value in said.items() if name != "signature"}
+    try:
+        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(said["key"]))
+        public.verify(bytes.fromhex(said["signature"]), _message(unsigned))
+    except (InvalidSignature, ValueError):
+        raise NotGenuine(f"{SIGNATURE} does not hold: its signature is not over what it says") from None
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every shareable file, by its path within the folder."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if any(part.startswith((".", "internal")) for part in parts) or parts == (SIGNATURE,):
+            continue
+        if path.is_symlink():
+            raise NotGenuine(
+                f"{'/'.join(parts)} is a link, and what it points to may change; put the file itself there"
+            )
+        if path.is_file():
+            found["/".join(parts)] = _digest(path)
+    return found
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InvalidInput("folder", f"has {path.name!r}, which cannot be read: {reason}") from None
+    return digest.hexdigest()
+
+
+def _message(said: Mapping[str, Any]) -> bytes:
+    return _DOMAIN + _text(said).encode()
+
+
+def _text(said: Mapping[str, Any]) -> str:
+    return json.dumps(said, sort_keys=True, indent=1, ensure_ascii=True) + "\n"
+
+
+def _hex(key: Ed25519PublicKey) -> str:
+    return key.public_bytes_raw().hex()
+
+
+def _pem(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        problem = f"is {str(path)!r}, which cannot be read: {reason}"
+        raise InvalidInput("key", problem, "make one with: privet card key FILE") from None
+
+
+def _secret(path: Path) -> Ed25519PrivateKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    text = _pem(path)
+    if os.name == "posix" and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        problem = f"is {str(path)!r}, which others than its owner can read"
+        raise InvalidInput("key", problem, f"run: chmod 600 {path.name}, or make a new one")
+    try:
+        key = load_pem_private_key(text, password=None)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InvalidInput("key", f"is {str(path)!r}, which is no Ed25519 secret key in PEM", "see: privet card key")
+    return key
+
+
+def _public(path: Path) -> Ed25519PublicKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(_pem(path))
+    except ValueError:
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise InvalidInput("key", f"is {str(path)!r}, which is no Ed25519 public key in PEM", "give the .pub file")
+    return key

@@ -1,0 +1,90 @@
+"""Damaged files and files that do not fit: one clear line, and nothing of what is in them."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from privet.core.errors import InvalidInput
+from privet.data import Schema, draft, read
+
+SECRET = "zanzibar"
+GOOD = f"person,age,ward,well\nann,20,{SECRET},yes\nbob,30,north,no\n".encode()
+MANY = GOOD + b"".join(b"p%d,%d,north,yes\n" % (n, n * n) for n in range(3000))
+
+
+def parquet(path: Path) -> bytes:
+    pl.DataFrame({"person": [SECRET] * 999, "age": 1, "ward": "north", "well": "yes"}).write_parquet(path)
+    return path.read_bytes()
+
+
+BAD: dict[str, tuple[Callable[[Path], bytes], str]] = {
+    "empty": (lambda path: b"", "is empty"),
+    "blank": (lambda path: b"\xef\xbb\xbf\n\n", "is empty"),
+    "gzip cut in half": (lambda path: gzip.compress(MANY)[:-4000], "compressed data are cut off or changed"),
+    "gzip with a changed byte": (
+        lambda path: (g := gzip.compress(MANY))[:-9] + bytes([g[-9] ^ 255]) + g[-8:],
+        "compressed data are cut off or changed",
+    ),
+    "not UTF-8": (lambda path: GOOD + SECRET.encode() + b"\xe9,1,north,yes\n", "is not UTF-8 text"),
+    "UTF-16": (lambda path: GOOD.decode().encode("utf-16"), "is not UTF-8 text"),
+    "too many cells": (lambda path: GOOD + f"{SECRET},1,north,yes,5\n".encode(), "as many cells as the header"),
+    "too few cells": (lambda path: GOOD + f"{SECRET},1\n".encode(), "as many cells as the header"),
+    "cells that balance": (lambda path: GOOD + b"a,1,north\nb,2,north,no,9\n", "as many cells as the header"),
+    "an open quote": (lambda path: GOOD + f'"{SECRET},1,north,yes\n'.encode(), "a quote is never closed"),
+    "a quote inside": (lambda path: GOOD + f'a"{SECRET},1,no"rth,yes\n'.encode(), "a quote stands inside a cell"),
+    "bytes that no text has": (lambda path: GOOD + b"a\0,1,north,yes\n", "bytes that no text has"),
+    "no header": (lambda path: GOOD.split(b"\n", 1)[1], "has no column 'person', which is in the schema"),
+    "a column too many": (
+        lambda path: b"person,age,ward,well,extra\na,1,north,yes,2\n",
+        "has a column 'extra', which the schema lacks",
+    ),
+    "a column too few": (lambda path: b"person,age,ward\n", "has no column 'well'"),
+    "a column twice": (lambda path: b"person,age,ward,well,age\n", "has two columns 'age'"),
+    "a spreadsheet": (lambda path: b"PK\x03\x04" + SECRET.encode(), "is an archive or a spreadsheet"),
+    "Parquet cut in half": (lambda path: parquet(path)[: len(parquet(path)) // 2], "is damaged, or no such table"),
+    "Parquet with a changed footer": (lambda path: parquet(path)[:-40] + b"\xff" * 32 + b"PAR1", "is damaged"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_one_clear_line_and_no_content(kind: str, clinic: Schema, tmp_path: Path) -> None:
+    """Fails when a damaged file is taken for a table, raises something else, or has its cells quoted."""
+    make, said = BAD[kind]
+    path = tmp_path / "table"
+    path.write_bytes(make(path))
+    with pytest.raises(InvalidInput) as caught:
+        read(path, clinic)
+    text = str(caught.value)
+    assert said in text
+    assert "\n" not in text
+    assert SECRET not in text
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_the_good_files_are_good(clinic: Schema, tmp_path: Path) -> None:
+    """Fails when the files above would be refused for another reason than their damage."""
+    for content in (MANY, gzip.compress(MANY), parquet(tmp_path / "t")):
+        (tmp_path / "t").write_bytes(content)
+        assert len(read(tmp_path / "t", clinic)) > 900
+
+
+def test_paths_that_are_no_files(clinic: Schema, tmp_path: Path) -> None:
+    """Fails when an absent file or a folder ends in a traceback."""
+    with pytest.raises(InvalidInput, match="cannot be read: no such file"):
+        read(tmp_path / "absent.csv", clinic)
+    with pytest.raises(InvalidInput, match="cannot be read: is a directory"):
+        read(tmp_path, clinic)
+
+
+def test_a_target_that_is_not_there(tmp_path: Path) -> None:
+    """Fails when the first line is quoted before it is known to be a header."""
+    (tmp_path / "t.csv").write_text(f"{SECRET},5,5\n1,2,3\n")
+    with pytest.raises(InvalidInput, match="has no column 'y', which is the target") as caught:
+        draft(tmp_path / "t.csv", "y")
+    assert SECRET not in str(caught.value)

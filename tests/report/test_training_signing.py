@@ -1,0 +1,162 @@
+"""Signatures of a run's folder: any changed byte is found, and keys are kept from others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from privet.core.errors import InvalidInput
+from privet.report.card_json import to_json
+from privet.report.signing import SIGNATURE, NotGenuine, make_key, sign, verify
+from privet.report.training_card import shareable
+from tests.report.trained import trained
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    path = tmp_path / "signer.pem"
+    make_key(path)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run's folder with a card, small stand-ins for its model and page, and things that are not shared."""
+    run = tmp_path / "run"
+    (run / "model").mkdir(parents=True)
+    (run / "card.json").write_text(to_json(shareable(trained())), encoding="utf-8")
+    (run / "report.html").write_text("<!DOCTYPE html><title>page</title>", encoding="utf-8")
+    (run / "model" / "weights.safetensors").write_bytes(bytes(range(200)))
+    (run / "internal.html").write_text("internal", encoding="utf-8")
+    (run / ".checkpoint").write_text("not shared", encoding="utf-8")
+    return run
+
+
+def flipped(path: Path, place: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def test_a_signed_folder_is_genuine(folder: Path, key: Path) -> None:
+    """Fails when an honest folder is refused, internal files are signed, or the chain's head is not inside."""
+    signed = sign(folder, key)
+    assert signed.files == ("card.json", "model/weights.safetensors", "report.html")
+    ledger = trained().ledger
+    assert ledger is not None
+    assert signed.head == ledger.value.head
+    assert json.loads((folder / SIGNATURE).read_text())["head"] == ledger.value.head
+    assert verify(folder, f"{key}.pub") == signed
+    assert not verify(folder).trusted
+    (folder / "internal.html").write_text("changed", encoding="utf-8")
+    assert verify(folder, f"{key}.pub") == signed
+
+
+def test_any_changed_byte_is_found(folder: Path, key: Path) -> None:
+    """Fails when a change of any byte of a signed file, or of the signature itself, goes unseen."""
+    sign(folder, key)
+    for name in ("card.json", "report.html", "model/weights.safetensors", SIGNATURE):
+        path = folder / name
+        size = path.stat().st_size
+        for place in range(0, size, 1 if name != "card.json" else 97):
+            flipped(path, place)
+            with pytest.raises(NotGenuine) as caught:
+                verify(folder)
+            assert "\n" not in str(caught.value)
+            flipped(path, place)
+    verify(folder, f"{key}.pub")
+
+
+def test_the_signature_has_one_spelling(folder: Path, key: Path) -> None:
+    """Fails when the signature's file can be changed in a way that means the same: blanks, order, a key given twice."""
+    sign(folder, key)
+    path = folder / SIGNATURE
+    text = path.read_text()
+    said = json.loads(text)
+    again = (text + "\n", text.replace(": ", ":"), json.dumps(said), text.replace("{", '{\n "head": "x",', 1))
+    for other in (*again, text.replace(said["signature"], said["signature"].upper())):
+        assert other != text
+        path.write_text(other)
+        with pytest.raises(NotGenuine, match="is not as it was written"):
+            verify(folder)
+
+
+def test_files_that_come_or_go_are_found(folder: Path, key: Path) -> None:
+    """Fails when a file can be added to, taken from or linked into a signed folder."""
+    sign(folder, key)
+    extra = folder / "second.html"
+    extra.write_text("more", encoding="utf-8")
+    with pytest.raises(NotGenuine, match=r"second.html is not covered by the signature"):
+        verify(folder)
+    extra.unlink()
+    extra.symlink_to(folder / "report.html")
+    with pytest.raises(NotGenuine, match=r"second.html is a link"):
+        verify(folder)
+    extra.unlink()
+    (folder / "report.html").unlink()
+    with pytest.raises(NotGenuine, match=r"report.html was signed and is missing"):
+        verify(folder)
+    (folder / SIGNATURE).unlink()
+    with pytest.raises(NotGenuine, match=r"has no signature.json"):
+        verify(folder)
+
+
+def test_another_signer_is_told(folder: Path, key: Path, tmp_path: Path) -> None:
+    """Fails when somebody who changed the folder and signed it anew passes for the first signer."""
+    sign(folder, key)
+    other = tmp_path / "other.pem"
+    make_key(other)
+    (folder / "report.html").write_text("changed", encoding="utf-8")
+    sign(folder, other)
+    assert not verify(folder).trusted
+    with pytest.raises(NotGenuine, match="made with another key"):
+        verify(folder, f"{key}.pub")
+
+
+def test_a_signature_of_another_folder_does_not_fit(folder: Path, key: Path, tmp_path: Path) -> None:
+    """Fails when a valid signature can be moved to files that it was not made for."""
+    second = tmp_path / "second"
+    shutil.copytree(folder, second)
+    (second / "model" / "weights.safetensors").write_bytes(b"other weights")
+    sign(folder, key)
+    shutil.copy(folder / SIGNATURE, second / SIGNATURE)
+    with pytest.raises(NotGenuine, match=r"weights.safetensors was changed"):
+        verify(second, f"{key}.pub")
+
+
+def test_keys_are_for_their_owner(folder: Path, key: Path, tmp_path: Path) -> None:
+    """Fails when a secret key is written for others to read, taken when they can, or overwritten."""
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert key.read_text().startswith("-----BEGIN PRIVATE KEY-----")
+    before = key.read_bytes()
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        make_key(key)
+    assert key.read_bytes() == before
+    key.chmod(0o640)
+    with pytest.raises(InvalidInput, match="others than its owner can read"):
+        sign(folder, key)
+    nonsense = tmp_path / "nonsense.pem"
+    nonsense.write_text("no key")
+    nonsense.chmod(0o600)
+    for wrong in (nonsense, tmp_path / "absent.pem"):
+        with pytest.raises(InvalidInput, match="key is"):
+            sign(folder, wrong)
+    key.chmod(0o600)
+    sign(folder, key)
+    with pytest.raises(InvalidInput, match="no Ed25519 public key"):
+        verify(folder, nonsense)
+
+
+def test_only_a_run_is_signed(key: Path, tmp_path: Path) -> None:
+    """Fails when a folder without a card, or with a damaged one, gets a signature."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(InvalidInput, match=r"card.json cannot be read"):
+        sign(empty, key)
+    (empty / "card.json").write_text("{}")
+    with pytest.raises(InvalidInput, match="version"):
+        sign(empty, key)
+    assert not (empty / SIGNATURE).exists()

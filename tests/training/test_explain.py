@@ -153,7 +153,7 @@ class Coupled(nn.Module):
         return torch.as_tensor(self.line(x - x.mean(0)))
 
 
-@pytest.mark.parametrize(("keeps", "word"), [(True, "buffer"), (False, "coupled")])
+@pytest.mark.parametrize(("keeps", "word"), [(True, "Coupled.mean"), (False, "coupled")])
 def test_refused_while_it_runs(keeps: bool, word: str) -> None:
     """Catches a refusal that is found by training alone, and a buffer that is left changed."""
     model = Coupled(keeps)

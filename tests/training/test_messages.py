@@ -56,7 +56,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: attached().step(torch.ones(3)),
         r"no batch to step on; take one from run.batches",
     ),
-    "a release without a step": (lambda: attached().release(), "no step was made"),
+    "a release without a step": (lambda: attached().release(), "no step was completed"),
     "no rows": (lambda: attached(data=torch.zeros(0, 4)), "dataset has no rows"),
     "an impossible epsilon": (
         lambda: attached(plan=DPSGD(epsilon=1e-9, delta=1e-12, batch_size=3, epochs=9)),

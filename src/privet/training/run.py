@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +60,18 @@ class _Progress:
     """Whether any step was."""
 
 
+def _only_by(step: ReferenceType[Step]) -> Callable[..., None]:
+    """Refuses a step of the optimizer that is not this run's: its gradients were never clipped."""
+
+    def hook(*_: Any) -> None:
+        own = step()
+        if own is not None and not own.stepping:
+            problem = "optimizer.step() was called outside of run.step(), with gradients that nobody clipped or noised"
+            raise RunError(f"{problem}; leave it out: run.step(losses) does it, and loss.backward() too")
+
+    return hook
+
+
 class Run:
     """Private training of one model on one data set; made by `DPSGD.attach`.
 
@@ -93,11 +105,11 @@ class Run:
         self.world = world
         self._step = Step(plan, model, optimizer, rules, performance, rng, world)
         self._progress = _Progress()
-        self._loop: Iterator[Any] | None = None
+        self._loop: ReferenceType[Iterator[Any]] | None = None
         if optimizer in _GUARDS:
             _GUARDS.pop(optimizer).remove()  # an earlier run's, which has been left for this one
         if hasattr(optimizer, "_optimizer_step_pre_hooks"):  # a host's stand-in has none, and nobody else steps it
-            _GUARDS[optimizer] = optimizer.register_step_pre_hook(self._only_here)
+            _GUARDS[optimizer] = optimizer.register_step_pre_hook(_only_by(ref(self._step)))
         self._average = copy.deepcopy(model) if plan.average else None
 
     @property
@@ -134,9 +146,11 @@ class Run:
         `step` says when one is complete. The first, second, fourth, … batch comes in two pieces: by the small one the
         model is examined. A run has one such loop: whoever asks again goes on with it.
         """
-        if self._loop is None:
-            self._loop = self._rounds()
-        return self._loop
+        loop = None if self._loop is None else self._loop()
+        if loop is None:
+            loop = self._rounds()
+            self._loop = ref(loop)  # or the run would hold itself
+        return loop
 
     def _rounds(self) -> Iterator[Any]:
         try:
@@ -316,14 +330,6 @@ class Run:
         """Count a step before anything of it can be seen."""
         self._keeper.begin(number)
         self._progress.steps = number + 1
-
-    def _only_here(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-        """Refuse a step of the optimizer that is not this run's: its gradients were never clipped."""
-        if not self._step.stepping:
-            problem = (
-                "optimizer.step() was called outside of run.step(), with gradients that were neither clipped nor noised"
-            )
-            raise RunError(f"{problem}; leave it out: run.step(losses) does it, and loss.backward() too")
 
     def _unguard(self) -> None:
         if self.optimizer in _GUARDS:

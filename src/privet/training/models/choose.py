@@ -1,0 +1,109 @@
+"""Which model suits what the public knows of the data: its kind, its shape and about how many rows there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.data.schema import Schema
+from privet.training.models.front import Front
+from privet.training.models.linear import Linear
+from privet.training.models.pictures import Convolutions, Pictures
+from privet.training.models.residual import Residual
+
+__all__ = ["Family", "Head", "Model", "choose"]
+
+_MANY = 100_000
+"""Rows from which on a network beside the linear model is worth its noise."""
+
+
+class Family(Enum):
+    """The models there are."""
+
+    AUTO = "auto"
+    LINEAR = "linear"
+    RESIDUAL = "residual"
+    CONVOLUTIONS = "convolutions"
+
+
+class Head(Protocol):
+    """What is trained: it has losses of its own, one for each row."""
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """A number for each class, or the predicted number."""
+
+    def losses(self, inputs: Tensor, targets: Tensor, pull: float = 0.0) -> Tensor:
+        """One loss for each row; the centre of the inputs, if there is one, is moved as far as `pull` says."""
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """What is learned."""
+
+
+class Model(nn.Module):
+    """Features that cost no privacy, and what is learned from them.
+
+    Where features are expensive, as pictures' are, compute them once with `front` and train `head` on them; else train
+    the model itself on rows.
+    """
+
+    def __init__(self, front: nn.Module, head: nn.Module, family: Family) -> None:
+        super().__init__()
+        self.front, self.head, self.family = front, head, family
+
+    @property
+    def features(self) -> int:
+        """How many inputs the head has."""
+        return int(getattr(self.front, "features", 1))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        found: Tensor = self.head(self.front(rows))
+        return found
+
+    def losses(self, rows: Tensor, targets: Tensor, pull: float = 0.0) -> Tensor:
+        """One loss for each row, as the head's."""
+        found: Tensor = self.head.losses(self.front(rows), targets, pull)  # type: ignore[operator]
+        return found
+
+    def centres(self) -> Iterator[nn.Parameter]:
+        """The parameters that follow the mean of the features."""
+        own = getattr(self.head, "centres", None)
+        return iter(()) if own is None else own()
+
+
+def choose(
+    shape: Schema | tuple[int, ...], classes: int, rows: int, family: Family | str = Family.AUTO, bins: int = 16
+) -> Model:
+    """A model for a table with this schema, or for pictures of this shape.
+
+    Args:
+        shape: a schema, or (height, width), or (colours, height, width).
+        classes: how many there are; 0 for regression.
+        rows: about how many rows there are, as a public number.
+        family: which model; `auto` takes the linear one, on scattering features for pictures, and for tables of 100,000
+            rows or more a residual network.
+        bins: how many bins each number of a table is cut into.
+    """
+    chosen = checked.member("family", family, Family)
+    checked.count("rows", rows)
+    if isinstance(shape, Schema):
+        front = Front(shape, bins)
+        if chosen is Family.CONVOLUTIONS:
+            raise InvalidInput("family", "is convolutions, which are for pictures", "use linear or residual")
+        if chosen is Family.AUTO:
+            chosen = Family.RESIDUAL if rows >= _MANY else Family.LINEAR
+        head = Residual(front.features, classes) if chosen is Family.RESIDUAL else Linear(front.features, classes)
+        return Model(front, head, chosen)
+    if len(shape) not in {2, 3}:
+        raise InvalidInput("shape", f"is {shape}", "give (height, width) or (colours, height, width)")
+    colours = shape[0] if len(shape) == 3 else 1
+    if chosen is Family.CONVOLUTIONS:
+        return Model(nn.Identity(), Convolutions(colours, classes), chosen)
+    if chosen is Family.RESIDUAL:
+        raise InvalidInput("family", "is residual, which is for tables", "use linear or convolutions")
+    pictures = Pictures(shape[-2], shape[-1], colours)
+    return Model(pictures, Linear(pictures.features, classes), Family.LINEAR)

@@ -1,0 +1,117 @@
+"""Pictures: scattering features in a basis that made-up pictures give, and a small network of convolutions."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from math import log2
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.data.scattering import Scattering, cached
+from privet.training.models.drawn import drawn
+from privet.training.models.linear import task_losses
+
+__all__ = ["Convolutions", "Pictures"]
+
+_LEAST = 8
+_DRAWN = 3000
+_FLOOR = 1e-4
+"""Added to the made-up pictures' variances, where that of a whole picture is at most 1: directions that hardly vary are
+not blown up beyond it."""
+_AT_ONCE = 500
+
+
+class Pictures(nn.Module):
+    """Features of pictures, each of length 1; there are no parameters, and nothing of the data.
+
+    The scattering coefficients of a picture are made equally bright for all (square roots, length 1), and expressed in
+    the principal axes that the coefficients of made-up pictures have, less their mean and divided by their deviations.
+    Neighbouring coefficients say nearly the same; so a private gradient, whose length is bounded, is spent on what
+    differs. The axes are buffers, kept with the model: other machines may find other ones.
+    """
+
+    mean: Tensor
+    axes: Tensor
+
+    def __init__(self, height: int, width: int, colours: int = 1, features: int = 800) -> None:
+        super().__init__()
+        checked.count("colours", colours)
+        checked.count("features", features)
+        shorter = min(height, width)
+        if shorter < _LEAST:
+            raise InvalidInput(
+                "height", f"and width are {height} and {width}", f"pictures have at least {_LEAST} pixels"
+            )
+        self.scattering = Scattering(height, width, max(1, int(log2(shorter / 7))))
+        self.colours = colours
+        every = _spread(self.scattering(drawn(_DRAWN, height, width)))
+        mean = every.mean(0)
+        away = (every - mean) / _DRAWN**0.5
+        kept = min(features, *away.shape)
+        # From the pictures' products with each other, which stay as many however many coefficients there are.
+        variances, weights = (part[..., -kept:].flip(-1) for part in torch.linalg.eigh(away @ away.T))
+        axes = away.T @ weights / variances.clamp_min(1e-9).sqrt()
+        self.register_buffer("mean", mean)
+        self.register_buffer("axes", axes / (variances + _FLOOR).sqrt())
+        self.features = colours * kept
+        """How many features a picture has."""
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """Features [n, features] of pictures [n, height, width] or [n, colours, height, width], of any brightness."""
+        parts = []
+        for some in torch.split(pictures, _AT_ONCE):
+            coefficients = self.scattering(some.reshape(-1, *some.shape[-2:]))
+            parts.append(((_spread(coefficients) - self.mean) @ self.axes).reshape(len(some), -1))
+        found = torch.cat(parts) if parts else torch.zeros(0, self.features)
+        return _normalised(found)
+
+    def cached(self, pictures: Tensor, folder: str | os.PathLike[str]) -> Tensor:
+        """The features, kept in a file that its owner alone can read."""
+        digest = hashlib.sha256(self.axes.contiguous().numpy().data).hexdigest()
+        return cached(pictures, self, folder, key=f"{self.scattering} {self.colours} {digest}")
+
+
+def _spread(coefficients: Tensor) -> Tensor:
+    """Square roots, of length 1: they sum to a picture's amplitude; a black picture stays zero."""
+    flat = coefficients.flatten(1).clamp_min(0).sqrt()
+    return _normalised(flat)
+
+
+def _normalised(rows: Tensor) -> Tensor:
+    """Each row to length 1; zeros stay zeros."""
+    return F.normalize(rows, dim=1, eps=1e-9)
+
+
+class Convolutions(nn.Module):
+    """The network of tanh units of Papernot et al. (2021), "Tempered sigmoid activations", for pictures of any size."""
+
+    def __init__(self, colours: int, classes: int) -> None:
+        super().__init__()
+        self.classes = checked.count("classes", classes)
+        self.layers = nn.Sequential(
+            nn.Conv2d(checked.count("colours", colours), 16, 8, stride=2, padding=3),
+            nn.Tanh(),
+            nn.MaxPool2d(2, stride=1),
+            nn.Conv2d(16, 32, 4, stride=2, padding=1),
+            nn.Tanh(),
+            nn.AdaptiveAvgPool2d(4),
+            nn.Flatten(),
+            nn.Linear(512, 32),
+            nn.Tanh(),
+            nn.Linear(32, classes),
+        )
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        whole = pictures if pictures.ndim == 4 else pictures[:, None]
+        found: Tensor = self.layers(whole)
+        return found
+
+    def losses(self, pictures: Tensor, targets: Tensor, pull: float = 0.0) -> Tensor:
+        """One loss for each picture; there is no centre to be pulled."""
+        del pull
+        return task_losses(self(pictures), targets, self.classes)

@@ -1,0 +1,192 @@
+"""The knobs of a private run, by rules from public experience: one set of rules for all data.
+
+Inputs of a linear model here have a length of about 1, so that the noise of all steps together adds to a logit a number
+of deviation √(Σ lr²) · noise_multiplier · clip / batch. That number decides: with little of it the model has not gone
+far enough, with much of it noise speaks louder than data. The best was about 1 for every data set and ε that was tried
+(benchmarks/accuracy), so the learning rate follows from the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.training.models.choose import Family
+from privet.training.plan import DPSGD
+
+if TYPE_CHECKING:
+    from privet.core.random import Rng
+    from privet.core.release import Release
+
+__all__ = ["Kind", "Recipe", "recipe"]
+
+
+class Kind(Enum):
+    """What is learned from."""
+
+    TABLE = "table"
+    PICTURES = "pictures"
+
+
+@dataclass(frozen=True)
+class _Rules:
+    clip: float
+    noise: float
+    """The deviation that the noise of all steps together may add to a logit."""
+    stride: float
+    """How far one step goes at first: learning rate times clip."""
+    steps: tuple[int, int]
+    rate: float
+    """The share of the rows in a batch."""
+    most: int
+    """The most rows in a batch."""
+    momentum: float = 0.0
+
+
+# Labels of pictures are nearly certain: a small clip looks at those that are still wrong. In tables the same row may
+# have either label, and a small clip would move the balance.
+_RULES = {
+    (Kind.TABLE, Family.LINEAR): _Rules(clip=0.5, noise=1.2, stride=80, steps=(100, 400), rate=1 / 4, most=16384),
+    (Kind.TABLE, Family.RESIDUAL): _Rules(clip=0.5, noise=0.4, stride=30, steps=(100, 400), rate=1 / 4, most=16384),
+    (Kind.PICTURES, Family.LINEAR): _Rules(clip=0.1, noise=1.2, stride=80, steps=(100, 400), rate=1 / 4, most=16384),
+    (Kind.PICTURES, Family.CONVOLUTIONS): _Rules(
+        clip=0.1, noise=0.1, stride=1, steps=(500, 4000), rate=1 / 60, most=4096, momentum=0.9
+    ),
+}
+_REGRESSION = _Rules(clip=0.5, noise=0.1, stride=0.5, steps=(100, 400), rate=1 / 4, most=16384)
+_PULL = 0.2
+"""The centre's part in an example's gradient, over the clip: it takes 4 % of the squared length."""
+_CENTRE_NOISE = 0.1
+"""The length of the centre's noise that is borne, where inputs have the length 1."""
+_AVERAGED = 10
+"""The weights are averaged over about this part of the steps, at the end."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A plan, and what drives it. All of it is public: it follows from kind, shape, rows, ε and δ."""
+
+    plan: DPSGD
+    """Calibrated."""
+    learning_rate: float
+    """Of the first step; it falls in a straight line to zero."""
+    momentum: float
+    centre_rate: float
+    """The part of the way to the mean of the inputs that their centre goes in the first step."""
+    pull: float
+    """The weight of the centre in an example's gradient, for a model's `losses`."""
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        return self.plan.steps or 0
+
+    @property
+    def epochs(self) -> float:
+        """How often a row is used, on average."""
+        return self.steps * (self.plan.batch_size or 0) / (self.plan.population or 1)
+
+    def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        """Of a model's parameters; those of its centre, if it has one, have a rate of their own."""
+        find: Callable[[], Iterator[nn.Parameter]] | None = getattr(model, "centres", None)
+        centres = [] if find is None else list(find())
+        among = {id(each) for each in centres}
+        others = [each for each in model.parameters() if id(each) not in among]
+        first = self.learning_rate
+        groups: list[dict[str, Any]] = [{"params": others, "initial_lr": first, "momentum": self.momentum}]
+        if centres:
+            groups.append({"params": centres, "initial_lr": self.centre_rate / self.pull})
+        return torch.optim.SGD(groups, lr=first)
+
+    def anneal(self, optimizer: torch.optim.Optimizer, step: int) -> None:
+        """Set the learning rates for a step, counted from 0; also after a resumed run has loaded older ones."""
+        left = 1 - step / self.steps
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * left
+
+    def fit(
+        self,
+        model: nn.Module,
+        dataset: Any,
+        *,
+        callbacks: Sequence[Callable[[int], None]] = (),
+        rng: Rng | None = None,
+    ) -> Release[nn.Module]:
+        """Train a model that has `losses` on pairs (inputs, targets); callbacks get the number of each finished step.
+
+        Guarantee: that of the plan's event, for one example and add/remove neighbours (see `DPSGD`): the number of rows
+        in the plan is a public one, and losses look at each row by itself.
+        """
+        losses: Callable[[Any, Any, float], torch.Tensor] = model.losses  # type: ignore[assignment]
+        optimizer = self.optimizer(model)
+        run = self.plan.attach(model, optimizer, dataset, rng=rng)
+        try:
+            for inputs, targets in run.batches():
+                self.anneal(optimizer, run.steps - 1)
+                if run.step(losses(inputs, targets, self.pull)):
+                    for callback in callbacks:
+                        callback(run.steps)
+            return run.release()
+        finally:
+            run.close()
+
+
+def recipe(
+    kind: Kind | str,
+    rows: int,
+    features: int,
+    classes: int,
+    epsilon: float,
+    delta: float,
+    family: Family | str = Family.LINEAR,
+) -> Recipe:
+    """The plan, learning rate and averaging for a model of `privet.training.models`.
+
+    Args:
+        kind: a table, or pictures.
+        rows: about how many there are, as a public number.
+        features: how many inputs the model has.
+        classes: how many there are; 0 for regression.
+        epsilon, delta: what the whole run may cost.
+        family: which model is trained.
+
+    >>> found = recipe("table", rows=32_561, features=229, classes=2, epsilon=1.0, delta=1e-5)
+    >>> found.steps, found.plan.batch_size, found.plan.clip
+    (131, 8141, 0.5)
+    """
+    both = checked.member("kind", kind, Kind), checked.member("family", family, Family)
+    if both not in _RULES:
+        problem = f"is {both[1].value}, and the kind is {both[0].value}"
+        raise InvalidInput("family", problem, "ask for the family that privet.training.models.choose took")
+    rules = _RULES[both] if checked.count("classes", classes, least=0) else _REGRESSION
+    batch = min(max(ceil(checked.count("rows", rows) * rules.rate), 1), rules.most)
+    # Whatever the steps, together they are about as noisy as one sum over all rows with this deviation.
+    whole = analytic_gaussian_sigma(epsilon, delta) / rows
+    least, most = rules.steps
+    steps = min(max(round(rules.noise / whole / rules.stride), least), most)
+    plan = DPSGD(
+        clip=rules.clip,
+        epsilon=epsilon,
+        delta=delta,
+        batch_size=batch,
+        steps=steps,
+        population=rows,
+        average=1 - _AVERAGED / steps,
+    ).calibrated()
+    # The rates fall in a straight line, so that their squares sum to a third.
+    noise = (plan.noise_multiplier or 0.0) * rules.clip / batch * sqrt(steps / 3)
+    rate = min(rules.noise / noise, 5 * rules.stride / rules.clip) * (1 - rules.momentum)
+    # The centre follows the noisy means by a running average, so that its noise is about √(centre_rate / 2) times one
+    # mean's, in every direction; with few rows it had better stay where it is.
+    mean = (plan.noise_multiplier or 0.0) / batch / _PULL * sqrt(checked.count("features", features))
+    centre_rate = min(0.5, 2 * (_CENTRE_NOISE / mean) ** 2)
+    return Recipe(plan, rate, rules.momentum, centre_rate, _PULL * rules.clip)

@@ -15,7 +15,7 @@ BENCHMARKS := $(sort $(filter-out _%,$(notdir $(basename $(wildcard benchmarks/*
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo      price a training run and show what the price means"
+	@echo "make demo      train privately on handwritten digits, and write the report"
 	@echo "make test      format, lint, types, tests, doctests, snippets, syllabus"
 	@echo "make bench     run the benchmarks one after the other"
 	@echo "make syllabus  write docs/syllabus.md from docs/syllabus.toml"
@@ -27,17 +27,20 @@ help:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@
 
-# The demo alone needs neither torch nor the tests' tools.
+# The demo alone does not need the tests' tools.
 .venv/.small: pyproject.toml constraints.txt
 	@echo "== environment"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train]'
 	@touch $@
 
 demo: $(if $(wildcard .venv/.installed),.venv/.installed,.venv/.small)
-	@mkdir -p demo
+	@rm -rf demo && mkdir demo
+	$(BIN)/privet train digits --epsilon 1 --out demo/digits
+	$(BIN)/privet report show demo/digits
 	$(BIN)/privet account --noise-multiplier 1.1 --batch-size 256 --population 60000 --epochs 60 --delta 1e-5 \
-		--plot demo/account.html
+		--plot demo/account.html >demo/account.txt
+	@echo "Open demo/digits/report.html in a browser; demo/account.html prices a larger run."
 
 test: .venv/.installed
 	@echo "== ruff format"

@@ -31,10 +31,13 @@ from privet.core.event import (
     Pure,
     RandomizedResponse,
     Sampling,
+    Selected,
+    Shuffled,
     ShuffledEpoch,
     WithoutReplacement,
     WithReplacement,
 )
+from privet.core.trials import Trials
 from privet.core.unit import Neighbours, Unit
 
 ADD, ZERO = Unit(), Unit(neighbours=Neighbours.ZERO_OUT)
@@ -270,6 +273,8 @@ LEAVES: dict[type[Leaf], Leaf] = {
         Pure(0.5),
         Approximate(0.5, 1e-9),
         Concentrated(0.01),
+        Selected(Gaussian(4.0), Trials(0.2, 0.5)),
+        Shuffled(RandomizedResponse(0.5, 3), 100),
     )
 }
 SAMPLINGS: dict[type[Sampling], Sampling] = {

@@ -25,6 +25,7 @@ from privet.core.event import (
     Sampled,
 )
 from privet.core.guarantee import Interval
+from privet.core.trials import Trials
 from privet.core.unit import Neighbours, Unit
 
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -39,6 +40,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "NoisyMax": {"epsilon": 0.1},
     "Pure": {"epsilon": 0.1},
     "RandomizedResponse": {"epsilon": 0.1, "categories": 4},
+    "Selected": {"event": Gaussian(30.0), "trials": Trials(0.5, 1.0)},
+    "Shuffled": {"event": EVENTS["RandomizedResponse"](0.5, 4), "reports": 500},
     "IndependentBatches": {"batches": 10},
     "Poisson": {"sample_rate": 0.05},
     "ShuffledEpoch": {"batches": 10},
@@ -173,7 +176,8 @@ def test_every_row_of_the_table_names_a_theorem() -> None:
 
 def test_composition_of_everything() -> None:
     """All plain leaves together have one price, at least as high as the dearest."""
-    plain = [kind(**EXAMPLES[name]) for name, kind in LEAVES.items() if name not in ("RandomizedResponse", "Joint")]
+    others = ("RandomizedResponse", "Shuffled", "Joint")
+    plain = [kind(**EXAMPLES[name]) for name, kind in LEAVES.items() if name not in others]
     together = accounting.epsilon(Composed((*plain, Joint((Gaussian(9.0),)))), 1e-5).epsilon
     assert together.upper >= max(accounting.upper(leaf, 1e-5) for leaf in plain)
     assert math.isinf(accounting.upper(Composed((*plain, NonPrivate("a raw mean"))), 1e-5))

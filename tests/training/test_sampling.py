@@ -538,7 +538,7 @@ def test_steps_outside_the_plan_are_refused(make: Callable[[], Sampler]) -> None
         (lambda: Poisson(1.1, 1, 1), "sample_rate"),
         (lambda: Poisson(math.nan, 1, 1), "sample_rate"),
         (lambda: Poisson(0.5, 0, 1), "steps"),
-        (lambda: Poisson(0.5, 1, 0), "rows"),
+        (lambda: Poisson(0.5, 1, -1), "rows"),
         (lambda: Poisson(0.5, 1, 2.5), "rows"),  # type: ignore[arg-type]
         (lambda: FixedSize(0, 5, 1), "batch_size"),
         (lambda: FixedSize(6, 5, 1), "batch_size"),

@@ -20,6 +20,8 @@ from privet.core.event import (
     Repeated,
     Sampled,
     Sampling,
+    Selected,
+    Shuffled,
 )
 
 __all__ = ["Canonical", "Part", "canonical"]
@@ -70,6 +72,8 @@ def canonical(event: Event) -> Canonical:
             leaf, sampling = _leaf_of(this)
             if _noiseless(leaf):
                 reasons.append(f"{type(leaf).__name__} without noise")
+            if isinstance(leaf, (Selected, Shuffled)) and (inside := canonical(leaf.event).nonprivate) is not None:
+                reasons.append(inside)
             everyone = isinstance(sampling, Poisson) and sampling.sample_rate == 1.0
             key = (leaf, None if everyone else sampling)
             counts[key] = counts.get(key, 0) + times

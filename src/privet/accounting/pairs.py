@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privet.accounting.canonical import Part
@@ -19,6 +19,7 @@ from privet.accounting.laws import (
     ReplacedLaplace,
     Symmetric,
     block,
+    crowd_below,
     discrete_gaussian,
     discrete_laplace,
     draws_of_one_row,
@@ -29,6 +30,7 @@ from privet.accounting.laws import (
 )
 from privet.accounting.pure import pure_epsilon
 from privet.accounting.shift import shift, steps
+from privet.accounting.shuffling import attains, law_of, local_of
 from privet.core.errors import NotProven
 from privet.core.event import (
     Approximate,
@@ -45,6 +47,8 @@ from privet.core.event import (
     Pure,
     RandomizedResponse,
     Sampling,
+    Selected,
+    Shuffled,
     ShuffledEpoch,
     WithoutReplacement,
     WithReplacement,
@@ -135,6 +139,7 @@ _LEAVES: dict[type[Leaf], Callable[[Any, Unit], Bracket]] = {
     Pure: _pure,
     Approximate: _approximate,
     Concentrated: _none,
+    Selected: _none,
 }
 
 
@@ -187,6 +192,8 @@ def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
         # whoever is in the batch is known, and nobody else is touched: (0, P(the unit is drawn))-DP
         given = Bracket(block(0.0, _chance(part.sampling)), None)
         return given, given
+    if isinstance(part.leaf, Shuffled):
+        return _shuffled(part.leaf, unit, tail)
     if isinstance(part.sampling, (type(None), ShuffledEpoch, IndependentBatches)):
         plain = _LEAVES[type(part.leaf)](part.leaf, unit)  # symmetric; a pass uses a row once, so it is the leaf
         if part.sampling is not None and part.sampling.batches > 1:
@@ -217,10 +224,22 @@ def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
     return _fixed(Mixture(laws, weights, rest), chance, None)
 
 
+def _shuffled(leaf: Shuffled, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
+    """One replaced answer in a crowd; several of one person only where there is no crowd (else `group_privacy`)."""
+    if unit.records > 1:
+        alone = Bracket(_apart(pure_epsilon(leaf, replace(unit, records=1)), 0.0, unit.records), None)
+        return alone, alone
+    above, (epsilon, categories) = law_of(leaf, tail), local_of(leaf)
+    known = crowd_below(epsilon, categories, leaf.reports) if attains(leaf) else None
+    if known is None:
+        return Bracket(above, None), Bracket(above, None)
+    return Bracket(above, known[0]), Bracket(above, known[1])
+
+
 def _gives_away(leaf: Leaf, unit: Unit) -> bool:
     """Whether there is so little noise that doubles cannot hold its losses."""
-    if isinstance(leaf, (Gaussian, Concentrated)):
-        return False  # a Gaussian has closed forms, and see `_sane`; a zCDP block has no laws
+    if isinstance(leaf, (Gaussian, Concentrated, Selected)):
+        return False  # a Gaussian has closed forms, and see `_sane`; the others have no laws
     if isinstance(leaf, DiscreteGaussian):
         return leaf.bound > _HOPELESS * leaf.sigma
     return (leaf.epsilon if isinstance(leaf, Approximate) else pure_epsilon(leaf, unit)) > _ENDLESS

@@ -20,6 +20,7 @@ from privet.accounting.laws import draws_of_one_row
 from privet.accounting.pure import amplified, exact_epsilon, pure_epsilon
 from privet.accounting.search import falling_root
 from privet.accounting.shift import span, stretch
+from privet.accounting.shuffling import shuffled_epsilon
 from privet.accounting.table import require
 from privet.core.errors import NotProven
 from privet.core.event import (
@@ -37,6 +38,7 @@ from privet.core.event import (
     Pure,
     RandomizedResponse,
     Sampling,
+    Shuffled,
     ShuffledEpoch,
     WithoutReplacement,
     WithReplacement,
@@ -100,7 +102,7 @@ def _whole(part: Part, unit: Unit) -> Steps:
         _own_delta(part.leaf, unit),
         spends,
         lambda d: _leaf_epsilon(part.leaf, unit, d),
-        exact_epsilon(part.leaf, unit),
+        None if spends else exact_epsilon(part.leaf, unit),
     )
 
 
@@ -190,6 +192,10 @@ def _approximate(leaf: Any, unit: Unit, _: float) -> float:
     return group_privacy(leaf.epsilon, leaf.delta, stretch(leaf, unit))[0]
 
 
+def _shuffled(leaf: Any, unit: Unit, delta: float) -> float:
+    return shuffled_epsilon(leaf, delta) if unit.records == 1 else pure_epsilon(leaf, unit)
+
+
 _LEAVES: dict[type[Leaf], Callable[[Any, Unit, float], float]] = {
     Gaussian: _gaussian,
     DiscreteGaussian: _by_rho,
@@ -201,8 +207,9 @@ _LEAVES: dict[type[Leaf], Callable[[Any, Unit, float], float]] = {
     Pure: _pure,
     RandomizedResponse: _pure,
     Approximate: _approximate,
+    Shuffled: _shuffled,
 }
-_SPENDING = frozenset({Gaussian, DiscreteGaussian, Concentrated})
+_SPENDING = frozenset({Gaussian, DiscreteGaussian, Concentrated, Shuffled})
 _SAMPLINGS: dict[type[Sampling] | type[None], Callable[[Part, Unit], Steps]] = {
     type(None): _whole,
     Poisson: _poisson,

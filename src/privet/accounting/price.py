@@ -19,18 +19,23 @@ from privet.accounting.renyi_leaves import failure
 from privet.core import checked
 from privet.core.errors import NotProven
 from privet.core.event import (
+    Composed,
     Concentrated,
     Event,
     Gaussian,
     IndependentBatches,
     Laplace,
+    Leaf,
+    Repeated,
+    Selected,
+    Shuffled,
     ShuffledEpoch,
     WithReplacement,
 )
-from privet.core.guarantee import Guarantee, Interval
+from privet.core.guarantee import COMPUTATIONAL, Guarantee, Interval
 from privet.core.unit import Neighbours, Trust, Unit
 
-__all__ = ["TOO_LARGE", "Rung", "delta", "epsilon", "gate", "ladder", "quick", "require_one", "upper"]
+__all__ = ["TOO_LARGE", "UNLINKED", "Rung", "delta", "epsilon", "gate", "ladder", "quick", "require_one", "upper"]
 
 T = TypeVar("T")
 _CLOSED: dict[Accountant, ModuleType] = {
@@ -44,6 +49,8 @@ TOO_LARGE = 150.0
 """Above this Rényi ε a loss distribution is not worth its time; any certified bound will do."""
 _MOST_RUNS = 10**8
 """Above this many runs a grid that is fine enough would not fit in memory; closed forms still answer."""
+UNLINKED = "whoever shuffles does so, and the mix servers do not all collude: one at least tells nobody its order"
+"""What every guarantee of shuffled reports rests on."""
 _CHEAP = (Gaussian, Concentrated)
 """Leaves that need no grid, unless they are sampled."""
 
@@ -245,8 +252,16 @@ def _alone(unit: Unit) -> Unit:
 
 def _grouped(parts: Sequence[Part], unit: Unit) -> bool:
     """Whether k records must go through group privacy: sampled parts have no k-record pair of their own here."""
-    plain = (type(None), ShuffledEpoch, IndependentBatches)
-    return unit.records > 1 and any(not isinstance(part.sampling, plain) for part in parts)
+    return unit.records > 1 and any(_samples(part) for part in parts)
+
+
+def _samples(part: Part) -> bool:
+    """Whether a batch is drawn from the rows, or hidden among them; also inside of a selection."""
+    if isinstance(part.leaf, Selected):
+        return any(_samples(inner) for inner in canonical(part.leaf.event).parts)
+    if isinstance(part.leaf, Shuffled):
+        return part.leaf.reports > 1
+    return not isinstance(part.sampling, (type(None), ShuffledEpoch, IndependentBatches))
 
 
 def _without_sampling(parts: Sequence[Part]) -> list[Part] | None:
@@ -255,9 +270,20 @@ def _without_sampling(parts: Sequence[Part]) -> list[Part] | None:
     Given which rows are drawn, neighbouring sums are as far apart as the drawn records make them, at most as far as all
     of them do, and a mixture of pairs is no easier to tell apart than the worst of them (joint convexity).
     """
-    if any(isinstance(part.sampling, WithReplacement) for part in parts):
-        return None
-    return [Part(part.leaf, None, part.count) for part in parts]
+    found: list[Part] = []
+    for part in parts:
+        leaf: Leaf = part.leaf
+        if isinstance(leaf, Selected):
+            inside = _without_sampling(canonical(leaf.event).parts)
+            if inside is None:
+                return None
+            leaf = Selected(Composed(tuple(Repeated(inner.leaf, inner.count) for inner in inside)), leaf.trials)
+        if isinstance(part.sampling, WithReplacement):
+            return None
+        if isinstance(leaf, Shuffled):
+            leaf = Shuffled(leaf.event, 1)  # each report by itself, without a crowd
+        found.append(Part(leaf, None, part.count))
+    return found
 
 
 def _delta_of(rung: Accountant, parts: Sequence[Part], epsilon: float, unit: Unit) -> Interval:
@@ -276,10 +302,20 @@ def _delta_of(rung: Accountant, parts: Sequence[Part], epsilon: float, unit: Uni
 
 def _assumptions(parts: Sequence[Part], unit: Unit) -> tuple[str, ...]:
     found = []
+    selections = [part.leaf for part in parts if isinstance(part.leaf, Selected)]
     if any(isinstance(part.leaf, (Gaussian, Laplace)) for part in parts):
         found.append("real-valued noise")
     if unit.neighbours is Neighbours.ZERO_OUT:
         found.append("the number of rows is public")
     if unit.trust is Trust.DISTRIBUTED:
-        found.append("computational")
-    return tuple(found)
+        found.append(COMPUTATIONAL)
+    if crowds := [part.leaf.reports for part in parts if isinstance(part.leaf, Shuffled)]:
+        found.append(f"at least {min(crowds):,} reports of a batch are honest: one a person, by the same randomiser")
+        found.append(UNLINKED)
+        if unit.trust is Trust.SHUFFLED:
+            found.append(COMPUTATIONAL)
+    if selections:
+        found.append("the number of runs, and every run but the best, stay hidden")
+    for leaf in selections:
+        found.extend(_assumptions(canonical(leaf.event).parts, unit))
+    return tuple(dict.fromkeys(found))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
+from privet.accounting.canonical import canonical
 from privet.accounting.shift import span, stretch
 from privet.core.event import (
     DiscreteLaplace,
@@ -16,6 +17,7 @@ from privet.core.event import (
     NoisyMax,
     Pure,
     RandomizedResponse,
+    Shuffled,
 )
 from privet.core.unit import Unit
 
@@ -90,6 +92,13 @@ def _steps(leaf: Any, unit: Unit) -> Fraction | None:
     return stretch(leaf, unit) * Fraction(leaf.epsilon)
 
 
+def _shuffled(leaf: Any, unit: Unit) -> Fraction | None:
+    """What each report is by itself: nothing that is done with reports takes that away."""
+    inside = [(part.count, exact_epsilon(part.leaf, unit)) for part in canonical(leaf.event).parts]
+    known = [count * epsilon for count, epsilon in inside if epsilon is not None]
+    return sum(known, Fraction(0)) if len(known) == len(inside) else None
+
+
 _PURE: dict[type[Leaf], Callable[[Any, Unit], Fraction | None]] = {
     Laplace: _laplace,
     DiscreteLaplace: _discrete_laplace,
@@ -97,4 +106,5 @@ _PURE: dict[type[Leaf], Callable[[Any, Unit], Fraction | None]] = {
     NoisyMax: _steps,
     RandomizedResponse: _steps,
     Pure: _steps,
+    Shuffled: _shuffled,
 }

@@ -6,21 +6,23 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import Part, canonical
 from privet.accounting.conversions import each_epsilon, each_log_delta
 from privet.accounting.ends import QUIET
 from privet.accounting.pure import exact_epsilon, sum_up
 from privet.accounting.renyi_leaves import failure, leaf_curve
 from privet.accounting.renyi_sampled import sampled_curve
+from privet.accounting.renyi_selected import log_ratios, selected_curve
 from privet.accounting.search import Array
 from privet.accounting.table import require
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.core.event import IndependentBatches, ShuffledEpoch
+from privet.core.event import IndependentBatches, Selected, ShuffledEpoch
 from privet.core.unit import Unit
 
 __all__ = ["RenyiCurve", "curve", "default_orders", "delta", "epsilon", "total"]
@@ -33,6 +35,7 @@ _HIGHER = tuple(2.0**j for j in range(13, 48))
 _LOWER = tuple(1 + 0.05 * 2.0**-j for j in range(30, 0, -1))
 _CLOSER = 15
 _UP = 1 + 1e-14
+_CLOSE = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,11 @@ def curve(part: Part, unit: Unit, orders: Sequence[float]) -> RenyiCurve:
     a = np.asarray(orders, dtype=np.float64)
     if a.ndim != 1 or not np.all(a > 1):
         raise InvalidInput("orders", "must be numbers above 1", "use default_orders()")
-    if part.sampling is None:
+    if isinstance(part.leaf, Selected):
+        order, least = _lowest(part.leaf, unit)
+        values = _selected(part.leaf, unit, a)
+        values = np.where(a <= order, np.minimum(values, least), values)  # D_a rises with a
+    elif part.sampling is None:
         values = leaf_curve(part.leaf, unit, a)
     else:
         values = sampled_curve(part.leaf, part.sampling, unit, a)
@@ -117,7 +124,38 @@ def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
 
 def _exact(part: Part, unit: Unit) -> Fraction | None:
     """The ε of one run at order ∞, before rounding: these are given numbers, and their sums must not grow."""
-    return None if _summed(part) else exact_epsilon(part.leaf, unit)
+    if not isinstance(part.leaf, Selected):
+        return None if _summed(part) else exact_epsilon(part.leaf, unit)
+    inside = [(inner.count, _exact(inner, unit)) for inner in canonical(part.leaf.event).parts]
+    once = sum((count * e for count, e in inside if e is not None), Fraction(0))
+    known = all(e is not None for _, e in inside) and _log_ratio(part.leaf, unit) >= once * (1 - _CLOSE)
+    return (2 + Fraction(part.leaf.trials.shape)) * once if known else None  # else less than (2 + η)·ε was found
+
+
+def _selected(leaf: Selected, unit: Unit, orders: Array) -> Array:
+    once = total(canonical(leaf.event).parts, unit, tuple(orders.tolist()))
+    return selected_curve(leaf.trials, orders, np.asarray(once.values), _log_ratio(leaf, unit))
+
+
+@lru_cache(maxsize=256)
+def _lowest(leaf: Selected, unit: Unit) -> tuple[float, float]:
+    """The order at which the bound on a selection is least, and this bound; below it, log E[K]/(a − 1) takes over."""
+    orders = (*_DEFAULT[:-1], *_HIGHER, math.inf)
+    values = _selected(leaf, unit, np.asarray(orders))
+    at = int(np.argmin(values))
+    around = orders[max(at - 1, 0)], orders[min(at + 1, len(orders) - 2)]
+    closer = np.asarray((orders[at], *_closer(*around, whole=False)))
+    values = _selected(leaf, unit, closer)
+    at = int(np.argmin(values))
+    return float(closer[at]), float(values[at])
+
+
+@lru_cache(maxsize=256)
+def _log_ratio(leaf: Selected, unit: Unit) -> float:
+    """The best bound over all orders on what a selection adds to each of them, for each of its 1 + η; see there."""
+    parts, trials = canonical(leaf.event).parts, leaf.trials
+    best, _ = _best(parts, unit, lambda found: log_ratios(trials, np.asarray(found.orders), np.asarray(found.values)))
+    return min(best, float(log_ratios(trials, np.ones(1), np.zeros(1))[0]))
 
 
 def _known(values: Array) -> Array:
@@ -168,6 +206,8 @@ def _best(parts: Sequence[Part], unit: Unit, score: Callable[[RenyiCurve], Array
 
 def _summed(part: Part) -> bool:
     """Whether whole orders are cheaper and tighter than the others."""
+    if isinstance(part.leaf, Selected):
+        return any(_summed(inner) for inner in canonical(part.leaf.event).parts)
     return part.sampling is not None and not isinstance(part.sampling, (ShuffledEpoch, IndependentBatches))
 
 

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from privet.accounting.canonical import canonical
 from privet.accounting.conversions import group_privacy
 from privet.accounting.pure import pure_epsilon
+from privet.accounting.renyi_selected import mean_up
 from privet.accounting.search import Array
 from privet.accounting.shift import span, stretch
+from privet.accounting.shuffling import shuffled_curve
 from privet.core.event import (
     Approximate,
     Concentrated,
@@ -24,6 +27,8 @@ from privet.core.event import (
     NoisyMax,
     Pure,
     RandomizedResponse,
+    Selected,
+    Shuffled,
 )
 from privet.core.unit import Unit
 
@@ -42,7 +47,14 @@ def leaf_curve(leaf: Leaf, unit: Unit, orders: Array) -> Array:
 
 
 def failure(leaf: Leaf, unit: Unit) -> float:
-    """The probability outside of which the curve holds: 0 but for an (ε, δ) block (Kairouz, Oh & Viswanath 2015)."""
+    """The probability outside of which the curve holds: 0 but for an (ε, δ) block (Kairouz, Oh & Viswanath 2015).
+
+    A selection fails if any of its runs does, at most E[K] times as often. If none does, the number of runs has the law
+    of the same shape with 1 − γ′ = (1 − γ)(1 − δ): a larger γ and a smaller mean, which cost less.
+    """
+    if isinstance(leaf, Selected):
+        once = math.fsum(part.count * failure(part.leaf, unit) for part in canonical(leaf.event).parts)
+        return min(1.0, mean_up(leaf.trials) * once)
     if isinstance(leaf, Approximate):
         return group_privacy(leaf.epsilon, leaf.delta, stretch(leaf, unit))[1]
     return 0.0
@@ -164,6 +176,15 @@ def _concentrated(leaf: Any, unit: Unit, orders: Array) -> Array:
     return linear(leaf.rho * k * k, orders)
 
 
+def _shuffled(leaf: Any, unit: Unit, orders: Array) -> Array:
+    """The crowd's curve for one replaced answer; for several of one person only what each report is by itself."""
+    alone = swapped(pure_epsilon(leaf, unit), orders)
+    if unit.records > 1:
+        return alone
+    a = np.where(np.isfinite(orders), orders, 2.0)
+    return np.where(np.isfinite(orders), np.minimum(shuffled_curve(leaf, a), alone), alone)
+
+
 _LEAVES: dict[type[Leaf], Callable[[Any, Unit, Array], Array]] = {
     Gaussian: _gaussian,
     DiscreteGaussian: _discrete_gaussian,
@@ -175,4 +196,5 @@ _LEAVES: dict[type[Leaf], Callable[[Any, Unit, Array], Array]] = {
     RandomizedResponse: _randomized_response,
     Approximate: _approximate,
     Concentrated: _concentrated,
+    Shuffled: _shuffled,
 }

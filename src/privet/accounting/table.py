@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import Part, canonical
 from privet.core.errors import NotProven
 from privet.core.event import (
     Approximate,
@@ -27,6 +27,8 @@ from privet.core.event import (
     Pure,
     RandomizedResponse,
     Sampling,
+    Selected,
+    Shuffled,
     ShuffledEpoch,
     WithoutReplacement,
     WithReplacement,
@@ -42,6 +44,8 @@ _BASIC, _ADVANCED = Accountant.BASIC, Accountant.ADVANCED
 _PURE: tuple[type[Leaf], ...] = (Laplace, DiscreteLaplace, Exponential, NoisyMax, Pure)
 _WHOLE: tuple[type[Leaf], ...] = (Gaussian, DiscreteGaussian, *_PURE)
 _CLASSICAL = (_BASIC, _ADVANCED)
+_LOCAL: tuple[type[Leaf], ...] = (RandomizedResponse, Pure)
+"""What a report can do to its sender's answer by itself."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,14 @@ _NOT_SAMPLED = (
     ),
     Row((Approximate,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, *_CLASSICAL), "Kairouz, Oh & Viswanath 2015"),
     Row((Concentrated,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Bun & Steinke 2016"),
+    Row((Selected,), None, (_ADD, _ZERO, _REPLACE, _L1, _L2), (_RENYI,), "Papernot & Steinke 2022, Thm 2"),
+    Row(
+        (Shuffled,),
+        None,
+        (_REPLACE,),
+        (_PLD, _RENYI, *_CLASSICAL),
+        "Balle, Bell, Gascón & Nissim 2019, Lemma 5.3; Feldman, McMillan & Talwar 2021; proofs in laws/shuffled.py",
+    ),
 )
 _POISSON = (
     Row((Gaussian, *_PURE), Poisson, (_ADD, _ZERO), (_PLD, _RENYI, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"),
@@ -137,36 +149,59 @@ def require(part: Part, unit: Unit, accountant: Accountant | None = None) -> Non
     advice = "no theorem is known to us" if not cells else f"use {', '.join(sorted(a.value for a in cells))}"
     if not cells and isinstance(part.sampling, ShuffledEpoch):
         advice = "adding a row moves every batch of a shuffled epoch; use Poisson sampling, or zero-out or replace"
+    if part.sampling is None and (lacking := _no_curve(part, unit)) is not None:
+        advice = f"it is priced from the Rényi curve of one run, and {lacking} has none"
+    if isinstance(part.leaf, Shuffled) and (other := _unlike_a_report(part.leaf)) is not None:
+        advice = f"only reports that are randomised responses or pure blocks are amplified, and not {other}"
     raise NotProven(f"{type(part.leaf).__name__}{how} for {unit.neighbours.value} neighbours{which}: {advice}")
 
 
 def _trusted(part: Part, unit: Unit) -> None:
     """Refuse events that do not protect against those whom the unit does not trust.
 
-    A local guarantee is about each report by itself, so that nobody else's sampling or noise counts; for shuffled
-    reports nothing is priced yet.
+    A local guarantee is about each report by itself, so that nobody else's sampling, noise or shuffling counts. Under
+    shuffled trust what holds by itself holds as well.
     """
     if unit.trust in (Trust.CENTRAL, Trust.DISTRIBUTED):
         return
-    alone = part.sampling is None and isinstance(part.leaf, (RandomizedResponse, Pure))
-    if unit.trust is Trust.LOCAL and alone:
+    if part.sampling is None and isinstance(part.leaf, _LOCAL):
+        return
+    if part.sampling is None and unit.trust is Trust.SHUFFLED and isinstance(part.leaf, Shuffled):
         return
     what = type(part.leaf).__name__ + (f" sampled by {type(part.sampling).__name__}" if part.sampling else "")
-    advice = (
-        "only a report's own randomised response or pure block counts"
-        if unit.trust is Trust.LOCAL
-        else "not yet priced"
-    )
+    advice = "only a report's own randomised response or pure block counts"
+    if unit.trust is Trust.SHUFFLED:
+        advice += ", alone or as Shuffled"
     raise NotProven(f"{what} under {unit.trust.value} trust: {advice}; use central trust for a curator's noise")
 
 
 def _rows(part: Part, unit: Unit) -> Iterator[Row]:
     kind = type(part.sampling) if part.sampling is not None else None
-    if not _block_covers(part, unit.neighbours):
+    if not _block_covers(part, unit.neighbours) or _no_curve(part, unit) is not None:
+        return
+    if isinstance(part.leaf, Shuffled) and _unlike_a_report(part.leaf) is not None:
         return
     for row in TABLE:
         if type(part.leaf) in row.leaves and kind is row.sampling and unit.neighbours in row.neighbours:
             yield row
+
+
+def _no_curve(part: Part, unit: Unit) -> str | None:
+    """What in one run of a selection has no Rényi curve for this unit, in words; None where nothing is missing."""
+    for inner in canonical(part.leaf.event).parts if isinstance(part.leaf, Selected) else ():
+        if _RENYI not in proven(inner, unit):
+            how = f" sampled by {type(inner.sampling).__name__}" if inner.sampling else ""
+            return f"{type(inner.leaf).__name__}{how}"
+    return None
+
+
+def _unlike_a_report(leaf: Shuffled) -> str | None:
+    """What in one report is no ε-DP randomiser of its sender's answer, in words; None where all of it is."""
+    parts = canonical(leaf.event).parts
+    for part in parts:
+        if part.sampling is not None or not isinstance(part.leaf, _LOCAL):
+            return type(part.leaf).__name__ + (f" sampled by {type(part.sampling).__name__}" if part.sampling else "")
+    return None if parts else "an empty one"
 
 
 def _block_covers(part: Part, neighbours: Neighbours) -> bool:

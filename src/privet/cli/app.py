@@ -10,9 +10,16 @@ import typer
 
 from privet.cli.account import account
 from privet.cli.calibrate import calibrate
+from privet.cli.card import card
 from privet.cli.ledger import ledger
+from privet.cli.predict import predict
+from privet.cli.query import query
+from privet.cli.report import report
+from privet.cli.schema import schema
+from privet.cli.survey import survey
 from privet.cli.taught import TaughtCommand, TaughtGroup
 from privet.cli.teach import help_of
+from privet.cli.train import train
 
 __all__ = ["app", "privet"]
 
@@ -24,9 +31,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(cls=TaughtCommand, help=help_of(train))(train)
+app.command(cls=TaughtCommand, help=help_of(predict))(predict)
 app.command(cls=TaughtCommand, help=help_of(account))(account)
 app.command(cls=TaughtCommand, help=help_of(calibrate))(calibrate)
+app.command(cls=TaughtCommand, help=help_of(query))(query)
 app.add_typer(ledger, name="ledger")
+app.add_typer(survey, name="survey")
+app.add_typer(schema, name="schema")
+app.add_typer(report, name="report")
+app.add_typer(card, name="card")
 
 
 def _version(wanted: bool) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import click
 
-__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "UNREAD", "main"]
+__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "TYPED", "UNREAD", "main"]
 
 FAILED = 1
 """A check was made, and it failed."""
@@ -25,6 +25,8 @@ BROKEN = 70
 INTERRUPTED = 130
 UNREAD = 141
 """Whoever read the output has gone: what a shell makes of SIGPIPE, and none of the codes above."""
+TYPED = "privet.typed"
+"""Where a command finds the words that were typed, in its context's `meta`."""
 _OTHER_NAMES = {"url": "ledger", "timeout": "wait", "data": "fingerprint_of", "key": "key_file"}
 """Where an option is called differently from the library's argument."""
 
@@ -99,7 +101,7 @@ def _run(given: list[str]) -> int:
             f"{said} See: {where} --help" if said.endswith("?") else f"{said.rstrip('.')}; see: {where} --help"
         )
     except InvalidInput as error:
-        return _refuse(_as_option(error.argument, _options(command)) + str(error).removeprefix(error.argument))
+        return _refuse(_as_option(error.argument, _options(command, given)) + str(error).removeprefix(error.argument))
     except PrivetError as error:
         return _refuse(str(error))
     except (MemoryError, OverflowError):
@@ -118,6 +120,7 @@ def _invoked(command: click.Command, given: list[str]) -> object:
 
     try:
         with command.make_context("privet", list(given)) as context:
+            context.meta[TYPED] = given
             done = command.invoke(context)
     except click.exceptions.Exit as stop:
         done = stop.exit_code
@@ -137,14 +140,20 @@ def _refuse(message: str) -> int:
 
 def _as_option(argument: str, options: set[str]) -> str:
     """The library's argument as one types it, if it is an option."""
-    option = "--" + _OTHER_NAMES.get(argument, argument).replace("_", "-")
-    return option if option in options else argument
+    for name in (argument, _OTHER_NAMES.get(argument, argument)):
+        option = "--" + name.replace("_", "-")
+        if option in options:
+            return option
+    return argument
 
 
-def _options(command: click.Command) -> set[str]:
-    """Every option of a command and of those below it."""
+def _options(command: click.Command, given: list[str]) -> set[str]:
+    """Every option of the command that was typed."""
     import click
 
     found = {option for parameter in command.params for option in parameter.opts}
-    below = command.commands.values() if isinstance(command, click.Group) else ()
-    return found.union(*(_options(other) for other in below))
+    if isinstance(command, click.Group):
+        place = next((place for place, word in enumerate(given) if word in command.commands), None)
+        if place is not None:
+            found |= _options(command.commands[given[place]], given[place + 1 :])
+    return found

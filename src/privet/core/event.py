@@ -14,6 +14,7 @@ from typing import Any
 from privet.core import checked
 from privet.core.codec import Record
 from privet.core.errors import InvalidInput
+from privet.core.trials import Trials
 from privet.core.unit import Neighbours
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "Repeated",
     "Sampled",
     "Sampling",
+    "Selected",
+    "Shuffled",
     "ShuffledEpoch",
     "WithReplacement",
     "WithoutReplacement",
@@ -50,8 +53,8 @@ class Event(Record):
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
-        """Any event may hold any other and the sampling schemes."""
-        return EVENTS | SAMPLINGS
+        """Any event may hold any other, the sampling schemes and the law of a number of runs."""
+        return EVENTS | SAMPLINGS | {"Trials": Trials}
 
 
 class Leaf(Event):
@@ -327,6 +330,48 @@ class Composed(Event):
         object.__setattr__(self, "events", tuple(self.events))
         for event in self.events:
             _event("events", event)
+
+
+@dataclass(frozen=True)
+class Selected(Leaf):
+    """The best, by a score that each run releases, of a random number of independent runs of an event.
+
+    The event is all of one run, the release of its score included. How many runs there were, and all of them but the
+    best, stay hidden. There is no such event for a fixed number of runs: compose them instead.
+
+    >>> Selected(Gaussian(4.0), Trials.with_mean(10.0)).trials.shape
+    0.0
+    """
+
+    event: Event
+    trials: Trials
+    """The law of the number of runs."""
+
+    def __post_init__(self) -> None:
+        _event("event", self.event)
+        if not isinstance(self.trials, Trials):
+            advice = "give Trials.with_mean(10.0); best of a fixed number has no such price"
+            raise InvalidInput("trials", f"is a {type(self.trials).__name__}, which is not a law", advice)
+
+
+@dataclass(frozen=True)
+class Shuffled(Leaf):
+    """Reports of many people, each made by the same local randomiser, of which only the multiset is seen.
+
+    `event` is what one report does to its sender's answers, and everybody sends one. `reports` is a *public lower bound*
+    on how many of them are honest, the one that is protected included: made by this randomiser, independently, and kept
+    apart from their senders. Reports that an attacker made or knows are none of them.
+
+    >>> Shuffled(RandomizedResponse(1.0), 1000).reports
+    1000
+    """
+
+    event: Event
+    reports: int
+
+    def __post_init__(self) -> None:
+        _event("event", self.event)
+        checked.count("reports", self.reports)
 
 
 @dataclass(frozen=True)

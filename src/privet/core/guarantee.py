@@ -9,6 +9,7 @@ from math import inf
 from privet.core import checked
 from privet.core.codec import Record
 from privet.core.errors import InvalidInput
+from privet.core.showing import html_of
 from privet.core.unit import Unit
 
 __all__ = ["COMPUTATIONAL", "Evidence", "Guarantee", "Interval", "digits_up"]
@@ -72,6 +73,9 @@ class Guarantee(Record):
         upper = self.epsilon.upper
         shown = "∞" if upper == float("inf") else f"{_rounded_up(upper):.3f}"
         return f"(ε ≤ {shown}, δ = {digits_up(self.delta)}) for {self.unit} [{self.accountant}]"
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 def _nonnegative_or_infinite(argument: str, value: float) -> float:

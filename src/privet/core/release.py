@@ -14,6 +14,7 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Guarantee
 from privet.core.randomness import Randomness
+from privet.core.showing import html_of
 from privet.core.unit import Unit
 
 __all__ = ["Draw", "Release"]
@@ -138,6 +139,9 @@ class Release(Generic[T]):
         kinds = {first.randomness, second.randomness}
         randomness = Randomness.SEEDED if Randomness.SEEDED in kinds else Randomness.SECURE
         return Release((first.value, second.value), draws, first.unit, randomness)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     def to_json(self) -> str:
         """Everything but the value."""

@@ -14,6 +14,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput, LedgerError, NotProven
 from privet.core.event import Composed, Event, Repeated
 from privet.core.guarantee import Guarantee
+from privet.core.showing import html_of
 from privet.core.unit import Unit
 from privet.ledger import advice, chain, moves, offers, pricing, schema
 from privet.ledger.book import Book, Running, Terms, append, found_row, load, read_body, text_of
@@ -57,6 +58,9 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self._store.where!r})"
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     def __enter__(self) -> Self:
         return self

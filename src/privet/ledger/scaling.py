@@ -18,6 +18,8 @@ from privet.core.event import (
     RandomizedResponse,
     Repeated,
     Sampled,
+    Selected,
+    Shuffled,
 )
 
 __all__ = ["noisier", "parameter_of"]
@@ -43,7 +45,7 @@ def noisier(event: Event, factor: float) -> Event | None:
     if type(event) in _PARAMETERS:
         name, sign = _PARAMETERS[type(event)]
         return _with(event, name, getattr(event, name) * factor**sign)
-    if isinstance(event, (Sampled, Repeated)):
+    if isinstance(event, (Sampled, Repeated, Selected, Shuffled)):
         inner = noisier(event.event, factor)
         return None if inner is None else _with(event, "event", inner)
     if isinstance(event, (Composed, Joint)):
@@ -58,7 +60,7 @@ def parameter_of(event: Event) -> tuple[str, float] | None:
     >>> parameter_of(Repeated(Gaussian(1.1), 10))
     ('noise_multiplier', 1.1)
     """
-    while isinstance(event, (Sampled, Repeated)):
+    while isinstance(event, (Sampled, Repeated, Selected, Shuffled)):
         event = event.event
     if type(event) not in _PARAMETERS:
         return None

@@ -1,10 +1,11 @@
-"""Small tables for notebooks: a release, a guarantee, a ledger. Plain HTML, without scripts or colours of its own."""
+"""Small tables for notebooks: a release, a guarantee, a ledger. Plain HTML, and no scripts."""
 
 from __future__ import annotations
 
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
+from privet.core.errors import PrivetError
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.release import Release
 from privet.report.frame import escaped, table
@@ -17,6 +18,8 @@ __all__ = ["guarantee_table", "ledger_table", "release_table"]
 
 _MOST = 80
 """So many characters of a released value are shown."""
+_RED = "background: #b3261e; color: #fff; padding: 0.1em 0.4em"
+"""White on red can be read on a light page and on a dark one."""
 
 
 def guarantee_table(guarantee: Guarantee) -> str:
@@ -55,12 +58,17 @@ def release_table(release: Release[Any]) -> str:
     else:
         rows += _promised(release.guarantee)
     seeded = "The noise came from a seeded generator, which protects nobody."
-    red = f'<p style="color: #b3261e"><strong>{escaped(seeded)}</strong></p>' if release.tainted else ""
+    red = f'<p><strong style="{_RED}">{escaped(seeded)}</strong></p>' if release.tainted else ""
     return table("A release", ("what", "value"), rows) + red
 
 
 def ledger_table(ledger: Ledger) -> str:
-    """Every budget of a ledger, and what is left of it."""
+    """Every budget of a ledger, and what is left of it; where it cannot be read, that, and nothing of why: a server's
+    words may hold what a notebook that is passed on should not."""
+    try:
+        budgets = ledger.list()
+    except PrivetError:
+        return f"<p>{escaped('The ledger cannot be read now; ledger.list() says why.')}</p>"
     rows = [
         (
             budget.name,
@@ -69,6 +77,6 @@ def ledger_table(ledger: Ledger) -> str:
             f"{budget.active:,}",
             protected(budget.unit),
         )
-        for budget in ledger.list()
+        for budget in budgets
     ]
     return table("Budgets", ("budget", "whole", "left", "entries", "protects"), rows)

@@ -59,7 +59,9 @@ def attach(
     _require(ledger, performance, rng)
     rules, performance = all_known(rules), performance or Performance()
     validate.require(model, optimizer)
-    rows = Rows.of(dataset, collate_fn=collate_fn, workers=performance.workers)
+    # Where the number of rows is private, that there are none is private too.
+    hidden = not plan.counts_rows
+    rows = Rows.of(dataset, collate_fn=collate_fn, workers=performance.workers, may_be_empty=hidden)
     if plan.noise is Noise.LATTICE and world.size > 1:
         problem = "is the lattice, whose proof is for the sums of one process"
         raise InvalidInput("noise", problem, "train in one process, or use noise='real'")

@@ -51,8 +51,8 @@ class Rows:
         self._blank = source.blank()
 
     @staticmethod
-    def of(dataset: Any, *, collate_fn: Collate | None = None, workers: int = 0) -> Rows:
-        """Any of these, with at least one row:
+    def of(dataset: Any, *, collate_fn: Collate | None = None, workers: int = 0, may_be_empty: bool = False) -> Rows:
+        """Any of these, with at least one row (tensors may have none, where that must not be told: `may_be_empty`):
 
         - a tensor or an array, whose first dimension counts the rows; a tuple or a dict of them, also nested; a
           `TensorDataset`; a `Subset` of one. They stay in memory, and a batch has the structure that they have;
@@ -74,7 +74,7 @@ class Rows:
             source = _Columns(_columns(base.tensors if isinstance(base, TensorDataset) else base), where)
         else:
             source = _Samples(dataset, collate_fn or default_collate, reading)
-        if not len(source):
+        if not len(source) and not (may_be_empty and isinstance(source, _Columns)):
             raise InvalidInput("dataset", "has no rows", "give a data set with at least one row")
         return Rows(source)
 

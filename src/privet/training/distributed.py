@@ -208,7 +208,8 @@ def _structure(model: nn.Module) -> Iterator[Any]:
 
 def _first_and_last(rows: Rows) -> int:
     """Tells most data sets from their parts, and from themselves in another order."""
-    leaves = tree_leaves(rows.batch(sorted({0, len(rows) // 2, len(rows) - 1})))
+    chosen = sorted({0, len(rows) // 2, len(rows) - 1}) if len(rows) else []
+    leaves = tree_leaves(rows.batch(chosen))
     tensors = [leaf.cpu().contiguous() for leaf in leaves if isinstance(leaf, Tensor)]
     return _digest(b"".join(each.view(-1).view(torch.uint8).numpy().tobytes() for each in tensors if each.numel()))
 

@@ -41,7 +41,7 @@ class Identity:
     @cached_property
     def _digest(self) -> bytes:
         found = hashlib.sha256(f"{len(self.rows)} rows".encode())
-        first = self.rows.stored([0])
+        first = self.rows.stored([0]) if len(self.rows) else None
         if first is not None:
             size = max(1, sum(map(len, _told(first))))
             chosen, piece = spread(len(self.rows), max(1, _BYTES // size)), max(1, _PIECE // size)

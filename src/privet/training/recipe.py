@@ -9,7 +9,7 @@ far enough, with much of it noise speaks louder than data. The best was about 1 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from privet.accounting import least as least_noise
 from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
 from privet.core import checked
 from privet.core.errors import InvalidInput
+from privet.core.event import Composed, Event
 from privet.training.models.choose import Family
 from privet.training.plan import DPSGD
 
@@ -119,16 +121,20 @@ class Recipe:
         dataset: Any,
         *,
         callbacks: Sequence[Callable[[int], None]] = (),
+        users: Any = None,
+        cap: int = 1,
         rng: Rng | None = None,
     ) -> Release[nn.Module]:
         """Train a model that has `losses` on pairs (inputs, targets); callbacks get the number of each finished step.
 
-        Guarantee: that of the plan's event, for one example and add/remove neighbours (see `DPSGD`): the number of rows
-        in the plan is a public one, and losses look at each row by itself.
+        `users` and `cap` are those of `DPSGD.attach`.
+
+        Guarantee: that of the plan's event, for one example (or user) and add/remove neighbours (see `DPSGD`): the
+        number of rows in the plan is a public one, and losses look at each row by itself.
         """
         losses: Callable[[Any, Any, float], torch.Tensor] = model.losses  # type: ignore[assignment]
         optimizer = self.optimizer(model)
-        run = self.plan.attach(model, optimizer, dataset, rng=rng)
+        run = self.plan.attach(model, optimizer, dataset, users=users, cap=cap, rng=rng)
         try:
             for inputs, targets in run.batches():
                 self.anneal(optimizer, run.steps - 1)
@@ -148,6 +154,13 @@ def recipe(
     epsilon: float,
     delta: float,
     family: Family | str = Family.LINEAR,
+    *,
+    beside: tuple[Event, ...] = (),
+    clip: float | None = None,
+    batch_size: int | None = None,
+    epochs: float | None = None,
+    learning_rate: float | None = None,
+    noise_multiplier: float | None = None,
 ) -> Recipe:
     """The plan, learning rate and averaging for a model of `privet.training.models`.
 
@@ -158,6 +171,9 @@ def recipe(
         classes: how many there are; 0 for regression.
         epsilon, delta: what the whole run may cost.
         family: which model is trained.
+        beside: what else is paid from (ε, δ), such as the release of a score.
+        clip, batch_size, epochs, learning_rate: in place of what the rules say.
+        noise_multiplier: in place of the least that keeps (ε, δ), which is then the caller's to see to.
 
     >>> found = recipe("table", rows=32_561, features=229, classes=2, epsilon=1.0, delta=1e-5)
     >>> found.steps, found.plan.batch_size, found.plan.clip
@@ -168,25 +184,46 @@ def recipe(
         problem = f"is {both[1].value}, and the kind is {both[0].value}"
         raise InvalidInput("family", problem, "ask for the family that privet.training.models.choose took")
     rules = _RULES[both] if checked.count("classes", classes, least=0) else _REGRESSION
-    batch = min(max(ceil(checked.count("rows", rows) * rules.rate), 1), rules.most)
+    if clip is not None:
+        rules = replace(rules, clip=checked.positive("clip", clip))
+    usual = min(max(ceil(checked.count("rows", rows) * rules.rate), 1), rules.most)
+    batch = usual if batch_size is None else checked.count("batch_size", batch_size)
     # Whatever the steps, together they are about as noisy as one sum over all rows with this deviation.
     whole = analytic_gaussian_sigma(epsilon, delta) / rows
     least, most = rules.steps
     steps = min(max(round(rules.noise / whole / rules.stride), least), most)
-    plan = DPSGD(
+    if epochs is not None:
+        steps = max(ceil(round(checked.positive("epochs", epochs) * rows / batch, 9)), 1)
+    asked = DPSGD(
         clip=rules.clip,
         epsilon=epsilon,
         delta=delta,
         batch_size=batch,
         steps=steps,
         population=rows,
-        average=1 - _AVERAGED / steps,
-    ).calibrated()
+        average=max(1 - _AVERAGED / steps, 0.0),
+    )
+    if noise_multiplier is not None:
+        plan = replace(asked, epsilon=None, noise_multiplier=noise_multiplier)
+    else:
+        plan = asked.calibrated() if not beside else _beside(asked, epsilon, delta, beside)
     # The rates fall in a straight line, so that their squares sum to a third.
     noise = (plan.noise_multiplier or 0.0) * rules.clip / batch * sqrt(steps / 3)
     rate = min(rules.noise / noise, 5 * rules.stride / rules.clip) * (1 - rules.momentum)
+    if learning_rate is not None:
+        rate = checked.positive("learning_rate", learning_rate)
     # The centre follows the noisy means by a running average, so that its noise is about √(centre_rate / 2) times one
     # mean's, in every direction; with few rows it had better stay where it is.
     mean = (plan.noise_multiplier or 0.0) / batch / _PULL * sqrt(checked.count("features", features))
     centre_rate = min(0.5, 2 * (_CENTRE_NOISE / mean) ** 2)
     return Recipe(plan, rate, rules.momentum, centre_rate, _PULL * rules.clip)
+
+
+def _beside(plan: DPSGD, epsilon: float, delta: float, others: tuple[Event, ...]) -> DPSGD:
+    """The plan with the least noise for which it and the others together cost at most (ε, δ)."""
+
+    def together(noise: float) -> Event:
+        return Composed((replace(plan, epsilon=None, noise_multiplier=noise).event(), *others))
+
+    noise = least_noise(together, epsilon=epsilon, delta=delta, unit=plan.unit())
+    return replace(plan, epsilon=None, noise_multiplier=noise)

@@ -128,6 +128,14 @@ class Run:
         return self._step.clip
 
     @property
+    def clipped(self) -> float | None:
+        """The share of the last step's units whose gradients were shortened, in this process; None where it had none.
+
+        It tells of the rows and is not paid for: keep it to yourself, or release it through a mechanism.
+        """
+        return self._step.shortened / self._step.seen if self._step.seen else None
+
+    @property
     def noise_multiplier(self) -> float:
         """Deviation of the noise over the clip: the plan's, or what was calibrated."""
         return self.plan.noise_multiplier or 0.0

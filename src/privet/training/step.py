@@ -71,6 +71,7 @@ class Step:
         self.grid = Grid.of(plan, sum(p.numel() for p in self.parameters)) if plan.noise is Noise.LATTICE else None
         self.sum = Sum(self.parameters, wide=self.grid is not None)
         self._within, self._per_row, self._units = 0.0, 0.0, 0
+        self.seen, self.shortened = 0, 0
         self.stepping = False
 
     @property
@@ -97,6 +98,7 @@ class Step:
         else:
             self.sum.flat.zero_()
         self._within, self._units = 0.0, 0
+        self.seen, self.shortened = 0, 0
         self.engine.round += 1
         self._attributes, self._written = None, set()
 
@@ -197,7 +199,9 @@ class Step:
         factors = self.plan.clipping.factors(squares, self.clip, self._layers)
         share = 1.0 / (self.plan.batch_size or 1) if self.grid is None else 1.0
         self.sum.add(parts, [None if each is None else each * share for each in factors.by_parameter])
-        self._within += float((factors.unclipped.to(torch.float64) - 0.5).sum())
+        seen, within = len(factors.unclipped), float(factors.unclipped.sum())
+        self._within += within - seen / 2
+        self.seen, self.shortened = self.seen + seen, self.shortened + seen - round(within)
 
     def _groups(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> Groups | None:
         """Which unit each loss belongs to; refuses losses that cannot be one for each row."""

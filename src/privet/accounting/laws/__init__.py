@@ -13,6 +13,7 @@ from privet.accounting.laws.replaced import (
     two_steps,
 )
 from privet.accounting.laws.sampled import Added, Mixture, Removed, Symmetric, draws_of_one_row
+from privet.accounting.laws.shuffled import crowd, crowd_below
 
 __all__ = [
     "Added",
@@ -27,6 +28,8 @@ __all__ = [
     "ReplacedLaplace",
     "Symmetric",
     "block",
+    "crowd",
+    "crowd_below",
     "discrete_gaussian",
     "discrete_laplace",
     "draws_of_one_row",

@@ -1,10 +1,21 @@
-"""Convex models made private at the end, or inside of their objective: one solver, one draw of noise."""
+"""Convex models made private at the end, inside of their objective, or by noise on every record."""
 
 from __future__ import annotations
 
+from privet.training.convex.input import AdditiveModel, InputPerturbation, Randomized
 from privet.training.convex.linear import LinearModel
 from privet.training.convex.losses import LogCosh, Loss, Softmax
 from privet.training.convex.objective import ObjectivePerturbation
 from privet.training.convex.output import OutputPerturbation
 
-__all__ = ["LinearModel", "LogCosh", "Loss", "ObjectivePerturbation", "OutputPerturbation", "Softmax"]
+__all__ = [
+    "AdditiveModel",
+    "InputPerturbation",
+    "LinearModel",
+    "LogCosh",
+    "Loss",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
+    "Randomized",
+    "Softmax",
+]

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from privet.training.models.choose import Family, Head, Model, choose
+from privet.training.models.additive import Additive
+from privet.training.models.choose import Family, Head, Model, choose, decided
 from privet.training.models.front import Front
 from privet.training.models.linear import Linear
-from privet.training.models.pictures import Convolutions, Pictures
+from privet.training.models.own import Own
+from privet.training.models.pictures import Convolutions, Pictures, Pixels
 from privet.training.models.residual import Residual
+from privet.training.models.shortened import Shortened
+from privet.training.models.stored import Described, restore, store
 
-__all__ = ["Convolutions", "Family", "Front", "Head", "Linear", "Model", "Pictures", "Residual", "choose"]
+__all__ = [
+    "Additive",
+    "Convolutions",
+    "Described",
+    "Family",
+    "Front",
+    "Head",
+    "Linear",
+    "Model",
+    "Own",
+    "Pictures",
+    "Pixels",
+    "Residual",
+    "Shortened",
+    "choose",
+    "decided",
+    "restore",
+    "store",
+]

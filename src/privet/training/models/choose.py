@@ -13,10 +13,10 @@ from privet.core.errors import InvalidInput
 from privet.data.schema import Schema
 from privet.training.models.front import Front
 from privet.training.models.linear import Linear
-from privet.training.models.pictures import Convolutions, Pictures
+from privet.training.models.pictures import Convolutions, Pictures, Pixels
 from privet.training.models.residual import Residual
 
-__all__ = ["Family", "Head", "Model", "choose"]
+__all__ = ["Family", "Head", "Model", "choose", "decided"]
 
 _MANY = 100_000
 """Rows from which on a network beside the linear model is worth its noise."""
@@ -75,8 +75,24 @@ class Model(nn.Module):
         return iter(()) if own is None else own()
 
 
+def decided(shape: Schema | tuple[int, ...], rows: int, family: Family | str = Family.AUTO) -> Family:
+    """The family that `auto` stands for, by public things alone; any other as it is."""
+    chosen = checked.member("family", family, Family)
+    checked.count("rows", rows)
+    if chosen is not Family.AUTO:
+        return chosen
+    return Family.RESIDUAL if isinstance(shape, Schema) and rows >= _MANY else Family.LINEAR
+
+
 def choose(
-    shape: Schema | tuple[int, ...], classes: int, rows: int, family: Family | str = Family.AUTO, bins: int = 16
+    shape: Schema | tuple[int, ...],
+    classes: int,
+    rows: int,
+    family: Family | str = Family.AUTO,
+    bins: int = 16,
+    *,
+    scattering: bool = True,
+    peak: int = 1,
 ) -> Model:
     """A model for a table with this schema, or for pictures of this shape.
 
@@ -87,23 +103,22 @@ def choose(
         family: which model; `auto` takes the linear one, on scattering features for pictures, and for tables of 100,000
             rows or more a residual network.
         bins: how many bins each number of a table is cut into.
+        scattering: whether a linear model of pictures sees scattering features, or the pixels themselves.
+        peak: the largest value that a pixel can have.
     """
-    chosen = checked.member("family", family, Family)
-    checked.count("rows", rows)
+    chosen = decided(shape, rows, family)
     if isinstance(shape, Schema):
         front = Front(shape, bins)
         if chosen is Family.CONVOLUTIONS:
             raise InvalidInput("family", "is convolutions, which are for pictures", "use linear or residual")
-        if chosen is Family.AUTO:
-            chosen = Family.RESIDUAL if rows >= _MANY else Family.LINEAR
         head = Residual(front.features, classes) if chosen is Family.RESIDUAL else Linear(front.features, classes)
         return Model(front, head, chosen)
     if len(shape) not in {2, 3}:
         raise InvalidInput("shape", f"is {shape}", "give (height, width) or (colours, height, width)")
     colours = shape[0] if len(shape) == 3 else 1
     if chosen is Family.CONVOLUTIONS:
-        return Model(nn.Identity(), Convolutions(colours, classes), chosen)
+        return Model(Pixels(shape, peak), Convolutions(colours, classes), chosen)
     if chosen is Family.RESIDUAL:
         raise InvalidInput("family", "is residual, which is for tables", "use linear or convolutions")
-    pictures = Pictures(shape[-2], shape[-1], colours)
+    pictures = Pictures(shape[-2], shape[-1], colours) if scattering else Pixels(shape, peak, flat=True)
     return Model(pictures, Linear(pictures.features, classes), Family.LINEAR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from math import log2
+from math import log2, prod
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from privet.data.scattering import Scattering, cached
 from privet.training.models.drawn import drawn
 from privet.training.models.linear import task_losses
 
-__all__ = ["Convolutions", "Pictures"]
+__all__ = ["Convolutions", "Pictures", "Pixels"]
 
 _LEAST = 8
 _DRAWN = 3000
@@ -74,6 +74,25 @@ class Pictures(nn.Module):
         """The features, kept in a file that its owner alone can read."""
         digest = hashlib.sha256(self.axes.contiguous().numpy().data).hexdigest()
         return cached(pictures, self, folder, key=f"{self.scattering} {self.colours} {digest}")
+
+
+class Pixels(nn.Module):
+    """Pictures as they are, on [0, 1]; `flat` makes a row of numbers of each, of length 1 at most.
+
+    >>> Pixels((2, 2), peak=16, flat=True)(torch.full((1, 2, 2), 16, dtype=torch.uint8)).tolist()
+    [[0.5, 0.5, 0.5, 0.5]]
+    """
+
+    def __init__(self, shape: tuple[int, ...], peak: int, *, flat: bool = False) -> None:
+        super().__init__()
+        self.peak, self.flat = checked.count("peak", peak), flat
+        self.features = prod(shape)
+        """How many numbers a picture has."""
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """Pictures [n, …] of whole numbers up to the peak."""
+        found = pictures.to(torch.get_default_dtype()) / self.peak
+        return found.flatten(1) / self.features**0.5 if self.flat else found
 
 
 def _spread(coefficients: Tensor) -> Tensor:

@@ -55,7 +55,7 @@ class Poisson:
         rate = float(self.sample_rate) if isinstance(self.sample_rate, np.floating) else self.sample_rate
         object.__setattr__(self, "sample_rate", checked.probability("sample_rate", rate))
         object.__setattr__(self, "steps", whole("steps", self.steps))
-        object.__setattr__(self, "rows", whole("rows", self.rows))
+        object.__setattr__(self, "rows", whole("rows", self.rows, 0))
 
     @property
     def units(self) -> int:
@@ -105,7 +105,7 @@ class Poisson:
             kept = np.ones(len(likely), dtype=np.bool_)
             kept[open_still] = rng.words(len(open_still)) < np.uint64(rest)
             found.append(start + likely[kept])
-        return np.concatenate(found)
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
     def _skipping(self, rng: Rng) -> Indices:
         """The same law, at a cost that grows with the rows drawn and not with all rows.

@@ -40,7 +40,7 @@ def owners_of(users: Ids, rows: int) -> int:
     if len(numbers) != rows:
         problem = f"has {len(numbers)} ids, and the data set has {rows} rows"
         raise InvalidInput("users", problem, "give one id for each row, in the order of the rows")
-    return int(numbers.max()) + 1
+    return int(numbers.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +151,8 @@ def _numbered(ids: Ids, argument: str = "ids") -> npt.NDArray[np.intp]:
     given: Any = ids.detach().cpu().numpy() if hasattr(ids, "detach") else ids
     listed = isinstance(given, Iterable) and not isinstance(given, (str, bytes))
     array = given if isinstance(given, np.ndarray) else np.array(list(given) if listed else [], dtype=object)
+    if array.ndim == 1 and isinstance(given, np.ndarray) and array.dtype.kind in "iu" and not array.size:
+        return np.zeros(0, dtype=np.intp)  # of a data set without rows, which may be a secret
     if array.ndim != 1 or not array.size:
         raise InvalidInput(
             argument, "is no list of ids", "give one for each row of the data set, in a list or an array"

@@ -1,0 +1,1 @@
+"""How fast answers are randomised and counted, beside other people's libraries."""

@@ -1,0 +1,1 @@
+"""What a private answer costs beside the plain one."""

@@ -1,0 +1,124 @@
+"""`privet card`: who vouches for a run, and whether it is still what they vouched for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from privet.cli import console
+from privet.cli.options import AsJson
+from privet.cli.run import FAILED
+from privet.cli.taught import TaughtCommand, TaughtGroup
+from privet.cli.teach import help_of
+from privet.core.codec import VERSION
+from privet.core.errors import InvalidInput
+
+__all__ = ["about", "card", "key", "sign", "verify"]
+
+card = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
+
+_Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+_MADE = "Where the secret half is kept; the public half goes beside it, as FILE.pub."
+
+
+def about() -> None:
+    """Sign the folder of a run, so that others can see who made it, and that nothing was changed since.
+
+    privet card key signer.pem
+
+    privet card sign runs/readmission --key signer.pem
+
+    privet card verify runs/readmission --key signer.pem.pub
+    """
+
+
+@contextmanager
+def _as(name: str) -> Iterator[None]:
+    """Call the library's `key` as it is called here."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.argument != "key":
+            raise
+        raise InvalidInput(name, error.problem, error.advice) from None
+
+
+def key(file: Annotated[Path, typer.Argument(metavar="FILE", help=_MADE)]) -> None:
+    """Make a pair of keys (Ed25519): a secret one to sign with, and a public one for those who check.
+
+    privet card key signer.pem
+    """
+    from privet.report import make_key
+
+    with _as("the key"):
+        public = make_key(file)
+    with console.after(f"the key {str(file)!r} was made"):
+        console.line(f"{file} is secret: keep it to yourself. {file}.pub is for everybody.", "bold green")
+        console.line(f"key {public}", "dim")
+
+
+def sign(
+    run: _Run,
+    key: Annotated[Path, typer.Option(metavar="FILE", help="The secret key, from: privet card key")],
+) -> None:
+    """Sign every file of a run that may be shared, and the head of the ledger's chain. Internal files are left out.
+
+    privet card sign runs/readmission --key signer.pem
+    """
+    from privet.report import sign as signed
+
+    with _as("--key"):
+        found = signed(run, key)
+    with console.after(f"{str(run)!r} was signed"):
+        console.line(f"{run} is signed: {', '.join(found.files)}", "bold green")
+        console.line(f"key {found.key}", "dim")
+        if found.head is not None:
+            console.line(f"head {found.head}", "dim")
+
+
+def verify(
+    run: _Run,
+    key: Annotated[
+        Path | None, typer.Option(metavar="PUB", help="The signer's public key, from the signer and not from the run.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a run is what was signed, and with --key also who signed. Exit code 1 if it is not.
+
+    privet card verify runs/readmission --key signer.pem.pub
+    """
+    from privet.report import NotGenuine
+    from privet.report import verify as verified
+
+    if not run.is_dir():
+        raise InvalidInput("run", f"is {str(run)!r}, which is no folder", "name the folder of a run")
+    answer: dict[str, Any] = {"privet": VERSION, "command": "card verify"}
+    try:
+        with _as("--key"):
+            found = verified(run, key)
+    except NotGenuine as problem:
+        if as_json:
+            console.show_json(answer | {"genuine": False, "problem": str(problem)})
+        else:
+            console.line(f"not genuine: {problem}", "bold red")
+        raise typer.Exit(FAILED) from None
+    if as_json:
+        said = {"key": found.key, "files": list(found.files), "head": found.head, "trusted": found.trusted}
+        console.show_json(answer | {"genuine": True} | said)
+        return
+    if found.trusted:
+        console.line(f"genuine: nothing was changed since the owner of {key} signed it", "bold green")
+    else:
+        console.line("unchanged since somebody signed it; who, only --key can tell", "bold yellow")
+    console.line(f"key {found.key}", "dim")
+    if found.head is not None:
+        console.line(f"head {found.head}", "dim")
+
+
+card.callback(help=help_of(about))(about)
+for _command in (key, sign, verify):
+    card.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)

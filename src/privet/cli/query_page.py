@@ -1,0 +1,71 @@
+"""Answers as one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from privet.cli.query_view import columns_of, rows_of
+from privet.core.release import Release
+from privet.query import Answer
+from privet.report.figures import Figure
+from privet.report.frame import drawn, escaped, framed
+from privet.report.words import headline
+
+__all__ = ["page"]
+
+
+def page(release: Release[tuple[Answer, ...]], name: str) -> str:
+    """A figure for each answer, with its numbers as a table; everything on the page was paid for."""
+    figures = [_figure(place, answer) for place, answer in enumerate(release.value)]
+    priced = headline(release.guarantee) if release.guarantee is not None else "Some of these were answered before."
+    tainted = "The noise came from a seeded generator, which protects nobody." if release.tainted else ""
+    body = [
+        "<main>",
+        "<header>",
+        '<p class="kind">Private answers</p>',
+        f"<h1>{escaped(name)}</h1>",
+        f'<p class="unit">{escaped(priced)}</p>',
+        f'<p class="warning"><strong>Beware:</strong> {escaped(tainted)}</p>' if tainted else "",
+        "</header>",
+        '<section class="figures" aria-label="Answers">',
+        *map(drawn, figures),
+        "</section>",
+        "</main>",
+    ]
+    footer = "Made by Privet. Everything on this page was released with noise and paid for."
+    return framed(f"Answers about {name}", body, figures, footer=footer)
+
+
+def _figure(place: int, answer: Answer) -> Figure:
+    labels = [", ".join(row.group) for row in answer.rows]
+    values = [row.value for row in answer.rows]
+    sure, ends = f"{100 * answer.confidence:g} % confidence", any(row.low is not None for row in answer.rows)
+    if len(values) == 1:
+        cells = rows_of(answer)[0][len(answer.columns) :]
+        said = f"{answer.measure}: {cells[0]}" + (f", between {cells[1]} and {cells[2]} with {sure}" if ends else "")
+    else:
+        said = f"{len(values)} groups" + (f"; lines show the noise, with {sure} for each" if ends else "")
+    bars = {
+        "type": "bar",
+        "x": labels,
+        "y": values,
+        "marker": {"color": "var(--one)"},
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [max((row.high if row.high is not None else row.value) - row.value, 0.0) for row in answer.rows],
+            "arrayminus": [
+                max(row.value - (row.low if row.low is not None else row.value), 0.0) for row in answer.rows
+            ],
+            "color": "var(--ink)",
+        },
+    }
+    spec = {
+        "data": [bars],
+        "layout": {
+            "xaxis": {"type": "category", "automargin": True},
+            "yaxis": {"title": {"text": answer.measure}, "gridcolor": "var(--line)", "automargin": True},
+        },
+    }
+    words = " ".join(f"{part[0].upper()}{part[1:]}." for part in (said, *answer.notes))
+    head = columns_of(answer) if answer.columns else ("what", *columns_of(answer))
+    rows = rows_of(answer) if answer.columns else [(answer.question, *row) for row in rows_of(answer)]
+    return Figure(f"answer{place}", answer.question, words, head, tuple(rows), spec if len(values) > 1 else None)

@@ -1,0 +1,68 @@
+"""How answers look on a terminal."""
+
+from __future__ import annotations
+
+import math
+
+from privet.cli import console
+from privet.query import Answer, Reply, Row
+from privet.report.words import headline
+
+__all__ = ["columns_of", "number", "rows_of", "show"]
+
+
+def show(reply: Reply, ledger: str | None) -> None:
+    """Every answer with its groups and notes, and who paid."""
+    for answer, free in zip(reply.release.value, reply.free, strict=True):
+        console.heading(answer.question + (", as answered before: free" if free else ""))
+        columns = columns_of(answer)
+        if answer.rows:
+            console.show_rows(columns, rows_of(answer), right=tuple(columns[len(answer.columns) :]))
+        else:
+            console.line("no group has enough in it to be shown", "dim")
+        for note in answer.notes:
+            console.line(f"{note}.", "dim")
+    console.line()
+    if reply.charged is None:
+        console.line("Everything was answered before; nothing was charged.", "bold green")
+        return
+    console.line(headline(reply.charged), "bold green")
+    if ledger is None:
+        console.line(
+            "No ledger was charged: nothing adds this up with what else is asked; give --ledger NAME.", "yellow"
+        )
+    else:
+        console.line(f"charged to {ledger}; head {reply.head}", "dim")
+
+
+def columns_of(answer: Answer) -> tuple[str, ...]:
+    """The head of an answer's table."""
+    ends = (f"{100 * answer.confidence:g} % from", "to") if _has_ends(answer) else ()
+    return (*answer.columns, answer.measure, *ends)
+
+
+def rows_of(answer: Answer) -> list[tuple[str, ...]]:
+    """The cells of an answer's table."""
+    return [_cells(row, _has_ends(answer)) for row in answer.rows]
+
+
+def _has_ends(answer: Answer) -> bool:
+    return any(row.low is not None for row in answer.rows)
+
+
+def _cells(row: Row, ends: bool) -> tuple[str, ...]:
+    width = (row.high - row.low) / 2 if row.low is not None and row.high is not None else 0.0
+    shown = tuple("" if end is None else number(end, width) for end in (row.low, row.high)) if ends else ()
+    return (*row.group, number(row.value, width), *shown)
+
+
+def number(value: float, width: float) -> str:
+    """A number to two digits of its uncertainty.
+
+    >>> number(53.49822, 0.105), number(200009.93, 42.0), number(3.0, 0.0)
+    ('53.50', '200,010', '3')
+    """
+    if width <= 0 or not math.isfinite(width):
+        return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+    digits = min(max(1 - math.floor(math.log10(width)), 0), 12)
+    return f"{value:,.{digits}f}"

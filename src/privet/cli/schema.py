@@ -1,0 +1,186 @@
+"""`privet schema`: what is public about a table, drafted and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+import typer
+
+from privet.cli import console
+from privet.cli.numbers import WHOLE
+from privet.cli.run import FAILED
+from privet.cli.taught import TaughtCommand, TaughtGroup
+from privet.cli.teach import help_of
+from privet.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from privet.data import Schema
+
+__all__ = ["about", "check", "draft", "schema"]
+
+schema = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
+
+_READ = (
+    "This draft was read from private data: its bounds, values and columns can tell what is in single rows, and no "
+    "budget has paid for them. Confirm every line from public knowledge before you use it, and do not pass it on."
+)
+_INTERNAL = "INTERNAL: read from private rows and not paid for; do not share"
+_Table = Annotated[Path, typer.Argument(metavar="FILE", help="The table: CSV, also gzipped, or Parquet.")]
+
+
+def about() -> None:
+    """Say what is public about a table: its columns, their bounds and values, and what is to be predicted.
+
+    A first draft for a person to confirm, and whether a file fits the schema that came of it:
+
+    privet schema draft patients.csv --target readmitted
+
+    privet schema check patients.schema.toml patients.csv
+    """
+
+
+def draft(
+    file: _Table,
+    target: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column that is to be predicted.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write; beside the table, if left out.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Write a first version of a schema, for a person to confirm. It is read from the rows, and not paid for.
+
+    privet schema draft patients.csv --target readmitted --out patients.schema.toml
+    """
+    from privet.data import draft as drafted
+    from privet.report.put import put
+
+    place = file.with_name(f"{file.name.partition('.')[0]}.schema.toml") if out is None else out
+    if place.is_dir():
+        raise InvalidInput("out", f"is {str(place)!r}, which is a folder", "name a file in it")
+    if place.exists() and not force:
+        raise InvalidInput("out", f"is {str(place)!r}, which exists", "name another, or write over it with --force")
+    if place.exists() and place.samefile(file):
+        raise InvalidInput("out", f"is {str(place)!r}, the table itself", "name another file")
+    with console.waiting("Looking through the rows …"):
+        found = drafted(file, target)
+    put(place, found.to_toml(), "out", private=True)
+    with console.after(f"the draft {str(place)!r} was written"):
+        click.secho(_READ, fg="red", bold=True, err=True)
+        columns = len(found.schema.columns)
+        console.line(f"{place}: {columns} {'column' if columns == 1 else 'columns'} to confirm", "bold")
+        if found.warnings:
+            console.line("What to look at first is said at its beginning.")
+        console.line(f"Then see whether it holds together: privet schema check {place}", "dim")
+
+
+def check(
+    described: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema, as TOML.")],
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A table that is to fit it.")] = None,
+    internal: Annotated[
+        bool,
+        typer.Option("--internal", help="Look at the rows, too: for their owner's eyes, not paid for."),
+    ] = False,
+    batch_size: Annotated[
+        int | None, typer.Option(click_type=WHOLE, help="With --internal: are there as many rows as in a batch?")
+    ] = None,
+) -> None:
+    """See whether a schema can be read, and whether a file has its columns. Exit code 1 if it has not.
+
+    Of the file only the header is read, which is public. With --internal the owner of the data also learns which cells
+    fall outside of the schema; the rules of the schema take care of these, and no run fails for them.
+
+    privet schema check patients.schema.toml patients.csv
+    """
+    if internal and file is None:
+        raise InvalidInput("internal", "is given without a file", "name the table as well")
+    if batch_size is not None and not internal:
+        raise InvalidInput("batch_size", "is given without --internal, and rows are not counted", "leave it out")
+    found = _read(described)
+    if file is not None:
+        _require_fit(found, file)
+    _show(found, file, internal)
+    if file is not None and internal:
+        from privet.cli.schema_rows import look
+
+        with console.waiting("Looking through the rows …"):
+            seen = look(file, found, batch_size)
+        console.line()
+        console.line(_INTERNAL, "bold red")
+        console.show_rows(seen.head, seen.rows, right=seen.head[2:])
+        console.bullets(seen.remarks)
+        console.line(_INTERNAL, "bold red")
+
+
+def _read(path: Path) -> Schema:
+    from privet.data import Schema
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidInput("schema", f"{str(path)!r} cannot be read: {reason}", "check the path") from None
+    return Schema.from_toml(text)
+
+
+def _require_fit(schema: Schema, file: Path) -> None:
+    """Name every column that does not fit, and stop. Nothing of the first line is shown before all of the schema's
+    columns are found in it: it might be a row."""
+    from privet.data import Source
+
+    header = Source.of(file, schema.separator).header
+    names = [column.name for column in schema.columns]
+    wrong = [f"{name!r} is in the schema, and not in the file" for name in names if name not in header]
+    if not wrong:
+        wrong = [
+            f"{name!r} is in the file, and not in the schema" for name in dict.fromkeys(header) if name not in names
+        ]
+        wrong += [f"{name!r} is in the file twice" for name in dict.fromkeys(header) if header.count(name) > 1]
+    if wrong:
+        console.line(f"{file.name} does not fit the schema", "bold red")
+        console.bullets(tuple(f"{each}." for each in wrong))
+        raise typer.Exit(FAILED)
+
+
+def _show(schema: Schema, file: Path | None, internal: bool) -> None:
+    from privet.data import Category
+
+    fits = "The schema can be read" + ("." if file is None else f", and {file.name} has its columns.")
+    console.line(fits, "bold green")
+    kinds = [type(column).__name__.lower() for column in schema.columns]
+    rows = [
+        (
+            column.name,
+            kind,
+            f"{len(column.values)} values" if isinstance(column, Category) else _bounds(column),
+            _role(schema, column.name),
+        )
+        for column, kind in zip(schema.columns, kinds, strict=True)
+    ]
+    console.show_rows(("column", "kind", "holds", "for"), rows)
+    if schema.rows is None:
+        console.line("The number of rows is not stated: a run would have to learn it, and pay for it.", "yellow")
+    if schema.target is None:
+        console.line("No target is stated: name it in the schema, or with --target.", "yellow")
+    if file is not None and not internal:
+        console.line("Of the file only the header was read.", "dim")
+
+
+def _bounds(column: object) -> str:
+    from privet.data import Number
+
+    return f"{column.low:g} to {column.high:g}" if isinstance(column, Number) else ""
+
+
+def _role(schema: Schema, name: str) -> str:
+    if name == schema.target:
+        return "the target"
+    if name == schema.user:
+        return "whose a row is"
+    return "the model" if name in [column.name for column in schema.features] else "nothing: left out"
+
+
+schema.callback(help=help_of(about))(about)
+for _command in (draft, check):
+    schema.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)

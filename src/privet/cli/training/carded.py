@@ -1,0 +1,244 @@
+"""From a finished run to its card."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from math import ceil
+
+from privet.cli.training.asked import Asked, MethodWord
+from privet.cli.training.bill import METHODS, Bill, chosen_delta
+from privet.cli.training.inputs import Inputs
+from privet.cli.training.work import Finished, Trained
+from privet.core.event import Composed, Event
+from privet.core.guarantee import Guarantee, digits_up
+from privet.core.randomness import Randomness
+from privet.core.unit import Whose
+from privet.report import (
+    Choice,
+    Growth,
+    Internal,
+    Measure,
+    Method,
+    Public,
+    Score,
+    Series,
+    TrainingCard,
+    Trial,
+    growth_of,
+    priced,
+    tried,
+)
+from privet.report.card import Typed
+from privet.report.training_records import Charged
+from privet.training.models import Model
+from privet.training.recipe import Kind, Recipe
+
+__all__ = ["card_of", "choices"]
+
+_METHOD = {
+    MethodWord.DPSGD: Method.DPSGD,
+    MethodWord.OUTPUT: Method.OUTPUT,
+    MethodWord.OBJECTIVE: Method.OBJECTIVE,
+    MethodWord.INPUT: Method.INPUT,
+    MethodWord.NONE: Method.NONE,
+}
+_RULE = "a rule from public experience"
+
+
+def card_of(done: Finished) -> TrainingCard:
+    """The card; everything on it says where it comes from."""
+    asked, bill, inputs = done.asked, done.bill, done.inputs
+    privacy, lines = priced(
+        bill.lines,
+        bill.delta,
+        unit=bill.unit,
+        population=inputs.units,
+        conditions=_conditions(done),
+        notes=_notes(done),
+    )
+    main = done.trained[0]
+    seeded = asked.seed is not None
+    return TrainingCard(
+        command=Public(done.command),
+        made=Public(datetime.now(UTC).isoformat(timespec="seconds")),
+        data=Public(inputs.name),
+        model=Public(_model(done)),
+        method=Public(_METHOD[asked.method]),
+        choices=Public(choices(asked, inputs, bill, done.recipe)),
+        privacy=privacy,
+        bill=lines,
+        growth=_growth(done, privacy.guarantee.value),
+        randomness=Public(Randomness.SEEDED if seeded else Randomness.SECURE),
+        versions=Public(_versions()),
+        ledger=None if done.budget is None else Public(Charged(done.budget[0], (done.budget[1],), done.budget[2])),
+        rows=_rows(done),
+        schema=_schema(done),
+        scores=_scores(main),
+        history=_history(done),
+        compared=_compared(done),
+    )
+
+
+def choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | None) -> tuple[Choice, ...]:
+    """What was chosen, and why; all of it public."""
+    why = "randomised response needs none" if not bill.delta else chosen_delta(asked, inputs.units)[1]
+    found = [Choice("δ", digits_up(bill.delta), why)]
+
+    def choice(name: str, value: str, given: object) -> None:
+        found.append(Choice(name, value, _RULE if given is None else "asked for"))
+
+    if inputs.schema is not None:
+        where = "learned privately" if inputs.paid else "public"
+        found.append(Choice("schema", f"{len(inputs.schema.features)} columns to learn from", where))
+    if bill.tuning is not None:
+        tried, law = len(bill.tuning.recipes), bill.tuning.trials
+        found.append(Choice("settings that are tried", f"{tried}: learning rates and clips", "a public list"))
+        long = f"{law.mean:.3g} on average, 95 % of the time at most {law.quantile(0.95)}"
+        found.append(Choice("runs", long, "a random number, which stays secret"))
+    if recipe is not None:
+        plan = recipe.plan
+        choice("batch size, on average", f"{plan.batch_size:,}", asked.batch_size)
+        choice("epochs", f"{recipe.epochs:.4g}", asked.epochs)
+        choice("steps", f"{recipe.steps:,}", asked.epochs)
+        choice("clip", f"{plan.clip:g}", asked.clip)
+        choice("learning rate, falling to zero", f"{recipe.learning_rate:.4g}", asked.learning_rate)
+        found.append(Choice("sampling", f"Poisson, rate {_rate(recipe):.6g}", "what the accountant prices"))
+        found.append(Choice("noise multiplier", f"{plan.noise_multiplier:.10g}", "the least that keeps ε"))
+        found.append(Choice("average of the weights", f"decay {plan.average:.4g}", _RULE))
+    if bill.scoring is not None:
+        found.append(Choice("rows held out for the score", f"{asked.hold_out:.0%}", "by a keyed hash of the row"))
+        found.append(Choice("ε for the score", f"{bill.scoring.epsilon:g}", f"{asked.score_share:.0%} of ε"))
+    return tuple(found)
+
+
+def _rate(recipe: Recipe) -> float:
+    return (recipe.plan.batch_size or 0) / (recipe.plan.population or 1)
+
+
+def _model(done: Finished) -> str:
+    model: Model = done.model
+    numbers = sum(each.numel() for each in model.head.parameters()) or sum(
+        each.numel() for each in model.head.buffers()
+    )
+    family = done.described.family
+    name = {"convex": "linear", "convolutions": "convolutions with tanh units"}.get(family, family)
+    on = ""
+    if done.inputs.kind is Kind.PICTURES:
+        on = " on scattering features" if done.described.scattering else " on pixels"
+    return f"{name}{on}, {numbers:,} numbers"
+
+
+def _conditions(done: Finished) -> tuple[str, ...]:
+    found = []
+    if not done.inputs.paid and done.inputs.schema is not None:
+        found.append("The schema (columns, bounds, values, number of rows) is known without the rows.")
+    if done.inputs.kind is Kind.PICTURES:
+        found.append("Shape, classes and number of pictures are known without the pictures.")
+    if done.inputs.test is not None:
+        found.append("The test file is public: nothing in it needs protection.")
+    if done.inputs.whose is Whose.USER:
+        found.append("Every row has the id of the person it is about.")
+    elif done.inputs.kind is Kind.TABLE:
+        found.append("One row is about one person, and one person is in one row.")
+    if done.described.own:
+        found.append("The model's code looks at each row by itself.")
+    return tuple(found)
+
+
+def _notes(done: Finished) -> tuple[str, ...]:
+    found = []
+    if done.bill.block is not None:
+        found.append(
+            f"DP-SGD's plan was made after something was learned, and so it is priced as at most "
+            f"ε = {done.bill.block.epsilon:g} at δ = {digits_up(done.bill.block.delta)}, whatever was learned."
+        )
+    if done.bill.tuning is not None:
+        found.append(
+            "The model is the best of a random number of runs, by a score that each of them released: that score looks "
+            "a little better than it is. How many runs there were is not told."
+        )
+    if len(done.bill.lines) > 1:
+        found.append("The lines of the bill are composed: together they cost less than their sum.")
+    return tuple(found)
+
+
+def _growth(done: Finished, guarantee: Guarantee) -> Public[Growth] | None:
+    recipe = done.recipe
+    if recipe is None or done.bill.block is not None or done.bill.tuning is not None:
+        return None
+    own = recipe.plan.event()
+    others = [event for _, event in done.bill.lines]
+    others.remove(own)
+    epochs = max(ceil(round(recipe.epochs, 9)), 1)
+    each = (recipe.plan.population or 1) / (recipe.plan.batch_size or 1)
+
+    def after(epoch: int) -> Event:
+        if epoch >= epochs:
+            return done.bill.event
+        steps = min(max(round(epoch * each), 1), recipe.steps)
+        part = replace(recipe.plan, steps=steps).event()
+        return Composed((part, *others)) if others else part
+
+    return Public(growth_of(after, epochs, guarantee))
+
+
+def _rows(done: Finished) -> Typed[int] | None:
+    if done.rows is not None:
+        return done.rows
+    if done.schema is not None:
+        return None  # it stands in the schema, which was paid for
+    return None if done.inputs.rows is None else Public(done.inputs.rows)
+
+
+def _schema(done: Finished) -> Typed[str] | None:
+    if done.schema is not None:
+        return done.schema
+    return None if done.inputs.schema is None else Public(done.inputs.schema.to_toml())
+
+
+def _scores(main: Trained) -> tuple[Typed[Score], ...]:
+    paid = () if main.paid is None else (main.paid,)
+    return (*main.public, *paid, *map(Internal, main.internal))
+
+
+def _history(done: Finished) -> tuple[Typed[Series], ...]:
+    seen, recipe = done.followed, done.recipe
+    if recipe is None or not seen.steps:
+        return ()
+    epochs = tuple(step * recipe.epochs / recipe.steps for step in seen.steps)
+    on = "batches of private rows"
+    found: list[Typed[Series]] = [
+        Internal(Series(Measure.LOSS, on, epochs, tuple(seen.losses))),
+        Internal(Series(Measure.CLIPPED, on, epochs, tuple(seen.clipped))),
+    ]
+    main = done.trained[0].release
+    if seen.scores and main is not None and len(done.inputs.classes) > 1:
+        series = Series(Measure.ACCURACY, "the test file", epochs, tuple(seen.scores))
+        found.append(main.map(lambda _: series))
+    return tuple(found)
+
+
+def _compared(done: Finished) -> tuple[Typed[Trial], ...]:
+    found: list[Typed[Trial]] = []
+    for each in done.trained:
+        name, method = METHODS[each.method], _METHOD[each.method]
+        if each.release is None:
+            first = each.internal[0]
+            found.append(Internal(Trial(name, method, float("inf"), 0.0, first)))
+            continue
+        best = each.public[0] if each.public else each.paid
+        if best is not None:
+            found.append(tried(name, method, best, done.bill.delta))
+    return tuple(found)
+
+
+def _versions() -> tuple[tuple[str, str], ...]:
+    found = []
+    for name in ("privet", "torch", "numpy", "polars"):
+        try:
+            found.append((name, version(name)))
+        except PackageNotFoundError:
+            continue
+    return tuple(found)

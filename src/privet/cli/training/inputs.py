@@ -1,0 +1,219 @@
+"""The data of a run: what is public of it, and then its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.cli.training.asked import Asked
+from privet.core.errors import InvalidInput
+from privet.core.unit import Unit, Whose
+from privet.data import NAMES, Category, Images, Kind, Learning, Schema, Source, Table, learning, named, read
+from privet.training.recipe import Kind as Shown
+
+__all__ = ["Data", "Inputs", "with_schema"]
+
+Data = Table | Images
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """A data set as far as it is known before anything is paid for."""
+
+    name: str
+    schema: Schema | None
+    """Of a table, where it is public."""
+    classes: tuple[str, ...]
+    shape: tuple[int, ...] | None
+    """Of a picture."""
+    peak: int
+    rows: int | None
+    """A public number of rows."""
+    source: Source | None = None
+    """A file whose schema is not known yet."""
+    train: Data | None = field(default=None, repr=False)
+    """The private rows, where they could be read already."""
+    test: Data | None = field(default=None, repr=False)
+    """Public rows to test on."""
+    paid: bool = False
+    """Whether the schema was learned, and paid for."""
+
+    @property
+    def kind(self) -> Shown:
+        """A table, or pictures."""
+        return Shown.TABLE if self.shape is None else Shown.PICTURES
+
+    @property
+    def whose(self) -> Whose:
+        """Whose data is protected."""
+        return Whose.EXAMPLE if self.schema is None or self.schema.user is None else Whose.USER
+
+    @property
+    def rows_per_user(self) -> int:
+        """How many rows of one unit are used."""
+        return 1 if self.schema is None else self.schema.most_rows_per_user or 1
+
+    @property
+    def unit(self) -> Unit:
+        """What every release of the run protects."""
+        return Unit(whose=self.whose)
+
+    @property
+    def units(self) -> int | None:
+        """About how many units there are, as a public number: rows, or users who have as many as they may."""
+        return None if self.rows is None else ceil(self.rows / self.rows_per_user)
+
+    @staticmethod
+    def of(asked: Asked) -> Inputs:
+        """Open the data; a named set and a table with a public schema are read at once."""
+        if asked.data in NAMES:
+            return _named(asked)
+        path = Path(asked.data)
+        if not path.exists():
+            problem = f"is {asked.data!r}, which is neither a file nor one of {', '.join(NAMES)}"
+            raise InvalidInput("data", problem, "check the path")
+        if path.suffix == ".npz":
+            return _pictures(asked, path)
+        return _table(asked, path)
+
+    def learning(self, asked: Asked, delta: float) -> Learning:
+        """The plan to learn the schema, from the stated share of ε and of δ."""
+        if self.source is None:
+            raise InvalidInput("schema", "is known already")
+        kinds = dict(_kind(column, kind) for column, kind in asked.kinds)
+        # Which scores there are follows from the target's kind, so that kind is public: a category, unless it is said.
+        kinds.setdefault(asked.target or "", Kind.CATEGORY)
+        share = asked.schema_share
+        if not share:
+            raise InvalidInput("schema_share", "is 0, and there is no schema", "give --schema, or a share such as 0.1")
+        return learning(
+            self.source,
+            asked.target,
+            epsilon=asked.epsilon * share,
+            delta=delta * share,
+            kinds=kinds,
+            user=asked.user,
+            most_rows_per_user=asked.rows_per_user,
+        )
+
+
+def with_schema(inputs: Inputs, asked: Asked, schema: Schema) -> Inputs:
+    """The same data with a schema that was learned: its rows are read by it."""
+    whole = replace(inputs, schema=schema, classes=schema.classes, rows=asked.rows or schema.rows, paid=True)
+    test = None if asked.test is None else _test(asked.test, schema)
+    return replace(whole, train=read(asked.data, schema), test=test)
+
+
+def _named(asked: Asked) -> Inputs:
+    for name in ("schema", "target", "test", "rows", "user", "kinds", "classes"):
+        if getattr(asked, name):
+            raise InvalidInput(name, f"is given, and {asked.data} has its own", "leave it out")
+    found = named(asked.data, asked.data_dir, download=asked.download)
+    train, test = found.train, found.test
+    if isinstance(train, Table):
+        schema = train.schema
+        return Inputs(asked.data, schema, schema.classes, None, 1, schema.rows, train=train, test=test)
+    return Inputs(asked.data, None, train.classes, train.x.shape[1:], train.peak, train.rows, train=train, test=test)
+
+
+def _table(asked: Asked, path: Path) -> Inputs:
+    if asked.classes:
+        raise InvalidInput("classes", "are for pictures", "list the target's values in a schema")
+    if asked.schema is None:
+        source = Source.of(path)
+        if asked.target is None:
+            raise InvalidInput("target", "is missing", "name the column that is to be predicted")
+        source.require([asked.target], "the target")
+        return Inputs(path.name, None, (), None, 1, None, source=source)
+    for name in ("kinds", "user", "rows_per_user"):
+        if getattr(asked, name):
+            raise InvalidInput(name, "is given, and so is a schema", "say it in the schema")
+    schema = _schema(asked)
+    return Inputs(
+        path.name,
+        schema,
+        schema.classes,
+        None,
+        1,
+        schema.rows,
+        train=read(path, schema),
+        test=None if asked.test is None else _test(asked.test, schema),
+    )
+
+
+def _schema(asked: Asked) -> Schema:
+    path = Path(asked.schema or "")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not text"
+        raise InvalidInput("schema", f"is {str(path)!r}, which cannot be read: {reason}", "check the path") from None
+    schema = Schema.from_toml(text)
+    if asked.target is not None:
+        schema = replace(schema, target=asked.target)
+    if asked.rows is not None:
+        schema = replace(schema, rows=asked.rows)
+    if schema.label is None:
+        raise InvalidInput("target", "is missing", "name the column that is to be predicted, here or in the schema")
+    if isinstance(schema.label, Category) and len(schema.classes) < 2:
+        problem = f"is {schema.target!r}, which has fewer than two values in the schema"
+        raise InvalidInput("target", problem, "list all of its values there")
+    if schema.user is not None and schema.most_rows_per_user is None:
+        problem = "names a user, and not how many rows of each are used"
+        raise InvalidInput("schema", problem, "add most_rows_per_user = 3, or another number, at its top")
+    return schema
+
+
+def _test(path: str, schema: Schema) -> Table:
+    # Whose a public row is does not matter, and every one of them counts.
+    plain = replace(schema, user=None, most_rows_per_user=None)
+    return read(path, plain)
+
+
+def _pictures(asked: Asked, path: Path) -> Inputs:
+    for name in ("schema", "target", "user", "kinds"):
+        if getattr(asked, name):
+            raise InvalidInput(name, "is for tables", "leave it out")
+    if len(asked.classes) < 2:
+        raise InvalidInput("classes", "are missing", "list all labels of the pictures: --classes cat,dog")
+    train = _images(path, asked.classes, asked.rows)
+    test = None if asked.test is None else _images(Path(asked.test), asked.classes, None)
+    if test is not None and test.x.shape[1:] != train.x.shape[1:]:
+        raise InvalidInput("test", "has pictures of another shape", "give pictures like those to learn from")
+    return Inputs(path.name, None, asked.classes, train.x.shape[1:], train.peak, asked.rows, train=train, test=test)
+
+
+def _images(path: Path, classes: tuple[str, ...], rows: int | None) -> Images:
+    """Pictures `x` (whole numbers up to 255) and labels `y`: places in `classes`, or the names themselves."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            x, y = found["x"], found["y"]
+    except (OSError, ValueError, KeyError, EOFError):
+        problem = f"is {str(path)!r}, which does not hold the arrays x and y"
+        raise InvalidInput("data", problem, "save them with numpy.savez(path, x=pictures, y=labels)") from None
+    if x.dtype != np.uint8 or x.ndim not in (3, 4) or y.ndim != 1 or len(y) != len(x):
+        problem = f"is {str(path)!r}, whose x is {x.dtype} of shape {x.shape[1:]} a picture"
+        raise InvalidInput(
+            "data", problem, "give uint8 [n, height, width] or [n, colours, height, width], and n labels"
+        )
+    codes = _codes(y, classes)
+    known = codes >= 0
+    return Images(x[known], codes[known], classes, rows)
+
+
+def _codes(labels: npt.NDArray[Any], classes: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    """The place of each label among the classes; -1 where it is none of them, and the picture is left out."""
+    places = {name: place for place, name in enumerate(classes)}
+    return np.array([places.get(str(label).strip(), -1) for label in labels.tolist()], dtype=np.int64)
+
+
+def _kind(column: str, kind: str) -> tuple[str, Kind]:
+    known = {each.value: each for each in Kind if each is not Kind.UNKNOWN}
+    if kind not in known:
+        raise InvalidInput("kind", f"of {column!r} is {kind!r}", f"use one of: {', '.join(known)}")
+    return column, known[kind]

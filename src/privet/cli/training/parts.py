@@ -1,0 +1,68 @@
+"""The rows of a run as tensors: those to learn from, those held out, and public ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from privet.cli.training.asked import Asked
+from privet.cli.training.bill import kept
+from privet.cli.training.inputs import Data, Inputs
+from privet.cli.training.scores import Rows
+from privet.core.errors import InvalidInput
+from privet.data import Number, Table, hold_out
+from privet.training.models import Model, Pictures
+from privet.training.recipe import Kind
+
+__all__ = ["HELD", "OWN_ROWS", "TEST", "Parts", "parts_of"]
+
+TEST, HELD, OWN_ROWS = "the test file", "held-out private rows", "the rows it was trained on"
+_KEY = "privet train"
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Tables as they were read, and features of pictures: what a model's head takes."""
+
+    train: Rows
+    held: Rows | None
+    test: Rows | None
+
+    @property
+    def named(self) -> list[tuple[Rows, str]]:
+        """All that there are, with what they are called."""
+        every = ((self.test, TEST), (self.held, HELD), (self.train, OWN_ROWS))
+        return [(rows, name) for rows, name in every if rows is not None]
+
+
+def parts_of(asked: Asked, inputs: Inputs, model: Model, cache: Path) -> Parts:
+    """Rows are held out by a keyed hash of what is in them, so that one that comes or goes moves no other."""
+    data = inputs.train
+    if data is None:
+        raise InvalidInput("data", "was not read")
+    share = kept(asked, inputs)
+    train, held = (data, None) if share == 1 else _split(data, 1 - share)
+    return Parts(
+        _rows(inputs, model, train, cache),
+        None if held is None else _rows(inputs, model, held, cache),
+        None if inputs.test is None else _rows(inputs, model, inputs.test, cache),
+    )
+
+
+def _split(data: Data, share: float) -> tuple[Data, Data]:
+    if isinstance(data, Table):
+        return hold_out(data, share, key=_KEY)
+    return hold_out(data, share, key=_KEY)
+
+
+def _rows(inputs: Inputs, model: Model, data: Data, cache: Path) -> Rows:
+    x, y = torch.from_numpy(data.x), torch.from_numpy(np.asarray(data.y))
+    if inputs.kind is Kind.TABLE:
+        label = None if inputs.schema is None else inputs.schema.label
+        users = data.users if isinstance(data, Table) else None
+        return Rows(x, y, label if isinstance(label, Number) else None, users)
+    with torch.no_grad():
+        return Rows(model.front.cached(x, cache) if isinstance(model.front, Pictures) else model.front(x), y, None)

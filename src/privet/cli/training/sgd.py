@@ -1,0 +1,101 @@
+"""DP-SGD's loop: progress, logs, checkpoints, and an interruption that loses nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+
+from privet.cli.training.folder import Workplace
+from privet.core.event import Approximate
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.training.recipe import Recipe
+from privet.training.run import Run
+
+__all__ = ["Followed", "as_block", "points", "train"]
+
+_SAVED_EVERY = 20.0
+"""Seconds between checkpoints."""
+_POINTS = 24
+"""At how many steps a run is looked at, about."""
+
+
+@dataclass
+class Followed:
+    """What was seen of a run on its way; all but `steps` and `models` is internal."""
+
+    steps: list[int] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    clipped: list[float] = field(default_factory=list)
+    scores: list[float | None] = field(default_factory=list)
+    """On public rows, of the model as it was then."""
+
+
+def train(
+    recipe: Recipe,
+    model: nn.Module,
+    dataset: tuple[Tensor, Tensor],
+    *,
+    users: Any,
+    cap: int,
+    place: Workplace,
+    resume: bool,
+    rng: Rng | None,
+    drawing: Callable[[], None],
+    after: Callable[[Run, float], None],
+) -> Release[nn.Module]:
+    """Train `model`, which has `losses`, and release it.
+
+    Guarantee: that of the recipe's plan (`DPSGD`). `drawing` is called once the first step is made, before anything of
+    it can be seen; `after`, after each step, with the batch's mean loss, which is internal.
+    """
+    losses: Callable[[Any, Any, float], Tensor] = model.losses  # type: ignore[assignment]
+    optimizer = recipe.optimizer(model)
+    arguments: dict[str, Any] = {"users": users, "cap": cap, "rng": rng}
+    if resume and place.checkpoint.exists():
+        run = recipe.plan.resume(place.checkpoint, model, optimizer, dataset, **arguments)
+    else:
+        run = recipe.plan.attach(model, optimizer, dataset, journal=place.journal, **arguments)
+        run.save(place.checkpoint)
+    begun, saved = run.steps > 0, time.monotonic()
+    total, seen = 0.0, 0
+    try:
+        for inputs, targets in run.batches():
+            recipe.anneal(optimizer, run.steps - 1)
+            each = losses(inputs, targets, recipe.pull)
+            total, seen = total + float(each.detach().sum()), seen + len(each)
+            if not run.step(each):
+                continue
+            if not begun:
+                drawing()
+                begun = True
+            after(run, total / max(seen, 1))
+            total, seen = 0.0, 0
+            if time.monotonic() - saved > _SAVED_EVERY:
+                run.save(place.checkpoint)
+                saved = time.monotonic()
+        return run.release()
+    except KeyboardInterrupt:
+        run.save(place.checkpoint)
+        raise
+    finally:
+        run.close()
+
+
+def as_block(release: Release[nn.Module], block: Approximate) -> Release[nn.Module]:
+    """The same release, stated as the (ε, δ) block that was fixed before its plan was made.
+
+    Guarantee: the block's. Whatever was learned first, the plan was calibrated to cost no more than the block, so that
+    the composition with what was learned is that of the block (adaptive composition, Dwork & Roth 2014, Thm 3.16).
+    """
+    (draw,) = release.draws
+    return Release.of(release.value, block, unit=release.unit, source=draw.source, randomness=release.randomness)
+
+
+def points(total: int) -> set[int]:
+    """The steps after which a run is looked at: about two dozen, the first and the last among them."""
+    return {max(1, round(total * place / _POINTS)) for place in range(1, _POINTS + 1)} | {1, total}

@@ -1,0 +1,103 @@
+"""The best of a random number of runs: private selection, which may be stopped and go on."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from privet.cli.training.bill import Tuning
+from privet.cli.training.folder import Workplace
+from privet.core.random import Rng, default_rng
+from privet.core.release import Release
+from privet.core.unit import Unit
+from privet.report import Score
+from privet.report.put import put
+from privet.training.models import Described, Model, restore, store
+from privet.training.recipe import Recipe
+from privet.training.tuning import Best, Standing, select
+
+__all__ = ["Kept", "Scored", "tuned"]
+
+Scored = tuple[nn.Module, Score]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a selection that was stopped goes on from: internal, and thrown away at the end."""
+
+    place: Workplace
+    described: Described
+    whole: Callable[[nn.Module], Model]
+    part: Callable[[Model], nn.Module]
+
+    @property
+    def _best(self) -> Path:
+        return self.place.hidden / "best"
+
+    def keep(self, standing: Standing, best: Scored | None) -> None:
+        """Written before the first run, and after each."""
+        if best is not None:
+            self._best.mkdir(mode=0o700, exist_ok=True)
+            store(self._best, self.whole(best[0]), self.described)
+        score = None if best is None else best[1].to_json()
+        put(self.place.standing, json.dumps([standing.to_json(), score]), "out", private=True)
+
+    def found(self) -> tuple[Standing | None, Scored | None]:
+        """What was kept."""
+        if not self.place.standing.exists():
+            return None, None
+        standing, score = json.loads(self.place.standing.read_text(encoding="utf-8"))
+        best = None if score is None else (self.part(restore(self._best)[0]), Score.from_json(score))
+        return Standing.from_json(standing), best
+
+
+def tuned(
+    tuning: Tuning,
+    model: nn.Module,
+    dataset: tuple[Tensor, Tensor],
+    score: Callable[[Release[nn.Module]], Release[Score]],
+    *,
+    users: Any,
+    cap: int,
+    unit: Unit,
+    rng: Rng | None,
+    kept: Kept,
+) -> Release[Best[Recipe, Scored]]:
+    """The best model by a released score; how many were tried is told to nobody.
+
+    Guarantee: that of `tuning.event` for `unit` (`privet.training.tuning.select`): each run trains a fresh copy of the
+    model with fresh randomness, and releases a score inside of its own event.
+    """
+
+    def run(recipe: Recipe) -> Release[tuple[Scored, float]]:
+        fresh = copy.deepcopy(model).train()
+        release = recipe.fit(fresh, dataset, users=users, cap=cap, rng=rng)
+        release.value.eval()
+        both = Release.join(release, score(release))
+        return both.map(lambda pair: ((pair[0], pair[1]), _rank(pair[1])))
+
+    standing, best = kept.found()
+    return select(
+        tuning.trials,
+        tuning.recipes,
+        run,
+        rng or default_rng(),
+        event=lambda _: tuning.one,
+        unit=unit,
+        keep=kept.keep,
+        standing=standing,
+        best=best,
+    )
+
+
+def _rank(score: Score) -> float:
+    """Higher is better; errors are turned round, and what is no number is the worst."""
+    if score.value is None:
+        return float("-inf")
+    return score.value if score.share else -score.value

@@ -1,0 +1,401 @@
+"""A run from the data to the folder, in order: read, price, confirm, charge, learn, train, score, write."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import nn
+
+from privet.accounting import epsilon as price
+from privet.cli.training import sgd
+from privet.cli.training.asked import Asked, MethodWord
+from privet.cli.training.bill import METHODS, Bill, Tuning, convex, described
+from privet.cli.training.charging import charged, draw
+from privet.cli.training.folder import Workplace
+from privet.cli.training.inputs import Inputs, with_schema
+from privet.cli.training.methods import convex_model, plain_model
+from privet.cli.training.parts import HELD, OWN_ROWS, TEST, Parts, parts_of
+from privet.cli.training.scores import measured
+from privet.cli.training.tuned import Kept, tuned
+from privet.core.errors import InvalidInput
+from privet.core.guarantee import Guarantee
+from privet.core.random import Rng, SeededRng, default_rng
+from privet.core.release import Release
+from privet.core.unit import Whose
+from privet.data import Number, Schema, Table
+from privet.mechanisms import Count
+from privet.report import Score
+from privet.training.convex import AdditiveModel
+from privet.training.models import Additive, Described, Model
+from privet.training.recipe import Kind, Recipe
+
+if TYPE_CHECKING:
+    from privet.ledger.charge import Charge
+    from privet.training.run import Run
+
+__all__ = ["Finished", "Trained", "Work"]
+
+_SOURCE = "training data"
+"""What DP-SGD calls its rows; all else that is released is of the same ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """One method's model and what is known of how good it is."""
+
+    method: MethodWord
+    release: Release[Model] | None
+    """None for a model without privacy."""
+    public: tuple[Release[Score], ...] = ()
+    """On public rows."""
+    paid: Release[Score] | None = None
+    """On private rows that were held out."""
+    internal: tuple[Score, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """Everything that a card is made of."""
+
+    asked: Asked
+    command: str
+    inputs: Inputs
+    bill: Bill
+    guarantee: Guarantee
+    recipe: Recipe | None
+    described: Described
+    model: Model
+    trained: tuple[Trained, ...]
+    followed: sgd.Followed
+    schema: Release[str] | None
+    rows: Release[int] | None
+    budget: tuple[str, str, str] | None
+    """The ledger's budget, the entry's id, and the chain's head."""
+
+
+@dataclass
+class Work:
+    """One run. What it tells on its way goes to `tell` (public) and `follow` (a progress bar, internal)."""
+
+    asked: Asked
+    place: Workplace
+    command: str
+    resuming: bool
+    confirm: Callable[[Asked, Inputs, Bill, Guarantee], None]
+    planned: Callable[[Asked, Inputs, Bill, Recipe], None]
+    """Told of a plan that was made after something was learned."""
+    tell: Callable[[str], None]
+    follow: Callable[[Recipe, Whose, Mapping[str, Callable[[nn.Module], float]]], Any]
+    """From a plan, whose data it protects and scores on public rows to a context manager, whose value is called after
+    each step with the run and the batch's loss."""
+    _built: tuple[Described, Model] | None = None
+    """The untrained model: features of pictures take a while to make."""
+
+    def done(self) -> Finished:
+        """Do all of it; an interruption leaves a folder from which it goes on."""
+        asked = self.asked
+        rng: Rng | None = None if asked.seed is None else SeededRng(asked.seed)
+        self.tell(f"Reading {asked.title} …")
+        inputs = Inputs.of(asked)
+        model = self._model(inputs)
+        bill = Bill.of(asked, inputs, model)
+        guarantee = price(bill.event, bill.delta, unit=bill.unit)
+        with ExitStack() as stack:
+            if not self.resuming:
+                self.confirm(asked, inputs, bill, guarantee)
+            charge = stack.enter_context(charged(asked, self.place, self.command, bill, resuming=self.resuming))
+            schema, rows = self._schema(inputs, bill, charge, rng), None
+            if schema is not None:
+                inputs = with_schema(inputs, asked, Schema.from_toml(schema.value))
+                _require_classes(inputs)
+            elif bill.counting is not None:
+                rows = self._count(inputs, bill, charge, rng)
+                inputs = replace(inputs, rows=max(rows.value, 1))
+            model = self._model(inputs)
+            if model is None:
+                raise InvalidInput("rows", "are not known")
+            self.tell("Preparing rows …")
+            parts = parts_of(asked, inputs, model, self._cache)
+            trained, plan, followed = self._trained(inputs, bill, model, parts, charge, rng)
+            head = None if charge is None else charge.commit()
+        said = described(asked, inputs, inputs.units or 1)
+        main = trained[0].release
+        if main is None:
+            raise InvalidInput("method", "is none")
+        if asked.method is MethodWord.INPUT and bill.randomizing is not None:
+            said = replace(said, family="additive", bins=bill.randomizing.bins)
+        elif asked.method is not MethodWord.DPSGD:
+            said = replace(said, family="convex", radius=_radius(main.value))
+        budget = None if asked.ledger is None or charge is None else (asked.ledger, charge.id, head or "")
+        return Finished(
+            asked,
+            self.command,
+            inputs,
+            bill,
+            guarantee,
+            plan,
+            said,
+            main.value,
+            trained,
+            followed,
+            schema,
+            rows,
+            budget,
+        )
+
+    def _model(self, inputs: Inputs) -> Model | None:
+        """The untrained model, where enough is known."""
+        units = 1 if self.asked.method is MethodWord.INPUT else inputs.units
+        if units is None or (inputs.schema is None and inputs.shape is None):
+            return None
+        said = described(self.asked, inputs, units)
+        if self._built is None or self._built[0] != said:
+            self._built = said, said.build(units)
+        return self._built[1]
+
+    def _schema(self, inputs: Inputs, bill: Bill, charge: Charge | None, rng: Rng | None) -> Release[str] | None:
+        if bill.learning is None or inputs.source is None:
+            return None
+        found = self.place.kept("schema")
+        if found is not None:
+            return found
+        self.tell("Checking the file …")
+        for _ in inputs.source.batches(list(inputs.source.header[:1])):
+            pass  # what is damaged shows before anything is drawn
+        self.tell("Learning the schema …")
+        draw(charge)
+        learned = bill.learning.release(inputs.source, rng=rng or default_rng(), name=_SOURCE)
+        text = learned.map(lambda schema: replace(schema, rows=self.asked.rows or schema.rows).to_toml())
+        self.place.keep("schema", text)
+        return text
+
+    def _count(self, inputs: Inputs, bill: Bill, charge: Charge | None, rng: Rng | None) -> Release[int]:
+        found = self.place.kept("rows")
+        if found is not None:
+            return found
+        if bill.counting is None or inputs.train is None:
+            raise InvalidInput("rows", "are not counted")
+        data = inputs.train
+        users = data.users if isinstance(data, Table) else None
+        asked = Count(bill.unit, inputs.rows_per_user)(np.ones(len(data), dtype=np.bool_), users)
+        draw(charge)
+        released = bill.counting.release(asked, rng=rng or default_rng(), source=_SOURCE).map(int)
+        self.place.keep("rows", released)
+        return released
+
+    @property
+    def _cache(self) -> Path:
+        return Path(self.asked.cache) if self.asked.cache is not None else self.place.hidden / "features"
+
+    def _trained(
+        self,
+        inputs: Inputs,
+        bill: Bill,
+        model: Model,
+        parts: Parts,
+        charge: Charge | None,
+        rng: Rng | None,
+    ) -> tuple[tuple[Trained, ...], Recipe | None, sgd.Followed]:
+        followed, plan = sgd.Followed(), None
+        found: list[Trained] = []
+        for method in (self.asked.method, *self.asked.compare):
+            release: Release[nn.Module] | None = None
+            self.tell(f"Training by {METHODS[method]} …")
+            if bill.tuning is not None and method is MethodWord.DPSGD:
+                trained, plan = self._by_tuning(inputs, bill, bill.tuning, model, parts, charge, rng)
+                found.append(trained)
+                continue
+            if bill.randomizing is not None and method is MethodWord.INPUT:
+                draw(charge)
+                release = bill.randomizing.fit(
+                    parts.train.x.numpy(), parts.train.y.numpy(), source=_SOURCE, rng=rng or default_rng()
+                ).map(_module)
+            elif method is MethodWord.DPSGD:
+                plan = bill.planned(self.asked, inputs, model)
+                if bill.recipe is None:
+                    self.planned(self.asked, inputs, bill, plan)
+                release = self._by_sgd(inputs, bill, plan, model, parts, charge, rng, followed)
+            elif method is not MethodWord.NONE:
+                draw(charge)
+                front = model.front if inputs.kind is Kind.TABLE else None
+                release = convex_model(
+                    convex(method, inputs, bill.shares),
+                    front,
+                    parts.train.x,
+                    parts.train.y,
+                    len(inputs.classes),
+                    rng=rng,
+                    source=_SOURCE,
+                )
+            found.append(self._scored(method, inputs, bill, model, parts, release, charge, rng))
+        return tuple(found), plan, followed
+
+    def _by_tuning(
+        self,
+        inputs: Inputs,
+        bill: Bill,
+        tuning: Tuning,
+        model: Model,
+        parts: Parts,
+        charge: Charge | None,
+        rng: Rng | None,
+    ) -> tuple[Trained, Recipe]:
+        """The best of several; its score is part of what was released, and looks better than it is: it was chosen."""
+        test, classes, pictures = parts.test, len(inputs.classes), inputs.kind is Kind.PICTURES
+
+        def score(release: Release[nn.Module]) -> Release[Score]:
+            usable = _usable(release.value, model, inputs)
+            if bill.scoring is not None and parts.held is not None:
+                source = rng or default_rng()
+                return bill.scoring.release(usable, parts.held, rng=source, source=_SOURCE, on=HELD)
+            if test is None:
+                raise InvalidInput("tune", "has nothing to choose by", "give --test, or a --score-share above 0")
+            first = measured(usable, test, classes, TEST)[0]
+            return release.map(lambda _: first)
+
+        kept = Kept(
+            self.place,
+            described(self.asked, inputs, inputs.units or 1),
+            lambda found: _whole(found, model),
+            lambda whole: whole.head if pictures else whole,
+        )
+        draw(charge)
+        release = tuned(
+            tuning,
+            model.head if pictures else model,
+            (parts.train.x, parts.train.y),
+            score,
+            users=parts.train.users,
+            cap=inputs.rows_per_user,
+            unit=bill.unit,
+            rng=rng,
+            kept=kept,
+        )
+        best = release.value
+        usable = _usable(best.value[0], model, inputs)
+        public: tuple[Release[Score], ...] = ()
+        if test is not None:
+            public = tuple(release.map(lambda _, one=one: one) for one in measured(usable, test, classes, TEST))  # type: ignore[misc]
+        paid = None if test is not None else release.map(lambda found: found.value[1])
+        internal = measured(usable, parts.train, classes, OWN_ROWS)
+        whole = release.map(lambda found: _whole(found.value[0], model))
+        return Trained(MethodWord.DPSGD, whole, public, paid, internal), best.candidate
+
+    def _by_sgd(
+        self,
+        inputs: Inputs,
+        bill: Bill,
+        plan: Recipe,
+        model: Model,
+        parts: Parts,
+        charge: Charge | None,
+        rng: Rng | None,
+        followed: sgd.Followed,
+    ) -> Release[nn.Module]:
+        done = self.place.finished() if self.resuming else None
+        if done is not None:
+            return done.map(lambda whole: whole if inputs.kind is Kind.TABLE else whole.head)
+        whole = copy.deepcopy(model if inputs.kind is Kind.TABLE else model.head)
+        whole.train()
+        chosen = sgd.points(plan.steps)
+        test, classes = parts.test, len(inputs.classes)
+        scores: dict[str, Callable[[nn.Module], float]] = {}
+        if test is not None:
+            scores["score"] = lambda model: measured(model, test, classes, TEST)[0].value or 0.0
+        with self.follow(plan, inputs.whose, scores) as shown:
+
+            def after(run: Run, loss: float) -> None:
+                shown(run, loss)
+                if run.steps in chosen:
+                    followed.steps.append(run.steps)
+                    followed.losses.append(loss)
+                    followed.clipped.append(float("nan") if run.clipped is None else run.clipped)
+                    followed.scores += [score(run.model) for score in scores.values()]
+
+            release = sgd.train(
+                plan,
+                whole,
+                (parts.train.x, parts.train.y),
+                users=parts.train.users,
+                cap=inputs.rows_per_user,
+                place=self.place,
+                resume=self.resuming,
+                rng=rng,
+                drawing=lambda: draw(charge),
+                after=after,
+            )
+        release.value.eval()
+        if bill.block is not None:
+            release = sgd.as_block(release, bill.block)
+        self.place.finish(
+            release.map(lambda found: _whole(found, model)), described(self.asked, inputs, inputs.units or 1)
+        )
+        return release
+
+    def _scored(
+        self,
+        method: MethodWord,
+        inputs: Inputs,
+        bill: Bill,
+        model: Model,
+        parts: Parts,
+        release: Release[nn.Module] | None,
+        charge: Charge | None,
+        rng: Rng | None,
+    ) -> Trained:
+        """A method's model with its scores; those on private rows that nobody paid for are internal."""
+        classes = len(inputs.classes)
+        if release is None:
+            front = model.front if inputs.kind is Kind.TABLE else None
+            own = copy.deepcopy(model if inputs.kind is Kind.TABLE else model.head)
+            plain = plain_model(own, front, parts.train.x, parts.train.y, classes)
+            usable = _usable(plain, model, inputs)
+            every = [measured(usable, rows, classes, on) for rows, on in parts.named]
+            return Trained(method, None, internal=tuple(score for some in every for score in some))
+        usable = _usable(release.value, model, inputs)
+        public: tuple[Release[Score], ...] = ()
+        if parts.test is not None:
+            scores = measured(usable, parts.test, classes, TEST)
+            public = tuple(release.map(lambda _, score=score: score) for score in scores)  # type: ignore[misc]
+        paid = None
+        if bill.scoring is not None and parts.held is not None:
+            draw(charge)
+            score = bill.scoring.release(usable, parts.held, rng=rng or default_rng(), source=_SOURCE, on=HELD)
+            paid = Release.join(release, score).map(lambda both: both[1])
+        internal = measured(usable, parts.train, classes, OWN_ROWS)
+        return Trained(method, release.map(lambda found: _whole(found, model)), public, paid, internal)
+
+
+def _whole(found: nn.Module, model: Model) -> Model:
+    """A model that takes rows as they were read."""
+    if isinstance(found, Model):
+        return found
+    front = nn.Identity() if isinstance(found, Additive) else model.front
+    return Model(front, found, model.family)
+
+
+def _module(model: AdditiveModel) -> nn.Module:
+    return Additive.of(model)
+
+
+def _usable(found: nn.Module, model: Model, inputs: Inputs) -> nn.Module:
+    """A model that takes rows as `Parts` has them: features of pictures, and tables as they were read."""
+    return found if inputs.kind is Kind.PICTURES else _whole(found, model)
+
+
+def _require_classes(inputs: Inputs) -> None:
+    """What was released may be too little to go on with; to say so costs nothing more."""
+    schema = inputs.schema
+    if schema is not None and not isinstance(schema.label, Number) and len(inputs.classes) < 2:
+        problem = f"is {schema.target!r}, of which fewer than two values were found in enough rows"
+        raise InvalidInput("target", problem, "what was learned is paid for; list the values in a schema")
+
+
+def _radius(model: Model) -> float:
+    return float(getattr(model.head, "radius", 1.0))

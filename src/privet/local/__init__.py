@@ -1,0 +1,45 @@
+"""Local differential privacy: everybody randomises their own answer, and nobody has to be trusted."""
+
+from __future__ import annotations
+
+from privet.local.duchi import Duchi
+from privet.local.hadamard import HadamardResponse
+from privet.local.hashing import LocalHashing
+from privet.local.joint import SampledQuestions, SplitQuestions
+from privet.local.mean import Mean, MeanMechanism, Sum
+from privet.local.noisy import LocalGaussian, LocalLaplace
+from privet.local.oracle import ONE_REPORT, FrequencyOracle, PureOracle, Tally, collected
+from privet.local.piecewise import Piecewise
+from privet.local.rappor import Rappor
+from privet.local.response import RandomizedResponse
+from privet.local.shares import Shares
+from privet.local.table import MEANS, ORACLES, best_mean, best_oracle
+from privet.local.unary import OptimizedUnary, SymmetricUnary
+
+__all__ = [
+    "MEANS",
+    "ONE_REPORT",
+    "ORACLES",
+    "Duchi",
+    "FrequencyOracle",
+    "HadamardResponse",
+    "LocalGaussian",
+    "LocalHashing",
+    "LocalLaplace",
+    "Mean",
+    "MeanMechanism",
+    "OptimizedUnary",
+    "Piecewise",
+    "PureOracle",
+    "RandomizedResponse",
+    "Rappor",
+    "SampledQuestions",
+    "Shares",
+    "SplitQuestions",
+    "Sum",
+    "SymmetricUnary",
+    "Tally",
+    "best_mean",
+    "best_oracle",
+    "collected",
+]

@@ -1,0 +1,207 @@
+"""What every mechanism for means offers: a report about one number, a running sum, and an estimate of the mean.
+
+Numbers between `low` and `high` are put on a grid of `steps` steps, up or down at random so that nothing is lost on
+average, and what is drawn about a step is whole numbers, exactly. Reports are whole numbers too: `(report - centre) ·
+gain` is an unbiased estimate of the number, on a scale from -1 to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import Event, Pure
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.core.unit import Neighbours, Unit
+from privet.local.exact import Integers, usable
+from privet.local.oracle import ONE_REPORT, whole_numbers
+from privet.local.shares import quantile
+
+__all__ = ["Mean", "MeanMechanism", "Sum"]
+
+_FARTHEST = 1 << 40
+"""No noise of ours reaches this far; a report beyond it was not drawn."""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """An estimated mean among those who reported; the variance is that of the noise, the numbers being as they are."""
+
+    reports: int
+    estimate: float
+    """Unbiased; it may lie outside of the bounds."""
+    variance: float
+    low: float
+    high: float
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Ends of a normal interval, cut to the bounds; its coverage is as stated from some hundred reports on."""
+        half = quantile(confidence) * math.sqrt(self.variance)
+        return self._within(self.estimate - half), self._within(self.estimate + half)
+
+    def consistent(self) -> float:
+        """The nearest possible mean; free post-processing."""
+        return self._within(self.estimate)
+
+    def _within(self, value: float) -> float:
+        return min(max(value, self.low), self.high)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """All that is kept of any number of reports; `+` merges."""
+
+    of: MeanMechanism
+    reports: int = 0
+    total: int = 0
+    squares: float = 0.0
+
+    def __add__(self, other: Sum) -> Sum:
+        if not isinstance(other, Sum):
+            return NotImplemented
+        if other.of != self.of:
+            raise InvalidInput("sum", "is of another mechanism", "merge what was reported under one plan")
+        return Sum(self.of, self.reports + other.reports, self.total + other.total, self.squares + other.squares)
+
+    def extended(self, reports: npt.ArrayLike) -> Sum:
+        """This and some more reports."""
+        return self.of.aggregate(reports, self)
+
+    def estimated(self) -> Mean:
+        """What the reports say."""
+        return self.of.estimate(self)
+
+
+@dataclass(frozen=True)
+class MeanMechanism(ABC):
+    """A way to report a number between two public bounds under local differential privacy."""
+
+    epsilon: float
+    low: float = -1.0
+    high: float = 1.0
+    steps: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", usable(self.epsilon))
+        for name in ("low", "high"):
+            object.__setattr__(self, name, checked.finite(name, getattr(self, name)))
+        if not (self.low < self.high and math.isfinite(self.high - self.low)):
+            raise InvalidInput("high", f"is {self.high}, and low is {self.low}", "give two bounds, the lower one first")
+        if checked.count("steps", self.steps, 2) > 1 << 20 or self.steps % 2:
+            raise InvalidInput("steps", f"is {self.steps}", "use an even number up to 2**20")
+
+    @property
+    def event(self) -> Event:
+        """What one report does to its sender's number."""
+        return Pure(self.epsilon, Neighbours.REPLACE)
+
+    @property
+    def unit(self) -> Unit:
+        """One person's number, which nobody else sees."""
+        return ONE_REPORT
+
+    @property
+    @abstractmethod
+    def centre(self) -> float:
+        """The mean report about a number halfway between the bounds."""
+
+    @property
+    @abstractmethod
+    def gain(self) -> float:
+        """What one unit of a report is worth, on the scale from -1 to 1."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> tuple[float, float]:
+        """The a and b of the variance a·t² + b of a report about t, on the scale from -1 to 1."""
+
+    @property
+    def outputs(self) -> int | None:
+        """Reports are 0, 1, …, outputs - 1; or any whole numbers, if None."""
+        return None
+
+    @abstractmethod
+    def _draw(self, steps: Integers, rng: Rng) -> Integers:
+        """One report for each number of steps above `low`."""
+
+    def randomize(self, values: npt.ArrayLike, rng: Rng) -> Integers:
+        """One report for each number; this runs on the side of whoever answers. Numbers are cut to the bounds."""
+        return self._draw(self._on_grid(values, rng), rng)
+
+    def release(self, values: npt.ArrayLike, *, rng: Rng, source: str = "answers") -> Release[Integers]:
+        """The reports as a release.
+
+        Guarantee: each report is `event`, for the unit `unit`: one person's number becomes any other one within the
+        bounds, and whoever collects the reports need not be trusted. Drawn exactly; how the number is put on the grid
+        does not matter to it. Whoever answers twice pays twice.
+        """
+        return Release.of(self.randomize(values, rng), self.event, unit=self.unit, source=source, randomness=rng.kind)
+
+    def empty(self) -> Sum:
+        """The sum of no reports."""
+        return Sum(self)
+
+    def aggregate(self, reports: npt.ArrayLike, tally: Sum | None = None) -> Sum:
+        """The sum of these reports, added to another one if there is one."""
+        found = self.checked_reports(reports)
+        real = found.astype(np.float64)
+        fresh = Sum(self, found.size, int(found.sum()), float(real @ real))
+        return fresh if tally is None else tally + fresh
+
+    def checked_reports(self, reports: npt.ArrayLike) -> Integers:
+        """Reports as they came in, if they all could have been made by this mechanism."""
+        found = whole_numbers("reports", reports)
+        least, most = (-_FARTHEST, _FARTHEST) if self.outputs is None else (0, self.outputs - 1)
+        if found.size and not least <= int(found.min()) <= int(found.max()) <= most:
+            raise InvalidInput("reports", f"are not all in {least} … {most}", "drop what no respondent can send")
+        return found
+
+    def estimate(self, tally: Sum) -> Mean:
+        """The mean among those who reported, unbiased."""
+        if tally.of != self:
+            raise InvalidInput(
+                "tally", "is of another mechanism", "estimate with the one that the reports were made by"
+            )
+        n = tally.reports
+        if n < 1:
+            raise InvalidInput("tally", "holds no reports", "aggregate some first")
+        mean = (tally.total / n - self.centre) * self.gain
+        slope, floor = self.noise
+        # What reports are worth squared tells the mean square of the numbers, except where their square is constant
+        # (Duchi); there the square of the mean is taken, which is at most that, so that the variance is at least right.
+        least = min(mean**2, 1.0)
+        moment = self.gain**2 * (tally.squares / n - 2 * self.centre * tally.total / n + self.centre**2)
+        square = min(max((moment - floor) / (1 + slope), least), 1.0) if slope > -1 else least
+        half = (self.high - self.low) / 2
+        return Mean(n, self.low + half * (1 + mean), half**2 * (floor + slope * square) / n, self.low, self.high)
+
+    def variance(self, value: float) -> float:
+        """The variance of one report about this number."""
+        slope, floor = self.noise
+        half = (self.high - self.low) / 2
+        scaled = (min(max(value, self.low), self.high) - self.low) / half - 1
+        return half**2 * (slope * scaled**2 + floor)
+
+    @property
+    def worst_variance(self) -> float:
+        """The largest variance of one report, on the scale from -1 to 1."""
+        slope, floor = self.noise
+        return floor + max(slope, 0.0)
+
+    def _on_grid(self, values: npt.ArrayLike, rng: Rng) -> Integers:
+        numbers: npt.NDArray[Any] = np.atleast_1d(np.asarray(values))
+        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iufb") or np.isnan(numbers).any():
+            raise InvalidInput("values", "are not a row of numbers", "leave those out who do not answer")
+        cut = np.clip(numbers.astype(np.float64), self.low, self.high)
+        place = np.clip((cut - self.low) / (self.high - self.low) * self.steps, 0, self.steps)
+        below = np.floor(place)
+        above = rng.uniform(numbers.size) < place - below
+        return (below + above).astype(np.int64)

@@ -1,0 +1,194 @@
+"""What every frequency oracle offers: reports on the respondent's side, a tally and estimates on the collector's.
+
+An oracle is a small public plan. A report *supports* some of the values; it supports the one that its sender holds with
+probability `keep`, and any other one with probability `other`. The number of reports that support a value, shifted and
+scaled, is an unbiased estimate of its share (Wang, Blocki, Li & Jha 2017, "pure" protocols).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import Event, Pure
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.core.unit import Neighbours, Trust, Unit, Whose
+from privet.local.exact import Integers, usable
+from privet.local.shares import Shares
+
+__all__ = ["ONE_REPORT", "FrequencyOracle", "PureOracle", "Tally", "collected", "whole_numbers"]
+
+ONE_REPORT = Unit(whose=Whose.USER, neighbours=Neighbours.REPLACE, trust=Trust.LOCAL)
+"""One person's answer becomes any other one, and nobody else is trusted."""
+_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """All that is kept of any number of reports: its size does not depend on how many they are. `+` merges."""
+
+    of: FrequencyOracle
+    reports: int
+    counts: Integers
+
+    def __add__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        if other.of != self.of:
+            raise InvalidInput("tally", "is of another oracle", "merge what was reported under one plan")
+        return Tally(self.of, self.reports + other.reports, self.counts + other.counts)
+
+    def extended(self, reports: npt.ArrayLike) -> Tally:
+        """This and some more reports."""
+        return self.of.aggregate(reports, self)
+
+    def estimated(self) -> Shares:
+        """What the reports say."""
+        return self.of.estimate(self)
+
+
+@dataclass(frozen=True)
+class FrequencyOracle(ABC):
+    """A way to report one of the values 0, 1, …, domain - 1 under ε-local differential privacy."""
+
+    domain: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        checked.count("domain", self.domain, 2)
+        object.__setattr__(self, "epsilon", usable(self.epsilon))
+
+    @property
+    def event(self) -> Event:
+        """What one report does to its sender's answer."""
+        return Pure(self.epsilon, Neighbours.REPLACE)
+
+    @property
+    def unit(self) -> Unit:
+        """One person's answer, which nobody else sees."""
+        return ONE_REPORT
+
+    @property
+    @abstractmethod
+    def slots(self) -> int:
+        """How many counts a tally has."""
+
+    @property
+    @abstractmethod
+    def report_bits(self) -> int:
+        """How long a report is."""
+
+    @abstractmethod
+    def randomize(self, values: npt.ArrayLike, rng: Rng) -> npt.NDArray[Any]:
+        """One report for each value; this runs on the side of whoever answers.
+
+        Each report is ε-DP for a replaced answer by itself. Answers that are not values raise before anything is drawn.
+        """
+
+    @abstractmethod
+    def checked_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Reports as they came in, if they all could have been made by this oracle."""
+
+    @abstractmethod
+    def _count(self, reports: npt.NDArray[Any]) -> Integers:
+        """The counts of valid reports."""
+
+    @abstractmethod
+    def _estimate(self, reports: int, counts: Integers) -> Shares:
+        """The shares, from the counts of one report or more."""
+
+    def release(self, values: npt.ArrayLike, *, rng: Rng, source: str = "answers") -> Release[npt.NDArray[Any]]:
+        """The reports as a release.
+
+        Guarantee: each report is `event`, for the unit `unit`: one person's answer becomes any other one, and whoever
+        collects the reports need not be trusted. Exact probabilities (`privet.local.exact`); no assumption on others'
+        answers. Whoever answers twice pays twice.
+        """
+        return Release.of(self.randomize(values, rng), self.event, unit=self.unit, source=source, randomness=rng.kind)
+
+    def empty(self) -> Tally:
+        """A tally of no reports."""
+        return Tally(self, 0, np.zeros(self.slots, dtype=np.int64))
+
+    def aggregate(self, reports: npt.ArrayLike, tally: Tally | None = None) -> Tally:
+        """The tally of these reports, added to another one if there is one."""
+        valid = self.checked_reports(reports)
+        fresh = Tally(self, len(valid), self._count(valid))
+        return fresh if tally is None else tally + fresh
+
+    def estimate(self, tally: Tally) -> Shares:
+        """The share of each value among those who reported, unbiased."""
+        if tally.of != self:
+            raise InvalidInput(
+                "tally", "is of another oracle", "estimate with the oracle that the reports were made by"
+            )
+        if tally.reports < 1:
+            raise InvalidInput("tally", "holds no reports", "aggregate some first")
+        return self._estimate(tally.reports, tally.counts)
+
+    def checked_values(self, values: npt.ArrayLike) -> Integers:
+        """Answers as a row of whole numbers below `domain`; an error does not repeat them."""
+        found = whole_numbers("values", values)
+        if found.size and not 0 <= int(found.min()) <= int(found.max()) < self.domain:
+            raise InvalidInput("values", f"are not all in 0 … {self.domain - 1}", "number the answers from 0")
+        return found
+
+
+@dataclass(frozen=True)
+class PureOracle(FrequencyOracle):
+    """An oracle whose reports support values, each with one of two probabilities."""
+
+    @property
+    @abstractmethod
+    def keep(self) -> Fraction:
+        """The chance, exactly, that a report supports its sender's value."""
+
+    @property
+    @abstractmethod
+    def other(self) -> Fraction:
+        """The chance, exactly, that a report supports any one other value."""
+
+    @abstractmethod
+    def _supports(self, counts: Integers) -> Integers:
+        """For each value, how many reports support it."""
+
+    def _estimate(self, reports: int, counts: Integers) -> Shares:
+        gain, floor = float(self.keep - self.other), self.variance(0.0)
+        shares = (self._supports(counts) / reports - float(self.other)) / gain
+        slope = (self.variance(1.0) - floor) / reports
+        return Shares(reports, shares, floor / reports, slope, (float(self.keep), float(self.other)))
+
+    def variance(self, share: float) -> float:
+        """The variance of an estimate from one report on average, for a value of this true share; n reports have 1/n.
+
+        (1-h)·q(1-q)/(p-q)² + h·p(1-p)/(p-q)², with p = `keep` and q = `other`.
+        """
+        keep, other, true = self.keep, self.other, Fraction(share)
+        return float((true * keep * (1 - keep) + (1 - true) * other * (1 - other)) / (keep - other) ** 2)
+
+
+def whole_numbers(argument: str, values: npt.ArrayLike) -> Integers:
+    """A row of whole numbers."""
+    found = np.atleast_1d(np.asarray(values))
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iub"):
+        raise InvalidInput(argument, "are not a row of whole numbers", "give a list or an array of integers")
+    return found.astype(np.int64, copy=False)
+
+
+def collected(oracle: FrequencyOracle, values: npt.ArrayLike, rng: Rng, *, at_once: int = _AT_ONCE) -> Tally:
+    """Randomise and aggregate many answers, some at a time, so that memory does not grow with their number.
+
+    For simulations, and for those who hold answers and want local guarantees for what they keep of them.
+    """
+    found, tally = oracle.checked_values(values), oracle.empty()
+    for start in range(0, len(found), checked.count("at_once", at_once)):
+        tally = oracle.aggregate(oracle.randomize(found[start : start + at_once], rng), tally)
+    return tally

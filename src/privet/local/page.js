@@ -1,0 +1,113 @@
+"use strict";
+// Everything here runs on the respondent's side. What leaves the page is a report, and a report is randomised.
+
+// A word of 64 bits from the browser's cryptographic generator, against a threshold: true with probability limit/2^64.
+function coin(limit) {
+  return crypto.getRandomValues(new BigUint64Array(1))[0] < BigInt(limit);
+}
+
+// A whole number in [0, bound), each as likely: the last, incomplete round of 2^32 is drawn again.
+function below(bound) {
+  const whole = Math.floor(4294967296 / bound) * bound;
+  for (;;) {
+    const drawn = crypto.getRandomValues(new Uint32Array(1))[0];
+    if (drawn < whole) return drawn % bound;
+  }
+}
+
+function hex(bytes) {
+  return Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (b) => b.toString(16).padStart(2, "0")).join("");
+}
+
+function respond(value, domain, limit) {
+  if (coin(limit)) return value;
+  const drawn = below(domain - 1);
+  return drawn >= value ? drawn + 1 : drawn;
+}
+
+// A number on the grid, up or down at random; this changes no probability that privacy rests on.
+function step(law, value) {
+  const place = Math.min(Math.max((value - law.low) / (law.high - law.low), 0), 1) * law.steps;
+  const under = Math.floor(place);
+  return under + (below(4294967296) / 4294967296 < place - under ? 1 : 0);
+}
+
+const LAWS = {
+  response: (law, value) => respond(value, law.domain, law.limit),
+  hadamard: (law, value) => {
+    const row = value + 1;
+    const wanted = coin(law.limit);
+    const drawn = below(law.outputs);
+    let ones = drawn & row, odd = false;
+    for (; ones; ones &= ones - 1) odd = !odd;
+    return odd === wanted ? drawn ^ (row & -row) : drawn;
+  },
+  hash: (law, value) => {
+    const drawn = below(law.hashes);
+    let rest = drawn, left = value, bin = 0;
+    for (let i = 0; i < law.digits; i++) {
+      bin += (left % law.bins) * (rest % law.bins);
+      left = Math.floor(left / law.bins);
+      rest = Math.floor(rest / law.bins);
+    }
+    return drawn * law.bins + respond(bin % law.bins, law.bins, law.limit);
+  },
+  duchi: (law, value) => (coin(BigInt(law.start) + BigInt(law.slope) * BigInt(step(law, value))) ? 1 : 0),
+  piecewise: (law, value) => {
+    const at = step(law, value);
+    if (coin(law.limit)) return at + below(law.width);
+    const outside = below(law.steps);
+    return outside >= at ? outside + law.width : outside;
+  },
+};
+
+function randomized(law, value) {
+  return LAWS[law.law](law, value);
+}
+
+function reportOn(survey, answers) {
+  const asked = survey.budget === "sample" ? [survey.questions[below(survey.questions.length)]] : survey.questions;
+  const drawn = {};
+  for (const question of asked) drawn[question.name] = randomized(question.law, answers[question.name]);
+  return { privet: survey.privet, survey: survey.digest, id: hex(16), answers: drawn };
+}
+
+function shown(line, send) {
+  const byId = (id) => document.getElementById(id);
+  byId("report").textContent = line;
+  byId("done").hidden = false;
+  const form = byId("questions");
+  if (form) form.remove(); // the true answers are gone with it
+  byId("copy").onclick = () => navigator.clipboard.writeText(line).then(() => { byId("said").textContent = "Copied."; });
+  byId("download").onclick = () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([line + "\n"], { type: "application/jsonl" }));
+    link.download = "report.jsonl";
+    link.click();
+  };
+  if (send) {
+    fetch("report", { method: "POST", headers: { "Content-Type": "application/json" }, body: line })
+      .then((reply) => { byId("said").textContent = reply.ok ? "Sent. Thank you." : "It was refused; copy the line above."; })
+      .catch(() => { byId("said").textContent = "It could not be sent; copy the line above."; });
+  }
+}
+
+function started() {
+  const survey = JSON.parse(document.getElementById("survey").textContent);
+  const kept = "privet " + survey.digest;
+  // A second report about the same answers would cost a second ε, so that the first one is kept and shown again.
+  let before = null;
+  try { before = localStorage.getItem(kept); } catch { before = null; }
+  // Sending the same report again costs nothing: it is counted once, by its id.
+  if (before) { shown(before, survey.send); return; }
+  document.getElementById("questions").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const given = new FormData(event.target), answers = {};
+    for (const question of survey.questions) answers[question.name] = Number(given.get(question.name));
+    const line = JSON.stringify(reportOn(survey, answers));
+    try { localStorage.setItem(kept, line); } catch { /* a page without storage forgets it */ }
+    shown(line, survey.send);
+  });
+}
+
+started();

@@ -1,0 +1,137 @@
+"""The questionnaire as one HTML page that needs nothing else, and in which the answers are randomised."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from importlib.resources import files
+from typing import Any
+
+from privet.core.errors import InvalidInput
+from privet.local.duchi import Duchi
+from privet.local.hadamard import HadamardResponse
+from privet.local.hashing import LocalHashing
+from privet.local.joint import Part
+from privet.local.mean import MeanMechanism
+from privet.local.piecewise import Piecewise
+from privet.local.questionnaire import VERSION, Budget, Question, Questionnaire
+from privet.local.response import RandomizedResponse
+
+__all__ = ["law_of", "questionnaire_page"]
+
+_PROMISE = (
+    "Your answers are randomised on this page, before anything leaves it. What is sent may well differ from what you "
+    "say, so that nobody, whoever collects the reports included, can be sure of what you said."
+)
+_KEPT = "This line is all that leaves. Answering again would reveal more, so that this report is kept for you."
+
+
+def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> str:
+    """A page that asks, randomises with the browser's cryptographic generator, and shows the report to be handed on.
+
+    With `send`, the report is also posted to where the page came from; without it, the page's own content-security
+    policy forbids it every request. The true answers never leave it either way.
+    """
+    spec = {
+        "privet": VERSION,
+        "digest": questionnaire.digest,
+        "budget": questionnaire.budget.value,
+        "send": send,
+        "questions": [
+            {"name": question.name, "law": law_of(questionnaire.parts[question.name])}
+            for question in questionnaire.questions
+        ],
+    }
+    data = json.dumps(spec, allow_nan=False).replace("<", "\\u003c")
+    script = _asset("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        f"connect-src '{'self' if send else 'none'}'; base-uri 'none'; form-action 'none'"
+    )
+    title = html.escape(questionnaire.title)
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="generator" content="privet">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="referrer" content="no-referrer">',
+            f"<title>{title}</title>",
+            f"<style>\n{_asset('page.css')}</style>",
+            "</head>",
+            "<body>",
+            "<main>",
+            f"<h1>{title}</h1>",
+            f"<p>{_PROMISE}</p>",
+            f'<p class="soft">{html.escape(_price(questionnaire))}</p>',
+            '<form id="questions" autocomplete="off">',
+            *map(_asked, questionnaire.questions),
+            '<button type="submit">Randomise my answers</button>',
+            "</form>",
+            '<section id="done" hidden><h2>Your randomised report</h2><pre id="report"></pre>',
+            '<p><button type="button" id="copy">Copy</button>',
+            '<button type="button" id="download">Download</button></p>',
+            '<p id="said" role="status"></p>',
+            f'<p class="soft">{_KEPT}</p></section>',
+            "</main>",
+            f'<script type="application/json" id="survey">{data}</script>',
+            f"<script>{script}</script>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def law_of(part: Part) -> dict[str, Any]:
+    """What the page needs to know about a part; thresholds are texts, as they have 64 bits."""
+    match part:
+        case RandomizedResponse():
+            return {"law": "response", "domain": part.domain, "limit": str(part.limit)}
+        case HadamardResponse():
+            return {"law": "hadamard", "outputs": part.outputs, "limit": str(part.limit)}
+        case LocalHashing():
+            sizes = {"bins": part.bins, "digits": part.digits, "hashes": part.hashes}
+            return {"law": "hash", **sizes, "limit": str(part.response.limit)}
+        case Duchi():
+            return {"law": "duchi", **_grid(part), "start": str(part.start), "slope": str(part.slope)}
+        case Piecewise():
+            return {"law": "piecewise", **_grid(part), "width": part.width, "limit": str(part.limit)}
+    raise InvalidInput("part", f"is a {type(part).__name__}, which the page cannot draw")
+
+
+def _grid(part: MeanMechanism) -> dict[str, Any]:
+    return {"low": part.low, "high": part.high, "steps": part.steps}
+
+
+def _asked(question: Question) -> str:
+    name, text = html.escape(question.name), html.escape(question.text)
+    if question.is_number:
+        bounds = f'min="{question.low}" max="{question.high}"'
+        inside = f'<label>A number from {question.low:g} to {question.high:g}: <input type="number" name="{name}" '
+        inside += f'{bounds} step="any" required></label>'
+    else:
+        inside = "".join(
+            f'<label><input type="radio" name="{name}" value="{number}" required> {html.escape(option)}</label>'
+            for number, option in enumerate(question.options)
+        )
+    return f"<fieldset><legend>{text}</legend>{inside}</fieldset>"
+
+
+def _price(questionnaire: Questionnaire) -> str:
+    one = questionnaire.budget is Budget.SAMPLE and len(questionnaire.questions) > 1
+    drawn = " One of the questions is drawn at random, and only that one is reported." if one else ""
+    return (
+        f"ε = {questionnaire.epsilon:g}: whatever anyone sees of your report, the odds of any guess about your answers "
+        f"move by a factor of at most e^ε.{drawn}"
+    )
+
+
+def _asset(name: str) -> str:
+    return files("privet.local").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,183 @@
+"""A questionnaire: its questions, one ε for all of them, and how each answer is randomised."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import Event
+from privet.local.exact import usable
+from privet.local.joint import Part, SampledQuestions, SplitQuestions, parts_of
+from privet.local.table import best_mean, best_oracle
+
+__all__ = ["VERSION", "Budget", "Question", "Questionnaire", "read_questionnaire"]
+
+VERSION = 1
+_MOST_QUESTIONS, _MOST_OPTIONS, _LONGEST = 50, 1000, 500
+_NAME = re.compile(r"[A-Za-z][\w-]{0,39}")
+_TOP = ("privet", "title", "epsilon", "budget", "question")
+_KINDS = {"yes-no": (), "choice": ("options",), "number": ("low", "high")}
+
+
+class Budget(Enum):
+    """How one ε is shared by several questions."""
+
+    SPLIT = "split"
+    """Everybody answers all questions, each under a part of ε."""
+    SAMPLE = "sample"
+    """Everybody answers one question, drawn at random, under the whole of ε."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question: with options to choose from, or with the bounds of a number."""
+
+    name: str
+    text: str
+    options: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    weight: float = 1.0
+    """How much of a split ε it gets, compared with the others."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InvalidInput("name", f"is {self.name!r}", "use letters, digits and hyphens, such as commute")
+        if len(checked.text("text", self.text)) > _LONGEST:
+            raise InvalidInput("text", f"is longer than {_LONGEST} letters", "ask it in fewer words")
+        checked.positive("weight", self.weight)
+        object.__setattr__(self, "options", checked.texts("options", self.options))
+        if self.options and not 2 <= len(set(self.options)) == len(self.options) <= _MOST_OPTIONS:
+            problem = f"are {len(self.options)}, or some are the same"
+            raise InvalidInput("options", problem, f"give 2 to {_MOST_OPTIONS} different ones")
+        if not self.options and not checked.finite("low", self.low) < checked.finite("high", self.high):
+            raise InvalidInput("high", f"is {self.high}, and low is {self.low}", "give two bounds, the lower one first")
+
+    @property
+    def is_number(self) -> bool:
+        """Whether a number is asked for."""
+        return not self.options
+
+    def part(self, epsilon: float) -> Part:
+        """The best way to report an answer under this ε."""
+        if self.is_number:
+            return best_mean(epsilon, self.low, self.high)
+        return best_oracle(len(self.options), epsilon)
+
+
+@dataclass(frozen=True)
+class Questionnaire:
+    """What everybody is asked, under one ε for all answers of one person.
+
+    >>> smoking = Questionnaire("Smoking", 1.0, (Question("smoker", "Do you smoke?", ("no", "yes")),))
+    >>> smoking.parts["smoker"].event
+    RandomizedResponse(epsilon=1.0, categories=2)
+    """
+
+    title: str
+    epsilon: float
+    questions: tuple[Question, ...]
+    budget: Budget = Budget.SPLIT
+
+    def __post_init__(self) -> None:
+        checked.text("title", self.title)
+        object.__setattr__(self, "epsilon", usable(self.epsilon))
+        object.__setattr__(self, "questions", tuple(self.questions))
+        object.__setattr__(self, "budget", checked.member("budget", self.budget, Budget))
+        names = [question.name for question in self.questions]
+        if not 1 <= len(names) <= _MOST_QUESTIONS:
+            raise InvalidInput("question", f"is there {len(names)} times", f"ask 1 to {_MOST_QUESTIONS} questions")
+        if len(set(names)) < len(names):
+            raise InvalidInput("name", "is the same for two questions", "give each its own")
+
+    @cached_property
+    def parts(self) -> dict[str, Part]:
+        """How each question is answered, by name."""
+        if self.budget is Budget.SAMPLE:
+            shares: tuple[float, ...] = (self.epsilon,) * len(self.questions)
+        else:
+            shares = parts_of(self.epsilon, [question.weight for question in self.questions])
+        return {question.name: question.part(share) for question, share in zip(self.questions, shares, strict=True)}
+
+    @property
+    def joint(self) -> SplitQuestions | SampledQuestions:
+        """All questions together."""
+        kind = SampledQuestions if self.budget is Budget.SAMPLE else SplitQuestions
+        return kind(tuple(self.parts.values()))
+
+    @property
+    def event(self) -> Event:
+        """What one person's whole report does to their answers."""
+        return self.joint.event
+
+    @property
+    def digest(self) -> str:
+        """A short name that changes with every word and number of the questionnaire."""
+        said = [self.title, self.epsilon, self.budget.value, VERSION]
+        asked = [[q.name, q.text, q.options, q.low, q.high, q.weight] for q in self.questions]
+        return hashlib.sha256(json.dumps([said, asked]).encode()).hexdigest()[:16]
+
+
+def read_questionnaire(path: Path) -> Questionnaire:
+    """A questionnaire from its TOML file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidInput("file", f"{str(path)!r} cannot be read: {reason}", "name the questionnaire's file") from None
+    try:
+        top = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput("file", f"{str(path)!r} is not TOML: {error}", "look at that line") from None
+    try:
+        return _parsed(top)
+    except InvalidInput as error:
+        raise InvalidInput("file", f"{str(path)!r}: {error.argument} {error.problem}", error.advice) from None
+
+
+def _parsed(top: Mapping[str, Any]) -> Questionnaire:
+    if top.get("privet") != VERSION:
+        raise InvalidInput("privet", f"is {top.get('privet')!r}", f"write privet = {VERSION} in the first line")
+    _only(top, _TOP, "the file")
+    for key in ("title", "epsilon", "question"):
+        if key not in top:
+            raise InvalidInput(key, "is missing", f"add {'[[question]]' if key == 'question' else f'{key} = …'}")
+    tables = top["question"]
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InvalidInput("question", "is not a list of tables", "write [[question]] above each")
+    return Questionnaire(top["title"], top["epsilon"], tuple(map(_question, tables)), top.get("budget", Budget.SPLIT))
+
+
+def _question(table: Mapping[str, Any]) -> Question:
+    called, kind = f"question {table.get('name', '')!r}", table.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InvalidInput(called, f"has the kind {kind!r}", f"use one of: {', '.join(_KINDS)}")
+    _only(table, ("name", "text", "kind", "weight", *_KINDS[kind]), called)
+    for key in ("name", "text", *_KINDS[kind]):
+        if key not in table:
+            raise InvalidInput(called, f"has no {key}", f"add a line: {key} = …")
+    given = {key: value for key, value in table.items() if key != "kind"}
+    if kind == "yes-no":
+        given["options"] = ("no", "yes")
+    elif kind == "choice" and not isinstance(given["options"], list):
+        raise InvalidInput(called, "has options that are no list", 'write options = ["a", "b"]')
+    try:
+        return Question(**given)
+    except InvalidInput as error:
+        raise InvalidInput(called, f"is refused: {error.argument} {error.problem}", error.advice) from None
+
+
+def _only(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
+    for key in table:
+        if key not in keys:
+            raise InvalidInput(key, f"means nothing in {where}", f"use one of: {', '.join(keys)}")

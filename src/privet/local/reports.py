@@ -1,0 +1,148 @@
+"""Reports of a questionnaire: made from answers on one side, and read, counted and estimated on the other."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from privet.core.errors import InvalidInput
+from privet.core.random import Rng
+from privet.local.joint import State
+from privet.local.mean import Mean
+from privet.local.questionnaire import VERSION, Budget, Question, Questionnaire
+from privet.local.shares import Shares
+
+__all__ = ["LONGEST_REPORT", "Collection", "Outcome", "answer_of", "report_on"]
+
+LONGEST_REPORT = 16_384
+"""Bytes in a line; what is longer is no report."""
+_AT_ONCE = 4096
+_LARGEST = 2**31
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class Outcome(Enum):
+    """What became of a report."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    REFUSED = "refused"
+
+
+def answer_of(question: Question, text: str) -> float:
+    """An answer as typed: an option's number or words, or a number within the bounds. Errors do not repeat it."""
+    said = text.strip()
+    if question.is_number:
+        try:
+            number = float(said)
+        except ValueError:
+            number = float("nan")
+        if not question.low <= number <= question.high:
+            bounds = f"give a number from {question.low:g} to {question.high:g}"
+            raise InvalidInput(question.name, "has an answer that is not within its bounds", bounds)
+        return number
+    words = [option.casefold() for option in question.options]
+    if said.casefold() in words:
+        return words.index(said.casefold())
+    if said.isascii() and said.isdigit() and 1 <= int(said[:6]) <= len(words):
+        return int(said[:6]) - 1
+    raise InvalidInput(
+        question.name, "has an answer that is none of its options", f"give 1 to {len(words)}, or its words"
+    )
+
+
+def report_on(questionnaire: Questionnaire, answers: Mapping[str, float], rng: Rng) -> dict[str, Any]:
+    """One person's report, as it may leave: a JSON object without any true answer in it.
+
+    It is ε-DP for all answers of that person together, under local trust: split questions by composition, a sampled one
+    because the question is drawn without looking at the answers.
+    """
+    missing = [question.name for question in questionnaire.questions if question.name not in answers]
+    if missing:
+        raise InvalidInput("answers", f"lack {', '.join(missing)}", "answer every question")
+    asked = list(questionnaire.parts.items())
+    if questionnaire.budget is Budget.SAMPLE:
+        asked = [asked[rng.below(len(asked))]]
+    drawn = {name: int(part.randomize(np.array([answers[name]]), rng)[0]) for name, part in asked}
+    return {"privet": VERSION, "survey": questionnaire.digest, "id": rng.bits(16).hex(), "answers": drawn}
+
+
+class Collection:
+    """Everything that was reported so far: a state for each question, and the ids that were seen.
+
+    The states do not grow with the reports. The ids do, by a few bytes each; they are random and say nothing of anyone.
+    """
+
+    def __init__(self, questionnaire: Questionnaire) -> None:
+        self.questionnaire = questionnaire
+        self.reports = self.duplicates = self.refused = 0
+        self._states: dict[str, State] = {name: part.empty() for name, part in questionnaire.parts.items()}
+        self._waiting: dict[str, list[int]] = {name: [] for name in questionnaire.parts}
+        self._seen: set[bytes] = set()
+
+    def add(self, line: str | bytes) -> Outcome:
+        """Count a report; what is none is refused and does no harm, and one that was counted before is not again."""
+        found = self._valid(line)
+        if found is None:
+            self.refused += 1
+            return Outcome.REFUSED
+        name, answers = found
+        if name in self._seen:
+            self.duplicates += 1
+            return Outcome.DUPLICATE
+        self._seen.add(name)
+        for question, value in answers.items():
+            self._waiting[question].append(value)
+            if len(self._waiting[question]) >= _AT_ONCE:
+                self._count(question)
+        self.reports += 1
+        return Outcome.ACCEPTED
+
+    def _valid(self, line: str | bytes) -> tuple[bytes, dict[str, int]] | None:
+        if len(line) > LONGEST_REPORT:
+            return None
+        try:
+            read = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(read, dict) or set(read) != {"privet", "survey", "id", "answers"}:
+            return None
+        name, answers = read["id"], read["answers"]
+        if read["privet"] != VERSION or read["survey"] != self.questionnaire.digest:
+            return None
+        if not isinstance(name, str) or not _ID.fullmatch(name) or not isinstance(answers, dict):
+            return None
+        parts = self.questionnaire.parts
+        wanted = 1 if self.questionnaire.budget is Budget.SAMPLE else len(parts)
+        if len(answers) != wanted or not set(answers) <= set(parts):
+            return None
+        if not all(type(value) is int and 0 <= value < _LARGEST for value in answers.values()):
+            return None
+        try:
+            for question, value in answers.items():
+                parts[question].checked_reports([value])
+        except InvalidInput:
+            return None
+        return bytes.fromhex(name), answers
+
+    def _count(self, question: str) -> State:
+        state, waiting = self._states[question], self._waiting[question]
+        if waiting:
+            state = state.extended(waiting)
+            self._states[question], self._waiting[question] = state, []
+        return state
+
+    def estimate(self) -> dict[str, Shares | Mean | None]:
+        """What the reports say about each question; None where nobody answered it."""
+        return {name: _estimated(self._count(name)) for name in self._states}
+
+
+def _estimated(state: State) -> Shares | Mean | None:
+    if state.reports == 0:
+        return None
+    return state.estimated()

@@ -1,0 +1,26 @@
+"""The respondent's side: seal a report, and hand it to the first server."""
+
+from __future__ import annotations
+
+from privet.local.shuffling.mix import MixRefused, Taken
+from privet.local.shuffling.onion import seal
+from privet.local.shuffling.plan import MixPlan
+from privet.local.shuffling.server import posted
+
+__all__ = ["send"]
+
+_PATIENCE = 30.0
+_TAKEN = {201: Taken.ACCEPTED, 200: Taken.DUPLICATE, 400: Taken.BAD}
+
+
+def send(plan: MixPlan, report: bytes, *, source: tuple[str, int] | None = None) -> Taken:
+    """Send one report, inside of a layer for each stop; raises `MixRefused` where the batch is closed.
+
+    The report must be randomised already: it is worth the plan's ε by itself, whatever becomes of the batch. `source`
+    is the address to send from, where a machine has several.
+    """
+    sealed = seal(report, [stop.key for stop in plan.stops], plan.payload, plan.name)
+    status, words = posted(plan.servers[0], "/report", sealed, patience=_PATIENCE, source=source)
+    if status not in _TAKEN:
+        raise MixRefused(words or f"the first server answered {status}")
+    return _TAKEN[status]

@@ -1,0 +1,49 @@
+"""What trust is worth: how well a share is known under the same (ε, δ), by whom the respondents have to trust."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from privet.accounting.shuffling import largest_local_epsilon
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.local.exact import usable
+
+__all__ = ["Costs", "cost_of_trust"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The standard error of the share of a yes-or-no question, from the noise alone, in three models of trust."""
+
+    reports: int
+    central: float
+    """A trusted curator counts, and adds discrete Laplace noise: falls like 1/n."""
+    shuffled: float
+    """Randomised response, and a shuffler that is trusted to shuffle: falls like 1/n too, until ε₀ is as small as ε."""
+    local: float
+    """Randomised response, and nobody is trusted: falls like 1/√n."""
+    local_epsilon: float
+    """What each report is worth by itself where it is shuffled."""
+
+
+def cost_of_trust(reports: int, *, epsilon: float, delta: float) -> Costs:
+    """The three errors for one number of honest reports; one answer is replaced by the other one (replace).
+
+    >>> costs = cost_of_trust(10_000, epsilon=1.0, delta=1e-6)
+    >>> f"{costs.central:.5f} {costs.shuffled:.5f} {costs.local:.5f}"
+    '0.00014 0.00065 0.00960'
+    """
+    checked.count("reports", reports)
+    usable(epsilon)
+    if not 0 < checked.share("delta", delta):
+        raise InvalidInput("delta", "is 0, at which no crowd hides anybody", "use a value such as 1e-6")
+    own = largest_local_epsilon(reports, epsilon=epsilon, delta=delta)
+    central = math.sqrt(2 * math.exp(-epsilon)) / -math.expm1(-epsilon) / reports
+    return Costs(reports, central, _response(own, reports), _response(epsilon, reports), own)
+
+
+def _response(epsilon: float, reports: int) -> float:
+    """√(p(1 − p)/n)/(2p − 1) with p = e^ε/(e^ε + 1), whatever the share."""
+    return math.exp(-epsilon / 2) / -math.expm1(-epsilon) / math.sqrt(reports)

@@ -1,0 +1,192 @@
+"""The public plan of a batch: who mixes it, how many reports it needs, and what it costs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import Pure, RandomizedResponse, Shuffled
+from privet.core.guarantee import Guarantee
+from privet.core.unit import Neighbours, Trust, Unit, Whose
+from privet.local.exact import usable
+from privet.local.shuffling.onion import length_of, public_key
+
+__all__ = ["ONE_IN_A_CROWD", "MixPlan", "Stop", "read_plan"]
+
+ONE_IN_A_CROWD = Unit(whose=Whose.USER, neighbours=Neighbours.REPLACE, trust=Trust.SHUFFLED)
+"""One person's answer becomes any other one, and whoever mixes the reports is trusted to do so."""
+VERSION = 1
+_MOST_PAYLOAD, _MOST_REPORTS, _MOST_SERVERS = 1 << 16, 10**7, 16
+_NEEDED = ("privet", "batch", "epsilon", "delta", "minimum", "server", "collector")
+_ALLOWED = (*_NEEDED, "categories", "close-at", "dishonest", "payload")
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One stop on the way: where it listens, and its public key."""
+
+    address: str
+    key: str
+
+    def __post_init__(self) -> None:
+        reachable(self.address)
+        public_key(self.key)
+        object.__setattr__(self, "key", self.key.strip().lower())
+
+    @property
+    def where(self) -> tuple[str, int]:
+        """Host and port."""
+        return reachable(self.address)
+
+
+def reachable(address: str) -> tuple[str, int]:
+    """The host and the port that an address names."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port
+    except (ValueError, AttributeError, TypeError):
+        host = port = None
+    if not host or not port or parts.scheme != "http" or parts.path not in ("", "/"):
+        raise InvalidInput("address", f"is {address!r}", "give a URL such as http://192.168.1.5:8101")
+    return host, port
+
+
+@dataclass(frozen=True)
+class MixPlan:
+    """What everybody must know and agree on before the first report is sent."""
+
+    batch: str
+    epsilon: float
+    """What each report is worth by itself."""
+    delta: float
+    minimum: int
+    """With fewer reports than these left, every stop refuses the batch."""
+    servers: tuple[Stop, ...]
+    collector: Stop
+    categories: int = 0
+    """K, if each report is one K-ary randomised response; 0, if all that is known is its ε."""
+    close_at: int = 0
+    """So many reports close the batch; `minimum` of them if it is left out."""
+    dishonest: int = 0
+    """How many of the reports may have been made up, or be known to an attacker."""
+    payload: int = 512
+    """The longest report, in bytes; all are padded to this."""
+
+    def __post_init__(self) -> None:
+        checked.text("batch", self.batch)
+        object.__setattr__(self, "epsilon", usable(self.epsilon))
+        object.__setattr__(self, "delta", checked.share("delta", self.delta))
+        object.__setattr__(self, "servers", tuple(self.servers))
+        checked.count("minimum", self.minimum, 2)
+        object.__setattr__(self, "close_at", self.close_at or self.minimum)
+        if not self.minimum <= checked.count("close_at", self.close_at) <= _MOST_REPORTS:
+            raise InvalidInput(
+                "close_at", f"is {self.close_at}", f"give {self.minimum} (the minimum) to {_MOST_REPORTS}"
+            )
+        if checked.count("dishonest", self.dishonest, 0) >= self.minimum:
+            raise InvalidInput("dishonest", f"is {self.dishonest}, and nobody is left of {self.minimum}", "expect more")
+        if checked.count("categories", self.categories, 0) == 1:
+            raise InvalidInput("categories", "is 1, which is no question", "give 2 or more, or leave it out")
+        if checked.count("payload", self.payload) > _MOST_PAYLOAD:
+            raise InvalidInput("payload", f"is {self.payload}", f"give {_MOST_PAYLOAD} bytes or fewer")
+        if not 2 <= len(self.servers) <= _MOST_SERVERS:
+            advice = "name two or more, run by people who would not tell each other their orders"
+            raise InvalidInput("server", f"is there {len(self.servers)} times", advice)
+        if len({stop.key for stop in self.stops}) < len(self.stops):
+            raise InvalidInput("key", "is the same at two stops", "give each server and the collector its own")
+
+    @property
+    def stops(self) -> tuple[Stop, ...]:
+        """The servers in their order, and the collector."""
+        return (*self.servers, self.collector)
+
+    @property
+    def honest(self) -> int:
+        """The number of honest reports that the price rests on."""
+        return self.minimum - self.dishonest
+
+    @property
+    def event(self) -> Shuffled:
+        """What the collector gets to see of everybody's answers."""
+        one = RandomizedResponse(self.epsilon, self.categories) if self.categories else None
+        return Shuffled(one or Pure(self.epsilon, Neighbours.REPLACE), self.honest)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What that costs each of them, with everything that it rests on; known before any report is sent."""
+        from privet import accounting
+
+        return accounting.epsilon(self.event, self.delta, unit=ONE_IN_A_CROWD)
+
+    @property
+    def name(self) -> bytes:
+        """What every layer of every report is bound to: it changes with every word and number of the plan."""
+        stops = [[stop.address, stop.key] for stop in self.stops]
+        numbers = [self.epsilon, self.delta, self.minimum, self.close_at, self.dishonest, self.categories, self.payload]
+        return hashlib.sha256(json.dumps([VERSION, self.batch, numbers, stops]).encode()).digest()
+
+    def length(self, place: int) -> int:
+        """How long every layer is that arrives at this stop."""
+        return length_of(self.payload, len(self.stops) - place)
+
+    def place_of(self, key: str) -> int:
+        """Which stop has this public key."""
+        keys = [stop.key for stop in self.stops]
+        if key not in keys:
+            raise InvalidInput("key", "is that of no stop in the plan", "put its public half into the plan")
+        return keys.index(key)
+
+
+def read_plan(path: Path) -> MixPlan:
+    """A plan from its TOML file."""
+    try:
+        top = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidInput("file", f"{str(path)!r} cannot be read: {reason}", "name the plan's file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput("file", f"{str(path)!r} is not TOML: {error}", "look at that line") from None
+    try:
+        return _parsed(top)
+    except InvalidInput as error:
+        raise InvalidInput("file", f"{str(path)!r}: {error.argument} {error.problem}", error.advice) from None
+
+
+def _parsed(top: Mapping[str, Any]) -> MixPlan:
+    if top.get("privet") != VERSION:
+        raise InvalidInput("privet", f"is {top.get('privet')!r}", f"write privet = {VERSION} in the first line")
+    for key in _NEEDED:
+        if key not in top:
+            raise InvalidInput(key, "is missing", f"add {'[[server]]' if key == 'server' else key}")
+    for key in top:
+        if key not in _ALLOWED:
+            raise InvalidInput(key, "means nothing in a plan", f"use one of: {', '.join(_ALLOWED)}")
+    servers = top["server"]
+    if not isinstance(servers, list):
+        raise InvalidInput("server", "is not a list of tables", "write [[server]] above each")
+    return MixPlan(
+        batch=top["batch"],
+        epsilon=top["epsilon"],
+        delta=top["delta"],
+        minimum=top["minimum"],
+        servers=tuple(map(_stop, servers)),
+        collector=_stop(top["collector"]),
+        categories=top.get("categories", 0),
+        close_at=top.get("close-at", 0),
+        dishonest=top.get("dishonest", 0),
+        payload=top.get("payload", 512),
+    )
+
+
+def _stop(table: object) -> Stop:
+    if not isinstance(table, dict) or set(table) != {"address", "key"}:
+        raise InvalidInput("server", "or collector is no table of an address and a key", "give it both, and no more")
+    return Stop(table["address"], table["key"])

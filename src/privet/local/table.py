@@ -1,0 +1,57 @@
+"""Every oracle and every mechanism for means, by name, and which of them to take."""
+
+from __future__ import annotations
+
+from privet.core.errors import InvalidInput
+from privet.local.duchi import Duchi
+from privet.local.hadamard import HadamardResponse
+from privet.local.hashing import LocalHashing
+from privet.local.mean import MeanMechanism
+from privet.local.noisy import LocalGaussian, LocalLaplace
+from privet.local.oracle import FrequencyOracle, PureOracle
+from privet.local.piecewise import Piecewise
+from privet.local.rappor import Rappor
+from privet.local.response import RandomizedResponse
+from privet.local.unary import OptimizedUnary, SymmetricUnary
+
+__all__ = ["MEANS", "ORACLES", "best_mean", "best_oracle"]
+
+ORACLES: dict[str, type[FrequencyOracle]] = {
+    kind.__name__: kind
+    for kind in (RandomizedResponse, SymmetricUnary, OptimizedUnary, LocalHashing, HadamardResponse, Rappor)
+}
+"""What an answer out of several can be reported by. Each takes (domain, epsilon)."""
+MEANS: dict[str, type[MeanMechanism]] = {
+    kind.__name__: kind for kind in (LocalLaplace, LocalGaussian, Duchi, Piecewise)
+}
+"""What a number can be reported by. Each takes (epsilon, low, high)."""
+_AS_GOOD = 1.05
+
+
+def best_oracle(domain: int, epsilon: float) -> PureOracle:
+    """The oracle with the least variance for a rare value; of those within 5 % of it, the one with the shortest report.
+
+    >>> best_oracle(10, 1.0).__class__.__name__, best_oracle(1000, 1.0).__class__.__name__
+    ('RandomizedResponse', 'LocalHashing')
+    """
+    offers: list[PureOracle] = [RandomizedResponse(domain, epsilon)]
+    for kind in (LocalHashing, HadamardResponse, OptimizedUnary):
+        oracle = kind(domain, epsilon)
+        try:
+            oracle.variance(0.0)
+        except InvalidInput:
+            continue  # too many values for a tally of hashes
+        offers.append(oracle)
+    least = min(oracle.variance(0.0) for oracle in offers)
+    return min(
+        (oracle for oracle in offers if oracle.variance(0.0) <= _AS_GOOD * least), key=lambda oracle: oracle.report_bits
+    )
+
+
+def best_mean(epsilon: float, low: float = -1.0, high: float = 1.0) -> MeanMechanism:
+    """The mechanism whose variance is least at worst; its reports are bounded.
+
+    >>> best_mean(1.0).__class__.__name__, best_mean(2.0).__class__.__name__
+    ('Duchi', 'Piecewise')
+    """
+    return min((Duchi(epsilon, low, high), Piecewise(epsilon, low, high)), key=lambda each: each.worst_variance)

@@ -1,0 +1,111 @@
+"""K-ary randomised response on whole arrays, drawn exactly: what one person says instead of the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core import checked, event
+from privet.core.errors import InvalidInput
+from privet.core.random import Rng
+
+__all__ = ["RandomizedResponse"]
+
+_WORD: Final = 1 << 64
+_LARGEST_EPSILON: Final = 700.0
+_MOST_CATEGORIES: Final = 1 << 32
+# e^-ε to 600 digits: what its rounding leaves of a probability is far below the margin, which is far below 2^-64.
+_DIGITS: Final = Context(prec=600, rounding=ROUND_FLOOR)
+_MARGIN: Final = Decimal("1e-30")
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """One of `categories` answers, the true one with odds e^ε to 1 against each other one (Kairouz et al. 2016).
+
+    The truth is told where a word of 64 random bits lies below a threshold, which is e^ε/(e^ε + K - 1) rounded *down*
+    to a multiple of 2^-64; else one of the others is told, each as likely as any. So the law has no floating-point
+    number in it, and its log-ratio is ε or a little less.
+
+    >>> from privet.core.random import SeededRng
+    >>> response = RandomizedResponse(1.0, 4)
+    >>> round(float(response.keep), 4), round(float(response.lie), 4)
+    (0.4754, 0.1749)
+    >>> response.randomize(np.array([0, 1, 2, 3]), rng=SeededRng(1)).tolist()
+    [3, 0, 3, 3]
+    """
+
+    epsilon: float
+    categories: int = 2
+
+    def __post_init__(self) -> None:
+        if checked.positive("epsilon", self.epsilon) > _LARGEST_EPSILON:
+            raise InvalidInput("epsilon", f"is {self.epsilon:g}, and 64 bits do not hold it", "use 700 or less")
+        if checked.count("categories", self.categories, 2) > _MOST_CATEGORIES:
+            raise InvalidInput("categories", f"are {self.categories:,}", "hash them into fewer first")
+        if self.threshold * self.categories < _WORD:  # rounded down below 1/K, a lie would be likelier than the truth
+            problem = f"is {self.epsilon:g}, and 64 bits do not hold it for {self.categories:,} categories"
+            raise InvalidInput("epsilon", problem, "use a larger one")
+
+    @cached_property
+    def threshold(self) -> int:
+        """Words below this tell the truth."""
+        others = Decimal(self.categories - 1)
+        lies = _DIGITS.multiply(others, _DIGITS.exp(_DIGITS.minus(Decimal(self.epsilon))))
+        truth = _DIGITS.divide(Decimal(_WORD), _DIGITS.add(Decimal(1), lies))
+        return min(int(_DIGITS.subtract(truth, _MARGIN)), _WORD - 1)
+
+    @property
+    def event(self) -> event.RandomizedResponse:
+        """What one report is, for neighbours that replace the truth by any other."""
+        return event.RandomizedResponse(self.epsilon, self.categories)
+
+    @property
+    def keep(self) -> Fraction:
+        """The chance that the truth is told, exactly."""
+        return Fraction(self.threshold, _WORD)
+
+    @property
+    def lie(self) -> Fraction:
+        """The chance of each other answer, exactly."""
+        return (1 - self.keep) / (self.categories - 1)
+
+    def randomize(self, values: npt.NDArray[Any], *, rng: Rng) -> npt.NDArray[np.int64]:
+        """One report for each value, of that value alone; values beyond 0 and `categories` - 1 count as the nearest.
+
+        How many random bits are used does not depend on the values.
+        """
+        true = np.clip(np.asarray(values, dtype=np.int64), 0, self.categories - 1)
+        told = rng.words(true.size).reshape(true.shape) < np.uint64(self.threshold)
+        others = rng.below(self.categories - 1, true.shape)
+        others += others >= true
+        return np.where(told, true, others)
+
+    def unbiased(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """How many truths there are of each kind, from the counts of all reports: right on average, some below 0."""
+        seen = np.asarray(counts, dtype=np.float64)
+        return np.asarray((seen - seen.sum() * float(self.lie)) / float(self.keep - self.lie))
+
+    def likeliest(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """The shares of the truths under which these counts of reports are most likely: none below 0, their sum 1.
+
+        They maximise Σ n_j log(q + (p - q)·π_j), the log-likelihood after the channel, which is concave. Where π_j > 0,
+        n_j / (q/(p - q) + π_j) is the same for all, so that π_j = n_j/λ - q/(p - q) for the most frequent answers, as
+        many as stay positive. Without counts all shares are equal.
+        """
+        seen = np.asarray(counts, dtype=np.float64)
+        if not seen.sum():
+            return np.full(len(seen), 1.0 / len(seen))
+        floor = float(self.lie / (self.keep - self.lie))
+        falling = np.sort(seen)[::-1]
+        kept = np.arange(1, len(seen) + 1)
+        rates = falling.cumsum() / (1.0 + kept * floor)
+        active = int(np.flatnonzero(falling > floor * rates)[-1])
+        shares = np.maximum(seen / rates[active] - floor, 0.0)
+        return np.asarray(shares / shares.sum())

@@ -1,0 +1,49 @@
+"""Answers: numbers with intervals, in groups, and what must be said beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privet.core.codec import Record
+
+__all__ = ["Answer", "Row"]
+
+
+@dataclass(frozen=True)
+class Row(Record):
+    """One number. The interval is of the noise: what clamping did to the values is not in it."""
+
+    group: tuple[str, ...]
+    value: float
+    low: float | None = None
+    """None where noise has no interval in these units, as for a quantile."""
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Answer(Record):
+    """What was asked, and what came of it; everything here may leave."""
+
+    question: str
+    columns: tuple[str, ...]
+    """What the groups are of."""
+    measure: str
+    """What the numbers are."""
+    rows: tuple[Row, ...]
+    confidence: float
+    """Of each interval on its own."""
+    notes: tuple[str, ...] = ()
+    """The bias of clamping, the kind of noise, and whatever else one must know to read the numbers."""
+
+    @property
+    def value(self) -> float:
+        """The number, where there is only one."""
+        if len(self.rows) != 1:
+            raise ValueError(f"{self.question!r} has {len(self.rows)} numbers; look at its rows")
+        return self.rows[0].value
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """An answer holds rows."""
+        return {"Answer": Answer, "Row": Row}

@@ -1,0 +1,123 @@
+"""Where the rows come from: a file or a frame, in pieces, with only the columns that are asked for."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+from polars.datatypes import DataType
+
+from privet.core.errors import InvalidInput
+from privet.core.unit import Unit
+from privet.data.read import user_keys_of
+from privet.data.schema import Schema
+from privet.data.source import Source
+from privet.ledger import Fingerprint, fingerprint_of
+from privet.mechanisms.contribution import Limiter
+
+__all__ = ["Data", "Feed", "Owned"]
+
+Data: TypeAlias = str | PathLike[str] | Source | pl.DataFrame
+_SLICE = 100_000
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A table, of which only the header and the types have been looked at."""
+
+    table: Source | pl.DataFrame
+    types: Mapping[str, DataType]
+    lazy: pl.LazyFrame | None = None
+    """The table to be evaluated where it is; None for CSV, which is read in blocks."""
+
+    @staticmethod
+    def of(data: Data, schema: Schema, names: Sequence[str]) -> Feed:
+        """Refuses a table without these columns, or with something in them that is neither a number nor a text."""
+        if isinstance(data, pl.DataFrame):
+            types: Mapping[str, DataType] = dict(data.schema)
+            for name in names:
+                if name not in types:
+                    raise InvalidInput("data", f"have no column {name!r}, which is in the schema", "check the spelling")
+            feed = Feed(data, types, data.lazy())
+        else:
+            source = data if isinstance(data, Source) else Source.of(data, schema.separator)
+            source.require(names, "in the schema")
+            feed = _of_file(source)
+        for name in names:
+            kind = feed.types[name]
+            if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Categorical, pl.Enum, pl.Null)):
+                raise InvalidInput("data", f"have {kind} in {name!r}", "store it as a number or a text")
+        return feed
+
+    def pieces(self, names: Sequence[str]) -> Iterator[pl.LazyFrame]:
+        """All rows, in pieces of any order: Polars streams each of them."""
+        if self.lazy is not None:
+            yield self.lazy
+        elif isinstance(self.table, Source):
+            for batch in self.table.batches(names or self.table.header[:1]):
+                yield batch.lazy()
+
+    def limited(
+        self, names: Sequence[str], user: str, missing: tuple[str, ...], unit: Unit, rows: int
+    ) -> Iterator[Owned]:
+        """The first `rows` rows of each user, in the order of the table, with whose they are.
+
+        Which rows these are depends on the user's own rows alone. Rows without a user are left out.
+        """
+        limiter = Limiter(unit, rows)
+        wanted = list(dict.fromkeys((*names, user)))
+        for batch in self._in_order(wanted):
+            keys, known = user_keys_of(batch[user], missing)
+            places = np.flatnonzero(known)
+            places = places[limiter.keep(keys[places], len(places))]
+            yield Owned(batch[places], keys[places].tolist())
+
+    def _in_order(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+        if isinstance(self.table, pl.DataFrame):
+            yield from self.table.select(names).iter_slices(_SLICE)
+        else:
+            yield from self.table.batches(names)
+
+    def stamp(self) -> tuple[int, ...]:
+        """What changes when the file is written: which file it is, its size and its time. A frame does not change."""
+        if isinstance(self.table, pl.DataFrame):
+            return ()
+        found = self.table.path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def fingerprint(self) -> Fingerprint:
+        """Of the file's bytes, or of the frame's columns and rows."""
+        if isinstance(self.table, pl.DataFrame):
+            return fingerprint_of(_serialised(self.table))
+        return fingerprint_of(self.table.path)
+
+
+@dataclass(frozen=True)
+class Owned:
+    """Some rows, and a number for the user of each."""
+
+    rows: pl.DataFrame
+    users: list[int]
+
+
+def _serialised(frame: pl.DataFrame) -> Iterator[bytes]:
+    for piece in (frame.clear(), *frame.iter_slices(_SLICE)):
+        written = io.BytesIO()
+        piece.rechunk().write_ipc(written)
+        yield written.getvalue()
+
+
+def _of_file(source: Source) -> Feed:
+    if source.csv is not None:
+        return Feed(source, {name: pl.String() for name in source.header})
+    try:
+        lazy = pl.scan_parquet(source.path, glob=False)
+        return Feed(source, dict(lazy.collect_schema()), lazy)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        name = source.path.name
+        raise InvalidInput("data", f"{name!r} is damaged, or no such table", "get it again, or repair it") from None

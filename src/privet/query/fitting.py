@@ -1,0 +1,124 @@
+"""Whether a schema can answer a question: known before any row is read, so that a refusal costs nothing."""
+
+from __future__ import annotations
+
+import math
+
+from privet.core.errors import InvalidInput
+from privet.data.columns import Category, Column, Identifier, Number
+from privet.data.schema import Schema
+from privet.query.conditions import All, AnyOf, Comparison, Condition, Missing, Not, OneOf, Op, quoted
+from privet.query.questions import Count, Histogram, Question, TopK
+from privet.query.words import nearest
+
+__all__ = ["MOST_GROUPS", "Misfit", "name_of_value", "require_fit", "value_as_number"]
+
+MOST_GROUPS = 100_000
+
+
+class Misfit(InvalidInput):
+    """What the schema cannot answer, and the word that it is about."""
+
+    def __init__(self, word: str, problem: str, advice: str) -> None:
+        self.word = word
+        super().__init__("question", problem, advice)
+
+
+def require_fit(question: Question, schema: Schema) -> None:
+    """Raise unless every column is in the schema and of the kind that is wanted."""
+    for name in question.measure.columns:
+        column = _found(name, schema)
+        if isinstance(question.measure, TopK):
+            _require_category(column, "top counts values")
+            listed = column.values if isinstance(column, Category) else ()
+            if 0 < len(listed) < question.measure.k:
+                problem = f"the schema has only {len(listed)} values of {name!r}"
+                raise Misfit(str(question.measure.k), problem, "ask for fewer")
+        elif isinstance(question.measure, Histogram):
+            _require_counted(column, question.measure)
+        else:
+            _require_number(column, question)
+    if isinstance(question.measure, TopK) and question.by:
+        raise Misfit(question.by[0], "top has no groups", "use histogram, or where for one group")
+    _require_condition(question.where, schema)
+    groups = 1
+    for name in question.by:
+        column = _found(name, schema)
+        _require_category(column, "groups are values")
+        groups *= len(column.values) + 1 if isinstance(column, Category) else 1
+        if question.by.count(name) > 1:
+            raise Misfit(name, f"{name!r} is there twice", "group by each column once")
+    if groups > MOST_GROUPS:
+        raise Misfit(question.by[0], f"these are {groups:,} groups", f"ask for {MOST_GROUPS:,} at most")
+
+
+def value_as_number(value: str | float) -> float:
+    """A value as a finite number, or NaN."""
+    try:
+        number = float(value)
+    except ValueError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _found(name: str, schema: Schema) -> Column:
+    column = schema.find(name)
+    if column is None:
+        raise Misfit(name, f"the schema has no column {name!r}", nearest(name, [each.name for each in schema.columns]))
+    if isinstance(column, Identifier):
+        problem = f"{name!r} is an identifier, and no question may read it"
+        raise Misfit(name, problem, 'if it names no person, call it kind = "category" with values = [] in the schema')
+    return column
+
+
+def _require_number(column: Column, question: Question) -> None:
+    if not isinstance(column, Number) and not isinstance(question.measure, Count):
+        problem = f"{column.name!r} is a category and has no bounds"
+        raise Misfit(column.name, problem, 'use histogram, or call it kind = "number" with low and high in the schema')
+
+
+def _require_category(column: Column, why: str) -> None:
+    if not isinstance(column, Category):
+        problem = f"{column.name!r} is a number, and {why}"
+        raise Misfit(column.name, problem, f"use histogram({column.name}, 10)")
+
+
+def _require_counted(column: Column, measure: Histogram) -> None:
+    if isinstance(column, Category) and measure.cells is not None:
+        raise Misfit(column.name, f"{column.name!r} is a category, and only numbers have cells", "leave them out")
+
+
+def _require_condition(condition: Condition | None, schema: Schema) -> None:
+    match condition:
+        case None:
+            return
+        case Not():
+            _require_condition(condition.condition, schema)
+        case All() | AnyOf():
+            for each in condition.conditions:
+                _require_condition(each, schema)
+        case Missing():
+            _found(condition.column, schema)
+        case Comparison():
+            column = _found(condition.column, schema)
+            if isinstance(column, Category) and condition.op not in (Op.EQUAL, Op.UNEQUAL):
+                problem = f"{column.name!r} is a category, which is neither more nor less than a value"
+                raise Misfit(column.name, problem, "use = or != or in")
+            _require_value(condition.value, column)
+        case OneOf():
+            for value in condition.values:
+                _require_value(value, _found(condition.column, schema))
+
+
+def _require_value(value: str | float, column: Column) -> None:
+    if isinstance(column, Number):
+        if math.isnan(value_as_number(value)):
+            raise Misfit(str(value), f"{column.name!r} is a number, and {value!r} is none", "compare it with a number")
+    elif isinstance(column, Category) and column.values and name_of_value(value) not in column.values:
+        problem = f"{name_of_value(value)!r} is not among the schema's values of {column.name!r}"
+        raise Misfit(str(value), problem, nearest(name_of_value(value), column.values))
+
+
+def name_of_value(value: str | float) -> str:
+    """A value as the name of a category."""
+    return value if isinstance(value, str) else quoted(value)

@@ -1,0 +1,196 @@
+"""How each question is answered: the events that are known beforehand, and the draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet import mechanisms
+from privet.core.event import Event, Exponential
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.core.unit import Whose
+from privet.mechanisms import Gaussian, Keys, Laplace, Partitions, ThresholdedCounts
+from privet.mechanisms.grid import MOST_STEPS, Grid
+from privet.query.questions import TopK
+from privet.query.shares import Share
+from privet.query.sheet import Label, Sheet
+from privet.query.tally import Totals
+
+__all__ = ["Drawn", "Method", "on_grid"]
+
+_FOR_GROUPS = 1 / 3
+"""What is spent on finding private groups; the rest is for their values."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was released for one question: groups, and for each of them noisy sums or one chosen value."""
+
+    groups: tuple[Label, ...]
+    values: npt.NDArray[np.float64]
+    """[groups, sums], or [groups, 1] for what was chosen."""
+
+
+def on_grid(steps: npt.NDArray[Any], step: float, grid: Grid) -> npt.NDArray[np.float64]:
+    """Whole multiples of `step` on the nearest multiples of the grid's step, in whole numbers.
+
+    Both steps are powers of two. A sum of more than 2^53 steps is no float64, and rounding it to one first could move
+    neighbouring sums apart by more than the grid's theorem allows.
+
+    >>> grid = Grid.for_noise(mechanisms.Reach(l1=1.0), "l1")
+    >>> on_grid(np.array([2**60 + 3], dtype=object), 2.0**-40, grid).tolist()
+    [1048576.0]
+    """
+    shift = math.frexp(grid.step)[1] - math.frexp(step)[1]
+    if shift <= 0:
+        whole = [int(each) << -shift for each in steps.reshape(-1)]
+    else:
+        half = 1 << (shift - 1)
+        whole = [(int(each) + half) >> shift for each in steps.reshape(-1)]
+    return np.array([min(max(each, -MOST_STEPS), MOST_STEPS) for each in whole], dtype=np.float64) * grid.step
+
+
+@dataclass(frozen=True)
+class Method:
+    """A question with its part of the budget."""
+
+    sheet: Sheet
+    share: Share
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """All that will be done, whatever the rows are."""
+        return (*((self._finding.event,) if self._finding is not None else ()), *self._valuing)
+
+    @property
+    def _valuing(self) -> tuple[Event, ...]:
+        if self._shown:
+            return ()
+        if self.sheet.ranked:
+            return (Exponential(self._quantile.epsilon),)
+        return (self._top.event,) if self._chosen else (self.additive.event,)
+
+    @property
+    def _shown(self) -> bool:
+        """Whether finding the groups also counts them: where one unit is one row, and rows are counted."""
+        counted = self.sheet.whole and not self.sheet.ranked
+        return self.sheet.private and counted and self.sheet.unit.whose is Whose.EXAMPLE
+
+    @property
+    def _chosen(self) -> bool:
+        return isinstance(self.sheet.question.measure, TopK) and not self.sheet.private
+
+    @cached_property
+    def _finding(self) -> Partitions | ThresholdedCounts | None:
+        """What finds private groups."""
+        if not self.sheet.private:
+            return None
+        if self._shown:
+            return ThresholdedCounts.laplace(self.share.pure, self.share.delta, Keys(self.sheet.unit, 1))
+        return self._partitions
+
+    @property
+    def _partitions(self) -> Partitions:
+        share = self.share.part(_FOR_GROUPS)
+        return Partitions.for_epsilon(share.pure, share.delta, Keys(self.sheet.unit, self.sheet.rows))
+
+    @property
+    def _rest(self) -> Share:
+        return self.share.part(1 - _FOR_GROUPS) if self.sheet.private else self.share
+
+    @cached_property
+    def additive(self) -> Laplace | Gaussian | ThresholdedCounts:
+        """The noise on every sum."""
+        if self._shown and isinstance(self._finding, ThresholdedCounts):
+            return self._finding
+        return self._public
+
+    @cached_property
+    def _public(self) -> Laplace | Gaussian:
+        """The noise for the groups of the schema."""
+        return self._noise(len(self.sheet.groups or ()))
+
+    def _noise(self, groups: int) -> Laplace | Gaussian:
+        return self._rest.additive(self.sheet.reach(groups))
+
+    @property
+    def _quantile(self) -> mechanisms.Quantile:
+        return mechanisms.Quantile(self._rest.choice, self.sheet.histogram, self.sheet.share)
+
+    @property
+    def _top(self) -> mechanisms.TopK:
+        measure = self.sheet.question.measure
+        k = measure.k if isinstance(measure, TopK) else 1
+        return mechanisms.TopK(self.share.part(1 / k).choice, self.sheet.reach(len(self.sheet.groups or ())), k)
+
+    def width(self, confidence: float) -> float:
+        """How far one noisy sum is off, at most, or how many rows lie between a quantile and what was chosen."""
+        if self.sheet.ranked:
+            return self._quantile.interval(confidence)
+        return self._top.interval(confidence) if self._chosen else self.additive.interval(confidence)
+
+    def joint_width(self, confidence: float) -> float:
+        """The same for all sums of one group together (union bound)."""
+        return self.width(1 - (1 - confidence) / self.sheet.sums)
+
+    @property
+    def deviation(self) -> float:
+        """About how large the error is, for a comparison of one kind of noise with another."""
+        return 1 / self._rest.choice if self.sheet.ranked or self._chosen else self.additive.expected_error
+
+    def release(self, totals: Totals, *, rng: Rng, source: str) -> Release[Drawn]:
+        """The draws for one question, after the charge.
+
+        Guarantee: the composition of `events`, for the unit of the sheet, add/remove. Sums and counts: exact discrete
+        noise on a grid (`privet.mechanisms`), in L1 or L2 for all groups together. Quantiles: one choice for each
+        group, and a unit's rows, wherever they are, lose ε in proportion to their number, so that all choices together
+        are one exponential mechanism of ε. Private groups: shown by partition selection; what is asked of them later
+        depends on what was shown (adaptive composition). Without rows, the answers are noise.
+        """
+        if not self.sheet.private:
+            return self._valued(self.sheet.groups or (), totals.public, rng, source)
+        if totals.owners is None:
+            raise RuntimeError("private groups are counted where they are asked for")
+        owners = totals.owners.bounded()
+        if isinstance(self._finding, ThresholdedCounts):
+            return self._finding.release(owners, rng=rng, source=source).map(_counted)
+        found: Release[tuple[Label, ...]] = self._partitions.release(owners, rng=rng, source=source)
+        none = np.zeros(self.sheet.sums, dtype=totals.public.dtype)
+        sums = np.array([totals.private.get(label, none) for label in found.value], dtype=totals.public.dtype)
+        values = self._valued(found.value, sums.reshape(len(found.value), self.sheet.sums), rng, source)
+        return Release.join(found, values).map(lambda both: both[1])
+
+    def _valued(self, groups: Sequence[Label], sums: npt.NDArray[Any], rng: Rng, source: str) -> Release[Drawn]:
+        sheet = self.sheet
+        if sheet.ranked:
+            chosen = [self._quantile.release(sheet.histogram.reach.of(each), rng=rng).value for each in sums]
+            found = np.array(chosen, dtype=np.float64).reshape(len(groups), 1)
+            (event,) = self._valuing
+            drawn = Drawn(tuple(groups), found)
+            return Release.of(drawn, event, unit=sheet.unit, source=source, randomness=rng.kind)
+        if self._chosen:
+            top = self._top
+            places = top.release(top.reach.of(sums.reshape(-1)), rng=rng, source=source)
+            return places.map(
+                lambda best: Drawn(
+                    tuple(groups[place] for place in best),
+                    np.arange(1, len(best) + 1, dtype=np.float64).reshape(len(best), 1),
+                )
+            )
+        noise = self._noise(len(groups)) if sheet.private else self._public
+        flat = np.zeros(noise.reach.dimension, dtype=object)
+        flat[: sums.size] = sums.reshape(-1)
+        noisy = noise.release(noise.reach.of(on_grid(flat, sheet.step, noise.grid)), rng=rng, source=source)
+        shape = (len(groups), sheet.sums)
+        return noisy.map(lambda value: Drawn(tuple(groups), np.atleast_1d(value)[: sums.size].reshape(shape)))
+
+
+def _counted(shown: dict[Label, int]) -> Drawn:
+    return Drawn(tuple(shown), np.array(list(shown.values()), dtype=np.float64).reshape(len(shown), 1))

@@ -1,0 +1,267 @@
+"""A little language of questions.
+
+count | sum(x) | mean(x) | variance(x) | histogram(x[, cells]) | median(x) | quantile(x, share) | min(x) | max(x)
+| top(x, k) | covariance(x, y)
+[where CONDITION] [by COLUMN, COLUMN …] [weight NUMBER]
+
+CONDITION: x = 1, x != 1, x < 1, x <= 1, x > 1, x >= 1, x in (1, 2), x is [not] missing; not, and, or, ( )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from privet.core.errors import InvalidInput
+from privet.data.schema import Schema
+from privet.query import questions as asked
+from privet.query.conditions import All, AnyOf, Comparison, Condition, Missing, Not, OneOf, Op
+from privet.query.fitting import Misfit, require_fit
+from privet.query.questions import Measure, Question
+from privet.query.words import KEYWORDS, Kind, MalformedQuestion, Word, nearest, pointed, words_of
+
+__all__ = ["parse"]
+
+_CLAUSES = ("where", "by", "weight")
+_OPS = {op.value: op for op in Op} | {"==": Op.EQUAL, "<>": Op.UNEQUAL}
+_MEASURES = (
+    "count",
+    "sum",
+    "mean",
+    "variance",
+    "histogram",
+    "median",
+    "quantile",
+    "min",
+    "max",
+    "top",
+    "covariance",
+)
+_SIMPLE: dict[str, Callable[[str], Measure]] = {
+    "sum": asked.Sum,
+    "mean": asked.Mean,
+    "variance": asked.Variance,
+    "histogram": asked.Histogram,
+    "median": asked.Quantile,
+    "min": asked.Minimum,
+    "max": asked.Maximum,
+}
+_OTHER_WORDS = {
+    "avg": "mean",
+    "average": "mean",
+    "var": "variance",
+    "minimum": "min",
+    "maximum": "max",
+    "cov": "covariance",
+}
+
+
+def parse(text: str, schema: Schema) -> Question:
+    """The question that a text asks of tables with this schema. Nothing of any table is read.
+
+    What cannot be understood, and what the schema does not have, is a `MalformedQuestion` that points at the word.
+
+    >>> from privet.data import Category, Number
+    >>> clinic = Schema((Number("age", 0, 100), Category("ward", ("north", "south"))))
+    >>> parse("mean(age) by ward", clinic)
+    Question(measure=Mean(column='age'), where=None, by=('ward',), weight=1.0)
+    >>> parse("mean(agee) by ward", clinic)
+    Traceback (most recent call last):
+    privet.query.words.MalformedQuestion: question 'mean(»agee«) by ward', character 6: the schema has no column
+    'agee'; did you mean age? there is age, ward
+    """
+    reading = _Reading(text, words_of(text))
+    try:
+        question = reading.question()
+    except MalformedQuestion:
+        raise
+    except InvalidInput as error:  # a number that the record refuses
+        raise pointed(text, reading.before, f"{error.argument} {error.problem}", error.advice) from None
+    try:
+        require_fit(question, schema)
+    except Misfit as error:
+        raise pointed(text, reading.first(error.word), error.problem, error.advice) from None
+    return question
+
+
+@dataclass
+class _Reading:
+    text: str
+    words: list[Word]
+    place: int = 0
+
+    @property
+    def now(self) -> Word:
+        return self.words[self.place]
+
+    @property
+    def before(self) -> Word:
+        return self.words[max(self.place - 1, 0)]
+
+    def first(self, wanted: str) -> Word:
+        """The word that an error is about, where it first stands as a name or a value."""
+        for word in self.words:
+            if word.kind is not Kind.SIGN and word.text == wanted:
+                return word
+        return self.words[0]
+
+    def question(self) -> Question:
+        measure = self._measure()
+        where: Condition | None = None
+        by: tuple[str, ...] = ()
+        weight = 1.0
+        seen: set[str] = set()
+        while self.now.kind is not Kind.END:
+            clause = self._lower()
+            if clause not in _CLAUSES:
+                raise self._expected("where, by, weight or the end")
+            if clause in seen:
+                raise pointed(self.text, self.now, f"a second {clause}", "write each part once")
+            seen.add(clause)
+            self.place += 1
+            if clause == "where":
+                where = self._any()
+            elif clause == "by":
+                by = self._names()
+            else:
+                weight = self._number("a weight, such as 2")
+        return Question(measure, where, by, weight)
+
+    def _measure(self) -> Measure:
+        word, name = self.now, self._lower()
+        if word.kind is not Kind.NAME or name not in _MEASURES:
+            advice = f"write {_OTHER_WORDS[name]}" if name in _OTHER_WORDS else nearest(name, _MEASURES)
+            problem = "the question is empty" if word.kind is Kind.END else "this cannot be asked for"
+            raise pointed(self.text, word, problem, advice)
+        self.place += 1
+        if name == "count":
+            if self._take("("):
+                self._take("*")
+                self._need(")", "`)`: count takes no column; write count where x is not missing")
+            return asked.Count()
+        self._need("(", f"`(` and a column, as in {name}(age)")
+        column = self._column()
+        found = self._rest(name, column)
+        self._need(")", "`)`")
+        return found
+
+    def _rest(self, name: str, column: str) -> Measure:
+        if name == "covariance":
+            self._need(",", "`,` and a second column")
+            return asked.Covariance(column, self._column())
+        if name == "quantile":
+            self._need(",", "`,` and a share, as in quantile(age, 0.25)")
+            return asked.Quantile(column, self._number("a share between 0 and 1"))
+        if name == "top":
+            self._need(",", "`,` and how many, as in top(ward, 3)")
+            return asked.TopK(column, self._whole("how many"))
+        if name == "histogram" and self._take(","):
+            return asked.Histogram(column, self._whole("how many cells"))
+        return _SIMPLE[name](column)
+
+    def _any(self) -> Condition:
+        parts = [self._all()]
+        while self._keyword("or"):
+            parts.append(self._all())
+        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
+
+    def _all(self) -> Condition:
+        parts = [self._one()]
+        while self._keyword("and"):
+            parts.append(self._one())
+        return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+    def _one(self) -> Condition:
+        nested, inside = 0, self.place
+        while self._keyword("not"):
+            nested += 1
+        if self._take("("):
+            found = self._any()
+            self._need(")", "`)`")
+        else:
+            found = self._comparison()
+        if nested > 1:
+            raise pointed(self.text, self.words[inside], "not, more than once", "one is enough, or none")
+        return Not(found) if nested else found
+
+    def _comparison(self) -> Condition:
+        column = self._column()
+        if self._keyword("is"):
+            negated = self._keyword("not")
+            if not self._keyword("missing"):
+                raise self._expected("missing, as in: is not missing")
+            return Not(Missing(column)) if negated else Missing(column)
+        negated = self._keyword("not")
+        if self._keyword("in"):
+            self._need("(", "`(` and values, as in: in (1, 2)")
+            values = [self._value()]
+            while self._take(","):
+                values.append(self._value())
+            self._need(")", "`,` or `)`")
+            return Not(OneOf(column, tuple(values))) if negated else OneOf(column, tuple(values))
+        op = _OPS.get(self.now.text) if self.now.kind is Kind.SIGN and not negated else None
+        if op is None:
+            raise self._expected("in" if negated else "=, !=, <, <=, >, >=, in or is")
+        self.place += 1
+        return Comparison(column, op, self._value())
+
+    def _names(self) -> tuple[str, ...]:
+        names = [self._column()]
+        while self._take(","):
+            names.append(self._column())
+        return tuple(names)
+
+    def _column(self) -> str:
+        word = self.now
+        if word.kind not in (Kind.NAME, Kind.TEXT) or (word.kind is Kind.NAME and self._lower() in KEYWORDS):
+            raise self._expected("the name of a column")
+        self.place += 1
+        return word.text
+
+    def _value(self) -> str | float:
+        word = self.now
+        if word.kind is Kind.NAME and self._lower() in KEYWORDS:
+            raise self._expected("a number or a text")
+        if word.kind in (Kind.NAME, Kind.TEXT):
+            self.place += 1
+            return word.text
+        # Kept as it was written: whether it is a number or the name of a category is the column's business.
+        if word.kind is not Kind.NUMBER:
+            raise self._expected("a number or a text")
+        self.place += 1
+        return word.text
+
+    def _number(self, what: str) -> float:
+        if self.now.kind is not Kind.NUMBER:
+            raise self._expected(what)
+        self.place += 1
+        return float(self.before.text)
+
+    def _whole(self, what: str) -> int:
+        number = self._number(what)
+        if number != int(number) or number < 1:
+            raise pointed(self.text, self.before, "this is no whole number above 0", f"say {what}, such as 5")
+        return int(number)
+
+    def _lower(self) -> str:
+        return self.now.text.lower() if self.now.kind is Kind.NAME else ""
+
+    def _keyword(self, word: str) -> bool:
+        if self._lower() != word:
+            return False
+        self.place += 1
+        return True
+
+    def _take(self, sign: str) -> bool:
+        if self.now.kind is not Kind.SIGN or self.now.text != sign:
+            return False
+        self.place += 1
+        return True
+
+    def _need(self, sign: str, what: str) -> None:
+        if not self._take(sign):
+            raise self._expected(what)
+
+    def _expected(self, what: str) -> MalformedQuestion:
+        problem = "the question ends here" if self.now.kind is Kind.END else "this is not what should stand here"
+        return pointed(self.text, self.now, problem, f"expected {what}")

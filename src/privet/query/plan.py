@@ -1,0 +1,233 @@
+"""A plan: questions that share a budget. Its event is known before any row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from privet import accounting
+from privet.accounting import price
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import Composed
+from privet.core.guarantee import Guarantee
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.core.unit import Unit
+from privet.data.schema import Schema
+from privet.mechanisms.mechanism import SOURCE
+from privet.query.answers import Answer
+from privet.query.consistency import agreed
+from privet.query.feed import Data, Feed
+from privet.query.methods import Drawn, Method
+from privet.query.parser import parse
+from privet.query.questions import Count, Histogram, Question
+from privet.query.reading import answer_of
+from privet.query.shares import Noise, Share
+from privet.query.sheet import Sheet
+from privet.query.tally import Totals, tallied
+
+__all__ = ["Asked", "Plan", "plan"]
+
+Asked: TypeAlias = str | Question
+_BELOW = 1 - 2.0**-40
+"""So that parts of ε which are rounded up one by one still add up to less than ε."""
+_NO_NOISE = 1e-9
+"""With an ε of thousands, noise is so small that its mean error is 0 in floating point."""
+_MOST, _CLOSE = 8.0, 1.002
+"""How much more than the simplest proof allows is looked for, where a δ lets parts compose better; and how closely."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Questions, a schema and a budget; `plan` makes it. Nothing in it depends on a row.
+
+    Each question gets its weight's part of the budget. Without δ all noise is Laplace noise and the ε of all parts add
+    up to the ε of the plan. With δ, Gaussian noise is taken where that makes the errors smaller, and the accountant
+    finds the least noise for (ε, δ) together.
+    """
+
+    questions: tuple[Question, ...]
+    schema: Schema
+    epsilon: float
+    delta: float
+    noise: Noise
+    amount: float
+    """The ε, or the ρ, that the parts add up to."""
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.guarantee.epsilon.upper > self.epsilon:  # what was declared is what is done, or nothing is
+            problem = f"is {self.epsilon}, and the parts cost {self.guarantee.epsilon.upper}"
+            raise InvalidInput("epsilon", problem, "make the plan with privet.query.plan")
+
+    @cached_property
+    def methods(self) -> tuple[Method, ...]:
+        """Each question with its part of the budget."""
+        return _methods(
+            [Sheet(question, self.schema) for question in self.questions], self.noise, self.amount, self.delta
+        )
+
+    @property
+    def unit(self) -> Unit:
+        """Whose data is protected: one row, or one user of the schema."""
+        return self.methods[0].sheet.unit
+
+    @cached_property
+    def event(self) -> Composed:
+        """Everything that will be done: charge it first."""
+        return _composed(self.methods)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What that costs."""
+        return accounting.epsilon(self.event, self.delta, unit=self.unit)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read, the user's among them."""
+        user = () if self.schema.user is None else (self.schema.user,)
+        return tuple(dict.fromkeys((*(name for each in self.questions for name in each.columns), *user)))
+
+    def feed(self, data: Data) -> Feed:
+        """The table, of which only the header is looked at; refused here if it lacks a column."""
+        return Feed.of(data, self.schema, self.columns)
+
+    def tally(self, feed: Feed) -> list[Totals]:
+        """One pass over the rows. What comes of it is private, and nothing has been drawn."""
+        return tallied([method.sheet for method in self.methods], feed)
+
+    def draw(self, totals: Sequence[Totals], *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
+        """The answers, from sums that `tally` made.
+
+        Guarantee: (ε, δ) of the plan for its unit, add/remove: one row, or all rows of one user. The event is what is
+        done. Assumes that the schema, the header and the types of columns are public. No row raises, and none changes
+        how many answers there are (but for private groups, which are paid for) or what is drawn.
+        """
+        drawn: list[Release[Drawn]] = [
+            method.release(total, rng=rng, source=name) for method, total in zip(self.methods, totals, strict=True)
+        ]
+        every: Release[tuple[Drawn, ...]] = drawn[0].map(_alone)
+        for one in drawn[1:]:
+            every = Release.join(every, one).map(_flat)
+        return replace(every.map(self._answers), guarantee=self.guarantee)
+
+    def answer(self, data: Data, *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
+        """`feed`, `tally` and `draw` in one call, for whoever keeps no ledger, or has charged it already.
+
+        Guarantee: that of `draw`.
+        """
+        return self.draw(self.tally(self.feed(data)), rng=rng, name=name)
+
+    def _answers(self, drawn: tuple[Drawn, ...]) -> tuple[Answer, ...]:
+        counts = self._agreed(drawn)
+        pairs = zip(self.methods, drawn, counts, strict=True)
+        return tuple(answer_of(method, each, mine, self.confidence) for method, each, mine in pairs)
+
+    def _agreed(self, drawn: Sequence[Drawn]) -> list[list[float] | None]:
+        """The counts of questions about the same rows, made to agree."""
+        found: list[list[float] | None] = [None] * len(drawn)
+        same: dict[str, list[int]] = {}
+        for place, method in enumerate(self.methods):
+            sheet = method.sheet
+            if isinstance(sheet.question.measure, (Count, Histogram)) and not sheet.private:
+                same.setdefault(str(sheet.question.where), []).append(place)
+        for places in same.values():
+            lists: list[npt.NDArray[np.float64]] = [drawn[place].values[:, 0] for place in places]
+            errors = [self.methods[place].additive.expected_error for place in places]
+            for place, values in zip(
+                places, agreed(lists, [max(error, _NO_NOISE) ** 2 for error in errors]), strict=True
+            ):
+                found[place] = values.tolist()
+        return found
+
+
+def plan(
+    questions: Sequence[Asked] | Asked,
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+) -> Plan:
+    """The plan for some questions, as texts or records, within (ε, δ). Reads no row and charges nothing.
+
+    >>> from privet.data import Category, Number
+    >>> clinic = Schema((Number("age", 0, 100), Category("ward", ("north", "south"))))
+    >>> made = plan(["count", "mean(age) by ward"], clinic, epsilon=0.5)
+    >>> round(made.guarantee.epsilon.upper, 3)
+    0.5
+    """
+    checked.positive("epsilon", epsilon)
+    checked.share("delta", delta)
+    checked.share("confidence", confidence)
+    listed = [questions] if isinstance(questions, (str, Question)) else list(questions)
+    if not listed:
+        raise InvalidInput("questions", "are none", "ask something, such as: count")
+    read = tuple(each if isinstance(each, Question) else parse(each, schema) for each in listed)
+    sheets = [Sheet(each, schema) for each in read]
+    private = next((sheet for sheet in sheets if sheet.private), None)
+    if private is not None and delta == 0:
+        problem = f"is 0, and the schema has no values for the groups of {str(private.question)!r}: they must be found"
+        raise InvalidInput("delta", problem, "give one such as 1e-6, or list the values in the schema")
+    noise, amount = (Noise.LAPLACE, epsilon * _BELOW) if delta == 0 else _best(sheets, epsilon, delta)
+    return Plan(read, schema, epsilon, delta, noise, amount, confidence)
+
+
+def _methods(sheets: Sequence[Sheet], noise: Noise, amount: float, delta: float) -> tuple[Method, ...]:
+    """The questions, each with its weight's part of the amount; half of δ is for private groups, if there are any."""
+    whole = sum(sheet.question.weight for sheet in sheets)
+    for_groups = delta / 2 / max(sum(sheet.private for sheet in sheets), 1)
+    return tuple(
+        Method(sheet, Share(noise, amount * (sheet.question.weight / whole), for_groups if sheet.private else 0.0))
+        for sheet in sheets
+    )
+
+
+def _composed(methods: Sequence[Method]) -> Composed:
+    return Composed(tuple(event for method in methods for event in method.events))
+
+
+def _rho(epsilon: float, delta: float) -> float:
+    """The ρ whose ρ + 2√(ρ ln 1/δ) is ε (Bun & Steinke 2016, Prop. 1.3)."""
+    tail = math.log(1 / delta)
+    return (math.sqrt(tail + epsilon) - math.sqrt(tail)) ** 2 * _BELOW
+
+
+def _best(sheets: Sequence[Sheet], epsilon: float, delta: float) -> tuple[Noise, float]:
+    """The kind of noise that makes the smaller errors, and as much of the amount as the accountant allows."""
+
+    def fits(noise: Noise, amount: float) -> bool:
+        # By closed forms: loss distributions of many parts take seconds, and save little.
+        return price.quick(_composed(_methods(sheets, noise, amount, delta)), delta, unit=sheets[0].unit) <= epsilon
+
+    def largest(noise: Noise) -> float:
+        """From an amount that is proven to fit, by halves; so an amount is only ever too small by a thousandth."""
+        low = epsilon * _BELOW if noise is Noise.LAPLACE else _rho(epsilon, delta / 2)
+        high = low * _MOST
+        while high / low > _CLOSE:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if fits(noise, middle) else (low, middle)
+        return low
+
+    def error(noise: Noise) -> float:
+        methods = _methods(sheets, noise, found[noise], delta)
+        return sum(math.log(max(method.deviation, _NO_NOISE)) * method.sheet.question.weight for method in methods)
+
+    found = {noise: largest(noise) for noise in Noise}
+    best = min(Noise, key=error)
+    return best, found[best]
+
+
+def _alone(value: Drawn) -> tuple[Drawn, ...]:
+    return (value,)
+
+
+def _flat(pair: tuple[tuple[Drawn, ...], Drawn]) -> tuple[Drawn, ...]:
+    return (*pair[0], pair[1])

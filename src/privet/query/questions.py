@@ -1,0 +1,166 @@
+"""What can be asked of a table: typed records, and how the language writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.query.conditions import Condition, columns_of, quoted
+
+__all__ = [
+    "Count",
+    "Covariance",
+    "Histogram",
+    "Maximum",
+    "Mean",
+    "Measure",
+    "Minimum",
+    "Quantile",
+    "Question",
+    "Sum",
+    "TopK",
+    "Variance",
+]
+
+_MOST_CELLS = 10_000
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many rows there are."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """None is read."""
+        return ()
+
+    def __str__(self) -> str:
+        return "count"
+
+
+@dataclass(frozen=True)
+class _OfOne:
+    column: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column that is read."""
+        return (self.column,)
+
+    def __str__(self) -> str:
+        return f"{_WORDS[type(self).__name__]}({quoted(self.column)})"
+
+
+class Sum(_OfOne):
+    """The sum of a number; what is missing adds nothing."""
+
+
+class Mean(_OfOne):
+    """The mean of a number, over the rows that have it."""
+
+
+class Variance(_OfOne):
+    """The variance of a number (divided by the number of rows that have it)."""
+
+
+class Minimum(_OfOne):
+    """A small quantile: the smallest value itself is one person's."""
+
+
+class Maximum(_OfOne):
+    """A large quantile: the largest value itself is one person's."""
+
+
+@dataclass(frozen=True)
+class Histogram(_OfOne):
+    """How many rows there are of each value of a category, or in each of `cells` cells of a number."""
+
+    cells: int | None = None
+    """For a number: how many cells of equal width between its bounds; 10 unless stated."""
+
+    def __post_init__(self) -> None:
+        if self.cells is not None and checked.count("cells", self.cells) > _MOST_CELLS:
+            raise InvalidInput("cells", f"is {self.cells}, above {_MOST_CELLS}", "ask for fewer")
+
+    def __str__(self) -> str:
+        return f"histogram({quoted(self.column)}{'' if self.cells is None else f', {self.cells}'})"
+
+
+@dataclass(frozen=True)
+class Quantile(_OfOne):
+    """The value below which a share of the rows lies."""
+
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < checked.finite("share", self.share) < 1:
+            raise InvalidInput("share", f"is {self.share:g}", "give a share between 0 and 1, such as 0.5")
+
+    def __str__(self) -> str:
+        return f"quantile({quoted(self.column)}, {self.share!r})"
+
+
+@dataclass(frozen=True)
+class TopK(_OfOne):
+    """The k most frequent values of a category, the most frequent first."""
+
+    k: int = 3
+
+    def __post_init__(self) -> None:
+        checked.count("k", self.k)
+
+    def __str__(self) -> str:
+        return f"top({quoted(self.column)}, {self.k})"
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """The covariance of two numbers, over the rows that have both."""
+
+    first: str
+    second: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Both columns."""
+        return (self.first, self.second)
+
+    def __str__(self) -> str:
+        return f"covariance({quoted(self.first)}, {quoted(self.second)})"
+
+
+_WORDS = {"Sum": "sum", "Mean": "mean", "Variance": "variance", "Minimum": "min", "Maximum": "max"}
+
+Measure: TypeAlias = Count | Sum | Mean | Variance | Histogram | Quantile | Minimum | Maximum | TopK | Covariance
+
+
+@dataclass(frozen=True)
+class Question:
+    """A measure of some rows, once or for each group, and its weight in the budget.
+
+    >>> from privet.query.conditions import Comparison, Op
+    >>> print(Question(Mean("age"), where=Comparison("diabetes", Op.EQUAL, 1), by=("ward",)))
+    mean(age) where diabetes = 1 by ward
+    """
+
+    measure: Measure
+    where: Condition | None = None
+    by: tuple[str, ...] = ()
+    weight: float = 1.0
+    """Its part of the budget is its weight over the sum of all weights."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
+        object.__setattr__(self, "weight", checked.positive("weight", self.weight))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read, each once."""
+        return tuple(dict.fromkeys((*self.measure.columns, *columns_of(self.where), *self.by)))
+
+    def __str__(self) -> str:
+        where = "" if self.where is None else f" where {self.where}"
+        by = f" by {', '.join(map(quoted, self.by))}" if self.by else ""
+        return f"{self.measure}{where}{by}"

@@ -1,0 +1,114 @@
+"""From what was drawn to answers: post-processing, which is free."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from privet.data.columns import Number, Outside
+from privet.query import moments
+from privet.query.answers import Answer, Row
+from privet.query.methods import Drawn, Method
+from privet.query.questions import Count, Covariance, Histogram, Maximum, Mean, Minimum, Sum, TopK, Variance
+from privet.query.sheet import Sheet
+
+__all__ = ["answer_of"]
+
+_MOMENTS: dict[type, Callable[[Sequence[float], float], moments.Estimate]] = {
+    Mean: moments.mean,
+    Variance: moments.variance,
+    Covariance: moments.covariance,
+}
+
+
+def answer_of(method: Method, drawn: Drawn, counts: Sequence[float] | None, confidence: float) -> Answer:
+    """The answer to one question; `counts` are its counts after they were made to agree with others."""
+    sheet, measure = method.sheet, method.sheet.question.measure
+    if type(measure) in _MOMENTS:
+        rows = _moments(method, drawn, confidence)
+    elif isinstance(measure, Sum):
+        rows = _sums(method, drawn, confidence)
+    elif sheet.ranked or (isinstance(measure, TopK) and not sheet.private):
+        rows = [Row(group, float(value)) for group, (value,) in zip(drawn.groups, drawn.values, strict=True)]
+    else:
+        rows = _counts(method, drawn, counts, confidence)
+    if isinstance(measure, TopK) and sheet.private:
+        best = sorted(rows, key=lambda row: -row.value)[: measure.k]
+        rows = [Row(row.group, float(rank)) for rank, row in enumerate(best, start=1)]
+    notes = tuple(_notes(method, confidence))
+    return Answer(str(sheet.question), sheet.axes, _called(sheet), tuple(rows), confidence, notes)
+
+
+def _counts(method: Method, drawn: Drawn, counts: Sequence[float] | None, confidence: float) -> list[Row]:
+    width, noisy = method.width(confidence), [float(value) for (value,) in drawn.values]
+    values = [max(value, 0.0) for value in noisy] if counts is None else counts
+    return [
+        Row(group, value, max(raw - width, 0.0), max(raw + width, 0.0))
+        for group, value, raw in zip(drawn.groups, values, noisy, strict=True)
+    ]
+
+
+def _sums(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
+    width, column = method.width(confidence), method.sheet.number
+    low = 0.0 if column is not None and column.low >= 0 else -math.inf
+    high = 0.0 if column is not None and column.high <= 0 else math.inf
+
+    def within(value: float) -> float:
+        return min(max(value, low), high)
+
+    return [
+        Row(group, within(float(value)), within(float(value) - width), within(float(value) + width))
+        for group, (value,) in zip(drawn.groups, drawn.values, strict=True)
+    ]
+
+
+def _moments(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
+    measure, width = method.sheet.question.measure, method.joint_width(confidence)
+    columns = [column for column in map(method.sheet.schema.find, measure.columns) if isinstance(column, Number)]
+    scale = math.prod(
+        column.high - column.low for column in (columns * 2 if isinstance(measure, Variance) else columns)
+    )
+    shift = columns[0].low if isinstance(measure, Mean) else 0.0
+    rows = []
+    for group, sums in zip(drawn.groups, drawn.values, strict=True):
+        found = _MOMENTS[type(measure)](sums.tolist(), width)
+        ends = (shift + scale * each for each in (found.value, found.low, found.high))
+        rows.append(Row(group, *ends))
+    return rows
+
+
+def _called(sheet: Sheet) -> str:
+    match sheet.question.measure:
+        case TopK():
+            return "rank"
+        case Count() | Histogram():
+            return "rows"
+        case _:
+            return str(sheet.question.measure)
+
+
+def _notes(method: Method, confidence: float) -> list[str]:
+    sheet, measure = method.sheet, method.sheet.question.measure
+    notes = []
+    for name in measure.columns:
+        column = sheet.schema.find(name)
+        if isinstance(column, Number) and not isinstance(measure, Histogram):
+            beyond = "count as the bound" if column.outside is Outside.CLAMP else "count as missing"
+            said = f"{name} beyond {column.low:g} to {column.high:g} {beyond}: that bias is not in the interval"
+            gone = "add nothing" if isinstance(measure, Sum) else "are left out"
+            kept = f"missing ones count as {column.substitute:g}"
+            notes.append(f"{said}; {f'missing ones {gone}' if math.isnan(column.substitute) else kept}")
+    if sheet.ranked:
+        rank = math.ceil(method.width(confidence))
+        what = f"the {100 * sheet.share:g} % quantile"
+        if isinstance(measure, (Minimum, Maximum)):
+            notes.append(f"this is {what}, since the extreme value itself is one person's")
+        notes.append(f"at most {rank:,} rows lie between it and {what}, with {100 * confidence:g} % confidence")
+    if isinstance(measure, TopK) and not sheet.private:
+        short = math.ceil(method.width(confidence))
+        notes.append(f"no value left out has over {short:,} rows more, with {100 * confidence:g} % confidence")
+    if sheet.private:
+        notes.append("groups are private: only those with enough in them are shown")
+    if sheet.rows > 1:
+        notes.append(f"the first {sheet.rows} rows of each user are used")
+    return notes

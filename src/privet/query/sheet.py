@@ -1,0 +1,296 @@
+"""What is counted for one question: groups, and whole numbers that every row adds to the sums of its group."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from privet import mechanisms
+from privet.core.errors import InvalidInput
+from privet.core.unit import Unit, Whose
+from privet.data.columns import Category, Number
+from privet.data.schema import Schema
+from privet.mechanisms import Reach
+from privet.query.cells import Cells
+from privet.query.fitting import require_fit
+from privet.query.questions import (
+    Count,
+    Covariance,
+    Histogram,
+    Maximum,
+    Mean,
+    Minimum,
+    Quantile,
+    Question,
+    Sum,
+    TopK,
+    Variance,
+)
+
+__all__ = ["GRAIN", "MISSING", "OTHER", "Label", "Sheet", "unit_of"]
+
+OTHER, MISSING = "(other)", "(missing)"
+"""The groups of what is not among the schema's values, and of what is missing."""
+GRAIN = 30
+"""A row adds at most 2^30 to a sum: as a table has less than 2^32 rows, no sum leaves 64 bits."""
+_CELLS, _QUANTILE_CELLS = 10, 1024
+_MOST_SUMS = 1_000_000
+_EXTREME, _LEAST_EXTREME, _MOST_EXTREME = 0.01, 0.001, 0.05
+_EXTREME_RANK = 30
+
+Label = tuple[str, ...]
+
+
+def unit_of(schema: Schema) -> tuple[Unit, int]:
+    """Whose data is protected, and how many rows of one unit are used."""
+    if schema.user is None:
+        return Unit(), 1
+    if schema.most_rows_per_user is None:
+        problem = "is missing from the schema, so that one user could move an answer without limit"
+        raise InvalidInput("most_rows_per_user", problem, "say how many rows of one user are used, such as 5")
+    return Unit(whose=Whose.USER), schema.most_rows_per_user
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The public facts of a question: they follow from the schema alone.
+
+    Guarantee: one row adds to the sums of one group, by at most `bound` steps in all, of which no sum gets more than
+    `bound`; so a unit of `rows` rows moves everything by at most `rows` times that (L1, L2 and L∞). Rows that are
+    missing what is measured add nothing. Which group a row is in, and what it adds, depends on that row alone; no row
+    raises, and every public group is there, whether or not it has rows.
+    """
+
+    question: Question
+    schema: Schema
+
+    def __post_init__(self) -> None:
+        require_fit(self.question, self.schema)
+        if self.groups is not None and len(self.groups) * self.sums > _MOST_SUMS:
+            problem = f"needs {len(self.groups) * self.sums:,} sums"
+            raise InvalidInput("question", problem, f"use fewer groups; {_MOST_SUMS:,} is the most")
+
+    @property
+    def unit(self) -> Unit:
+        """Whose data is protected."""
+        return unit_of(self.schema)[0]
+
+    @property
+    def rows(self) -> int:
+        """How many rows of one unit are used."""
+        return unit_of(self.schema)[1]
+
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """The columns that make the groups."""
+        measure = self.question.measure
+        more = (measure.column,) if isinstance(measure, (Histogram, TopK)) else ()
+        return tuple(dict.fromkeys((*self.question.by, *more)))
+
+    @cached_property
+    def private(self) -> bool:
+        """Whether the groups are not public: some column has no values in the schema."""
+        return any(isinstance(self.schema.find(name), Category) and not self._labels(name) for name in self.axes)
+
+    @cached_property
+    def groups(self) -> tuple[Label, ...] | None:
+        """Every group in order; None where they are private."""
+        return None if self.private else tuple(itertools.product(*map(self._labels, self.axes)))
+
+    def _category(self, name: str) -> Category:
+        found = self.schema.find(name)
+        return found if isinstance(found, Category) else Category(name, ())
+
+    def _labels(self, name: str) -> tuple[str, ...]:
+        column = self.schema.find(name)
+        if isinstance(column, Number):
+            edges = [self._edge(column, place) for place in range(self._cells + 1)]
+            ends = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(edges)]
+            return tuple(ends) + ((MISSING,) if math.isnan(column.substitute) else ())
+        values = self._category(name).values
+        if not values or isinstance(self.question.measure, TopK):
+            return values
+        return (*values, OTHER)
+
+    def size(self, name: str) -> int:
+        """How many labels an axis has."""
+        return len(self._labels(name))
+
+    @property
+    def _cells(self) -> int:
+        measure = self.question.measure
+        return (measure.cells or _CELLS) if isinstance(measure, Histogram) else _CELLS
+
+    def _edge(self, column: Number, place: int) -> float:
+        return column.low + (column.high - column.low) * place / self._cells
+
+    @property
+    def number(self) -> Number | None:
+        """The number that is measured, the first of two."""
+        found = self.schema.find(self.question.measure.columns[0]) if self.question.measure.columns else None
+        return found if isinstance(found, Number) else None
+
+    @property
+    def sums(self) -> int:
+        """How many sums each group has."""
+        match self.question.measure:
+            case Mean():
+                return 2
+            case Variance():
+                return 3
+            case Covariance():
+                return 4
+            case Quantile() | Minimum() | Maximum():
+                return _QUANTILE_CELLS
+            case _:
+                return 1
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the sums of a group are counts in cells, of which a quantile is chosen."""
+        return isinstance(self.question.measure, (Quantile, Minimum, Maximum))
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything is a count of rows."""
+        return self.ranked or isinstance(self.question.measure, (Count, Histogram, TopK))
+
+    @property
+    def step(self) -> float:
+        """What one step of a sum is worth: a power of two."""
+        if self.whole:
+            return 1.0
+        if isinstance(self.question.measure, Sum) and self.number is not None:
+            largest = max(abs(self.number.low), abs(self.number.high))
+            return float(2.0 ** (math.frexp(largest)[1] - GRAIN))
+        return float(2.0**-GRAIN)
+
+    @property
+    def bound(self) -> int:
+        """How many steps one row adds to all sums together, at most."""
+        if self.whole:
+            return 1
+        if isinstance(self.question.measure, Sum):
+            return max(map(abs, self._ends))
+        return 1 << GRAIN
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """The bounds of the number in steps."""
+        column = self.number
+        return (0, 0) if column is None else (round(column.low / self.step), round(column.high / self.step))
+
+    def reach(self, groups: int) -> Reach:
+        """How far one unit moves the sums of so many groups, and no fewer than a unit could be in."""
+        moved = float(self.rows * self.bound * self.step)
+        coordinates = min(self.sums, 4) if not self.ranked else 1
+        dimension = max(groups * self.sums, self.rows * coordinates)
+        l0 = float(self.rows * coordinates)
+        return Reach(self.unit, l0=l0, l1=moved, linf=moved, dimension=dimension, whole=self.whole, monotone=self.whole)
+
+    @property
+    def histogram(self) -> mechanisms.Histogram:
+        """The cells of one group, for a quantile."""
+        column = self.number
+        low, high = (0.0, 1.0) if column is None else (column.low, column.high)
+        return mechanisms.Histogram(mechanisms.Cells(low, high, _QUANTILE_CELLS), self.unit, self.rows)
+
+    @property
+    def share(self) -> float:
+        """Which quantile is asked for: of the extremes, one that some rows lie beyond.
+
+        With a public number of rows it is the one beyond which about 30 rows lie, and else 1 %.
+        """
+        measure = self.question.measure
+        if isinstance(measure, Quantile):
+            return measure.share
+        near = _EXTREME if self.schema.rows is None else _EXTREME_RANK / self.schema.rows
+        near = min(max(near, _LEAST_EXTREME), _MOST_EXTREME)
+        return near if isinstance(measure, Minimum) else 1 - near
+
+    def keys(self, cells: Cells) -> list[pl.Expr]:
+        """The group of a row: the place of its label on every axis, and a text where the labels are private."""
+        return [self._key(name, cells).alias(f"g{place}") for place, name in enumerate(self.axes)]
+
+    def _key(self, name: str, cells: Cells) -> pl.Expr:
+        column = self.schema.find(name)
+        if isinstance(column, Number):
+            count, width = self._cells, column.high - column.low
+            value = cells.number(name)
+            place = ((value - column.low) / width * count).floor().clip(0, count - 1)
+            # What rounding put one cell too high or too low is put right, by the edges that are shown.
+            place = place - ((value < column.low + width * place / count) & (place > 0)).cast(pl.Float64)
+            up = (value >= column.low + width * (place + 1) / count) & (place < count - 1)
+            return (place + up.cast(pl.Float64)).cast(pl.Int64).fill_null(count)
+        return cells.code(name) if self._category(name).values else cells.text(name)
+
+    def steps(self, cells: Cells) -> list[pl.Expr]:
+        """What a row has to be added up, in whole steps; null where it is missing what is measured."""
+        measure = self.question.measure
+        match measure:
+            case Sum():
+                low, high = self._ends
+                whole = (cells.number(measure.column) / self.step).round().clip(float(low), float(high))
+                return [whole.cast(pl.Int64)]
+            case Mean():
+                return [self._unit(measure.column, GRAIN, cells)]
+            case Variance():
+                u = self._unit(measure.column, GRAIN // 2, cells)
+                return [u, u * u]
+            case Covariance():
+                u, w = (self._unit(name, GRAIN // 2, cells) for name in measure.columns)
+                both = u * w
+                return [*(pl.when(both.is_not_null()).then(each) for each in (u, w)), both]
+            case _:
+                return []
+
+    def sums_of(self, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The sums of a group from its rows and added steps; for moments, those of Bernstein's polynomials.
+
+        In whole numbers: with m = 2^bits, Σ(m - u)² = n·m² - 2m·Σu + Σu², and so on.
+        """
+        m, n, columns = 1 << GRAIN // 2, found[:, 0], found.T
+        if isinstance(self.question.measure, Sum):
+            return found[:, 1:]
+        match self.question.measure:
+            case Mean():
+                parts = [(n << GRAIN) - columns[1], columns[1]]
+            case Variance():
+                u, square = columns[1], columns[2]
+                parts = [n * m * m - 2 * m * u + square, 2 * (m * u - square), square]
+            case Covariance():
+                u, w, both = columns[1], columns[2], columns[3]
+                parts = [n * m * m - m * u - m * w + both, m * w - both, m * u - both, both]
+            case _:
+                return found
+        return np.stack(parts, axis=1)
+
+    def _unit(self, name: str, bits: int, cells: Cells) -> pl.Expr:
+        """A number between its bounds as a whole number from 0 to 2^bits."""
+        column: Number = cells.column(name)
+        share = (cells.number(name) - column.low) / (column.high - column.low)
+        return (share * float(1 << bits)).round().clip(0.0, float(1 << bits)).cast(pl.Int64)
+
+    def cell(self, cells: Cells) -> pl.Expr:
+        """In which cell of the quantile's histogram a number lies; null where it is missing."""
+        column = self.number
+        if column is None:
+            return pl.lit(None, pl.Int64)
+        place = (cells.number(column.name) - column.low) / (column.high - column.low) * _QUANTILE_CELLS
+        return place.floor().clip(0, _QUANTILE_CELLS - 1).cast(pl.Int64)
+
+    def label(self, key: tuple[str | int | None, ...]) -> Label | None:
+        """The label of a group; None where the group has none, because a private value is missing."""
+        found: list[str] = []
+        for name, part in zip(self.axes, key, strict=True):
+            if part is None:
+                return None
+            found.append(part if isinstance(part, str) else self._labels(name)[part])
+        return tuple(found)

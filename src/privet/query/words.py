@@ -1,0 +1,103 @@
+"""The words of a question, each with its place, and errors that point at one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from privet.core.errors import InvalidInput
+
+__all__ = ["KEYWORDS", "Kind", "MalformedQuestion", "Word", "nearest", "pointed", "words_of"]
+
+_LONGEST = 2000
+KEYWORDS = frozenset({"where", "by", "weight", "and", "or", "not", "in", "is"})
+"""Words that are no names; in quotes they are."""
+
+
+class Kind(Enum):
+    """What a word is."""
+
+    NAME = "a name"
+    NUMBER = "a number"
+    TEXT = "a text"
+    SIGN = "a sign"
+    END = "the end"
+
+
+_PATTERN = re.compile(
+    r"""(?P<blank>\s+)
+    |(?P<NUMBER>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+    |(?P<TEXT>"[^"]*"|'[^']*'|`[^`]*`)
+    |(?P<NAME>[^\W\d][\w.\-]*)
+    |(?P<SIGN><=|>=|!=|<>|==|[=<>(),*])""",
+    re.VERBOSE,
+)
+
+
+class MalformedQuestion(InvalidInput):
+    """A question that cannot be understood; says which word, where it stands, and what would do in its place.
+
+    `position` counts characters from 1, and `word` is empty at the end of the question.
+    """
+
+    def __init__(self, text: str, start: int, end: int, problem: str, advice: str) -> None:
+        self.position, self.word, self.expected = start + 1, text[start:end], advice
+        shown = f"{text[:start]}»{text[start:end]}«{text[end:]}"
+        super().__init__("question", f"{shown!r}, character {self.position}: {problem}", advice)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word, its meaning without quotes, and where it stands."""
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+
+
+def pointed(question: str, word: Word, problem: str, advice: str) -> MalformedQuestion:
+    """The error that points at a word."""
+    return MalformedQuestion(question, word.start, word.end, problem, advice)
+
+
+def words_of(question: str) -> list[Word]:
+    """The words of a question, and its end.
+
+    >>> [word.text for word in words_of("mean(age) where ward = 'north'")]
+    ['mean', '(', 'age', ')', 'where', 'ward', '=', 'north', '']
+    """
+    if not isinstance(question, str) or len(question) > _LONGEST:
+        raise InvalidInput("question", f"is no text of at most {_LONGEST} characters", "write it as a text")
+    found, place = [], 0
+    while place < len(question):
+        match = _PATTERN.match(question, place)
+        if match is None:
+            raise _unknown(question, place)
+        if match.lastgroup is not None and match.lastgroup != "blank":
+            text, kind = match.group(), Kind[match.lastgroup]
+            found.append(Word(kind, text[1:-1] if kind is Kind.TEXT else text, place, match.end()))
+        place = match.end()
+    return [*found, Word(Kind.END, "", len(question), len(question))]
+
+
+def _unknown(question: str, place: int) -> MalformedQuestion:
+    if question[place] in "\"'`":
+        problem = "a quote that is never closed"
+        return MalformedQuestion(question, place, len(question), problem, f"end it with {question[place]}")
+    end = place + 1
+    while end < len(question) and (question[end].isalnum() or question[end] in "._-"):
+        end += 1
+    advice = "write names and values with other signs in quotes, such as 'St. Mary' or \"18-25\""
+    return MalformedQuestion(question, place, end, "this is neither a name nor a number", advice)
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Advice: the known word that is most like this one, and some of the others."""
+    import difflib
+
+    like = difflib.get_close_matches(word, known, 1, 0.6)
+    listed = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
+    return f"did you mean {like[0]}? there is {listed}" if like else f"use one of: {listed}"

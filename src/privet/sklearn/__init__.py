@@ -1,0 +1,19 @@
+"""Private estimators on scikit-learn's public API, a scorer that pays for what it says, and folds that fit both."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from privet.core.errors import MissingExtra as _MissingExtra
+
+if find_spec("sklearn") is None:
+    raise _MissingExtra("scikit-learn", "train")
+if find_spec("torch") is None:
+    raise _MissingExtra("torch", "train")
+
+from privet.sklearn.composed import release_of
+from privet.sklearn.estimators import PrivateClassifier, PrivateRegressor
+from privet.sklearn.folds import HashedFolds
+from privet.sklearn.scorer import PrivateScorer, private_scorer
+
+__all__ = ["HashedFolds", "PrivateClassifier", "PrivateRegressor", "PrivateScorer", "private_scorer", "release_of"]

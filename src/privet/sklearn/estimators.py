@@ -1,0 +1,216 @@
+"""A classifier and a regressor that are trained by DP-SGD."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from privet.core.errors import InvalidInput
+from privet.data.columns import Number
+from privet.mechanisms.contribution import numbers
+from privet.mechanisms.histogram import Categories
+from privet.sklearn.fitting import Fitting
+from privet.sklearn.rows import Bounds, column, pair, plain
+from privet.training.models import Family
+
+__all__ = ["PrivateClassifier", "PrivateRegressor"]
+
+_BLANK = 0
+"""The target of a row that counts for nothing."""
+
+
+class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose weights give no single row away.
+
+    Everything that could be read from the rows is an argument instead, and is checked when `fit` is called.
+
+    Args:
+        epsilon, delta: what a fit costs at most; δ is a tenth of 1/rows unless given.
+        bounds: (low, high), each a number or one number for each feature: required. Cells beyond them count as they do.
+        classes: all classes there are: required. A row of another class counts for nothing.
+        categories: {column: values} for columns that hold categories, by name or place; they need no bounds.
+        rows: about how many rows there are, as a public number; without it the exact number is public by definition.
+        family: `auto`, `linear` or `residual` (`privet.training.models`).
+        bins: how many bins each number is cut into.
+        clip, batch_size, epochs, learning_rate: in place of the rules of `privet.training.recipe`.
+        ledger, budget: the path or URL of a ledger and the name of a budget; every fit is charged to it, a clone's too.
+        public_scores: whether there is a `score` method, which is for public rows alone.
+        random_state: a seed for tests; it taints the release, for whoever knows it can subtract the noise.
+
+    Attributes:
+        release_: the model, with its event, unit and randomness.
+        guarantee_: what this fit costs. It knows nothing of other fits, nor of how the arguments were chosen: see
+            `release_of` for searches and pipelines.
+        classes_: the classes in order.
+
+    Guarantee: that of DP-SGD for one example (`DPSGD`): add/remove with `rows`, and zero-out without. Bounds, classes,
+    values and names of columns are public, every row is read by itself, and none raises.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        bounds: Bounds | None = None,
+        classes: Sequence[Any] | None = None,
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        rows: int | None = None,
+        family: Family | str = "auto",
+        bins: int = 16,
+        clip: float | None = None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        learning_rate: float | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+        budget: str | None = None,
+        public_scores: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.classes = classes
+        self.categories = categories
+        self.rows = rows
+        self.family = family
+        self.bins = bins
+        self.clip = clip
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.ledger = ledger
+        self.budget = budget
+        self.public_scores = public_scores
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> PrivateClassifier:
+        """Train on rows and their classes, and charge the ledger if there is one."""
+        classes = _classes(self.classes)
+        known = Categories(tuple(classes.tolist()))
+
+        def targets(rows: int) -> tuple[Any, Any]:
+            codes = known.place(column(y, rows))
+            return np.where(codes < 0, _BLANK, codes), (codes >= 0).astype(np.float32)
+
+        fitted: PrivateClassifier = self._fitted(X, len(classes), targets)
+        self.classes_ = classes
+        return fitted
+
+    def _planned_outputs(self) -> int:
+        return len(_classes(self.classes))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The likeliest class of each row."""
+        outputs = self._outputs(X)
+        return np.asarray(self.classes_[outputs.argmax(1)])
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """For each row, how likely each of `classes_` is."""
+        outputs = self._outputs(X)
+        weights = np.exp(outputs - outputs.max(1, keepdims=True))
+        return np.asarray(weights / weights.sum(1, keepdims=True))
+
+
+class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A regressor whose weights give no single row away.
+
+    Args:
+        target_bounds: (low, high) of the target: required. Targets beyond them count as they do, and a row without a
+            number as target counts for nothing; predictions stay within.
+        epsilon, delta, bounds, categories, rows, family, bins, clip, batch_size, epochs, learning_rate, ledger, budget,
+            public_scores, random_state: as for `PrivateClassifier`.
+
+    Attributes:
+        release_: the model, with its event, unit and randomness; it speaks of targets on [-1, 1].
+        guarantee_: what this fit costs.
+
+    Guarantee: as for `PrivateClassifier`.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        bounds: Bounds | None = None,
+        target_bounds: Bounds | None = None,
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        rows: int | None = None,
+        family: Family | str = "auto",
+        bins: int = 16,
+        clip: float | None = None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        learning_rate: float | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+        budget: str | None = None,
+        public_scores: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.categories = categories
+        self.rows = rows
+        self.family = family
+        self.bins = bins
+        self.clip = clip
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.ledger = ledger
+        self.budget = budget
+        self.public_scores = public_scores
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> PrivateRegressor:
+        """Train on rows and their targets, and charge the ledger if there is one."""
+        target = _target(self.target_bounds)
+
+        def targets(rows: int) -> tuple[Any, Any]:
+            scaled = target.scaled(numbers(column(y, rows)))
+            counts = ~np.isnan(scaled)
+            return np.where(counts, scaled, _BLANK).astype(np.float32), counts.astype(np.float32)
+
+        fitted: PrivateRegressor = self._fitted(X, 0, targets)
+        self.target_ = target
+        return fitted
+
+    def _planned_outputs(self) -> int:
+        return 0
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """The target of each row, within its bounds."""
+        outputs = self._outputs(X)
+        return self.target_.unscaled(np.clip(outputs, -1.0, 1.0))
+
+
+def _classes(classes: Any) -> npt.NDArray[Any]:
+    """All classes, in order."""
+    if classes is None:
+        problem = "is not given, and classes that are read from the rows tell of them"
+        raise InvalidInput(
+            "classes", problem, 'list all that there can be, from public knowledge: classes=["no", "yes"]'
+        )
+    if isinstance(classes, (str, bytes)) or not isinstance(classes, (Sequence, np.ndarray)):
+        raise InvalidInput("classes", "is not a list", 'list all classes: classes=["no", "yes"]')
+    listed = np.asarray(classes)
+    found = np.unique(listed) if listed.ndim == 1 else listed
+    if listed.ndim != 1 or len(found) != len(listed) or len(found) < 2:
+        raise InvalidInput("classes", "are fewer than two, or name one twice", "list every class once")
+    return found
+
+
+def _target(bounds: Any) -> Number:
+    low, high = pair("target_bounds", bounds, "give (low, high) from public knowledge, such as (0, 100)")
+    try:
+        return Number("target", plain(low), plain(high))
+    except InvalidInput as error:
+        raise InvalidInput("target_bounds", f"has a {error.argument} that {error.problem}", error.advice) from None

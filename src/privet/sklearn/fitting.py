@@ -1,0 +1,210 @@
+"""What both estimators do: check what is public, train by the rules of `privet.training.recipe`, keep the release."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch.func import functional_call
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.guarantee import Guarantee
+from privet.core.random import Rng, SeededRng
+from privet.core.release import Release
+from privet.data.columns import Number
+from privet.data.schema import Schema
+from privet.ledger import Ledger
+from privet.sklearn.rows import Columns, cells, plain
+from privet.training.models import Family, Model, choose
+from privet.training.plan import DPSGD
+from privet.training.recipe import Kind, Recipe, recipe
+
+__all__ = ["Fitting"]
+
+
+class Fitting:
+    """Arguments, training and predictions in numbers; `PrivateClassifier` and `PrivateRegressor` say what they mean."""
+
+    epsilon: Any
+    delta: Any
+    bounds: Any
+    categories: Any
+    rows: Any
+    family: Family | str
+    bins: int
+    clip: Any
+    batch_size: Any
+    epochs: Any
+    learning_rate: Any
+    ledger: Any
+    budget: str | None
+    public_scores: bool
+    random_state: Any
+
+    columns_: Columns
+    release_: Release[Model]
+    guarantee_: Guarantee
+    n_features_in_: int
+
+    def plan(self) -> DPSGD:
+        """What a fit would do, from the arguments alone: event, unit and guarantee are known before any row is read.
+
+        It needs `rows`: without them, how many there are is read from X.
+        """
+        if self.rows is None:
+            raise InvalidInput("rows", "is not given, and without it a fit counts the rows", "give a public number")
+        rows, outputs = self._rows(0), self._planned_outputs()
+        one = Schema((Number("any", 0.0, 1.0),))  # which features there are does not change the plan
+        return self._recipe(rows, choose(one, outputs, rows, self.family, self.bins), outputs).plan
+
+    def _planned_outputs(self) -> int:
+        raise NotImplementedError
+
+    def _fitted(self, X: Any, outputs: int, targets: Callable[[int], tuple[Any, Any]]) -> Self:
+        """Train on rows, of whose targets `targets` gives the values and which of them count."""
+        array = cells(self, X, reset=True)
+        names = getattr(self, "feature_names_in_", None)
+        columns = Columns.of(self.bounds, self.categories, names, array.shape[1])
+        y, counts = targets(len(array))
+        rows = self._rows(len(array))
+        model = choose(columns.schema, outputs, rows, self.family, self.bins)
+        chosen = self._recipe(rows, model, outputs)
+        x = columns.table(array)
+        if not len(x):  # a row that adds nothing stands for none, so that nothing shows whether there are any
+            x, y, counts = np.zeros((1, x.shape[1])), np.zeros(1, dtype=y.dtype), np.zeros(1)
+        data = tuple(torch.from_numpy(np.ascontiguousarray(part)) for part in (x.astype(np.float32), y, counts))
+        release = self._train(chosen, model, data)
+        self.columns_, self.release_ = columns, release
+        if release.guarantee is not None:
+            self.guarantee_ = release.guarantee
+        return self
+
+    def _rows(self, counted: int) -> int:
+        """The public number of rows: the one that was given, or else how many there are."""
+        if self.rows is not None:
+            return checked.count("rows", plain(self.rows))
+        if not counted:
+            raise InvalidInput("X", "has 0 sample(s), and their number is public", "give rows, or give it")
+        return counted
+
+    def _recipe(self, rows: int, model: Model, outputs: int) -> Recipe:
+        epsilon = checked.positive("epsilon", plain(self.epsilon))
+        delta = 0.1 / rows if self.delta is None else checked.share("delta", plain(self.delta))
+        if not delta:
+            raise InvalidInput("delta", "is 0, which no normal noise meets", "give one far below 1 over the rows")
+        own = tuple(plain(each) for each in (self.clip, self.batch_size, self.epochs, self.learning_rate))
+        found = _cooked(rows, model.features, outputs, epsilon, delta, model.family, *own)
+        # Where rows are counted the plan says so, and with it the unit: the number of rows is public by definition.
+        return found if self.rows is not None else replace(found, plan=replace(found.plan, population=None))
+
+    def _train(self, chosen: Recipe, model: Model, data: tuple[torch.Tensor, ...]) -> Release[Model]:
+        optimizer = chosen.optimizer(model)
+        with ExitStack() as open_:
+            ledger = self._ledger(open_, chosen)
+            run = chosen.plan.attach(
+                model,
+                optimizer,
+                data,
+                ledger,
+                budget=self.budget,
+                purpose=f"{type(self).__name__}.fit",
+                rng=self._rng(),
+            )
+            open_.callback(run.close)
+            for inputs, targets, counts in run.batches():
+                chosen.anneal(optimizer, run.steps - 1)
+                run.step(model.losses(inputs, targets, chosen.pull) * counts)
+            release: Release[Any] = run.release()
+            return release
+
+    def _ledger(self, open_: ExitStack, chosen: Recipe) -> Ledger | None:
+        if self.ledger is None:
+            return None
+        if not isinstance(self.ledger, (str, os.PathLike)):
+            problem = f"is a {type(self.ledger).__name__}, and scikit-learn copies the arguments of an estimator"
+            raise InvalidInput("ledger", problem, "give the path or URL of the ledger, and the budget's name as budget")
+        ledger = open_.enter_context(Ledger(self.ledger))
+        unit = chosen.plan.unit()
+        if self.budget is not None and ledger.budget(self.budget).unit != unit:
+            problem = f"protects {ledger.budget(self.budget).unit}, and this fit protects {unit}"
+            advice = "give rows, a public number" if self.rows is None else "create one for the default unit"
+            raise InvalidInput("budget", problem, f"{advice}; or charge a budget that was created for the fit's unit")
+        return ledger
+
+    def _rng(self) -> Rng | None:
+        if self.random_state is None:
+            return None
+        if isinstance(self.random_state, bool) or not isinstance(self.random_state, (int, np.integer)):
+            problem = f"is a {type(self.random_state).__name__}"
+            raise InvalidInput("random_state", problem, "leave it out; a whole number is for tests, and taints the fit")
+        return SeededRng(int(self.random_state))
+
+    def _outputs(self, X: Any) -> npt.NDArray[np.float64]:
+        """What the released model says of rows, in float64, so that a row's answer does not depend on the others."""
+        check_is_fitted(self, "release_")
+        rows = torch.from_numpy(self.columns_.table(cells(self, X, reset=False)))
+        model = self.release_.value
+        weights = {name: each.detach().double() for name, each in model.state_dict().items()}
+        with torch.no_grad():
+            found: npt.NDArray[np.float64] = functional_call(model, weights, (rows,)).numpy()
+        return found
+
+    @property
+    def score(self) -> Callable[[Any, Any], float]:
+        """Accuracy, or R²; there is none unless `public_scores` says that the rows to be scored are public.
+
+        A score of private rows tells of them, and a search that chooses by it gives that away. So scikit-learn finds no
+        `score` here, and a search without `scoring` is refused before anything is fitted.
+        """
+        if not self.public_scores:
+            raise AttributeError(
+                "score on private rows is paid for by nobody; use scoring=privet.sklearn.private_scorer(epsilon), or, "
+                "if all rows that are scored are public, the argument public_scores=True"
+            )
+        return self._score
+
+    def _score(self, X: Any, y: Any) -> float:
+        return float(super().score(X, y))  # type: ignore[misc]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True  # and whatever else a cell may hold
+        return tags
+
+
+@lru_cache(maxsize=64)
+def _cooked(
+    rows: int,
+    features: int,
+    outputs: int,
+    epsilon: float,
+    delta: float,
+    family: Family,
+    clip: float | None,
+    batch_size: int | None,
+    epochs: float | None,
+    learning_rate: float | None,
+) -> Recipe:
+    """The recipe, which public numbers alone decide: folds and candidates of a search calibrate once."""
+    return recipe(
+        Kind.TABLE,
+        rows,
+        features,
+        outputs,
+        epsilon,
+        delta,
+        family,
+        clip=clip,
+        batch_size=batch_size,
+        epochs=epochs,
+        learning_rate=learning_rate,
+    )

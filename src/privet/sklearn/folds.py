@@ -1,0 +1,70 @@
+"""Folds in which one row more or less moves no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.data.split import hashes
+from privet.mechanisms.contribution import numbers
+
+__all__ = ["HashedFolds"]
+
+
+@dataclass(frozen=True)
+class HashedFolds:
+    """Folds by a keyed hash of what is in a row, for the `cv` of scikit-learn's searches.
+
+    With `KFold` a row that goes away shifts the rows behind it into other folds, and `StratifiedKFold` moves rows when
+    another row's class changes: then two neighbouring data sets have training parts that differ in several rows, and a
+    guarantee for one row does not cover them. Here a row's fold depends on that row and the key alone. Folds are about
+    equally large; rows that are the same share a fold.
+
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> folds = [set(test.tolist()) for _, test in HashedFolds(3).split(rows)]
+    >>> sorted(set.union(*folds)) == list(range(10)), sum(map(len, folds))
+    (True, 10)
+    """
+
+    n_splits: int = 5
+    key: str = "privet"
+
+    def __post_init__(self) -> None:
+        checked.count("n_splits", self.n_splits, 2)
+        checked.text("key", self.key)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many folds there are."""
+        del X, y, groups
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """For each fold the places of all other rows, and those of its own; classes have no say in it."""
+        del y
+        if groups is not None:
+            raise InvalidInput("groups", "are given, and folds are by rows", "leave them out")
+        fold = self._fold(np.asarray(X))
+        for place in range(self.n_splits):
+            yield np.flatnonzero(fold != place), np.flatnonzero(fold == place)
+
+    def _fold(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+        flat = rows.reshape(len(rows), -1)
+        if flat.dtype.kind not in "biuf":
+            flat = np.stack([_words(flat[:, place]) for place in range(flat.shape[1])], 1)
+        found: npt.NDArray[np.uint64] = hashes([flat.astype(np.float64)], self.key) % np.uint64(self.n_splits)
+        return found
+
+
+def _words(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """A number for each cell, whatever it holds: itself, or what its letters hash to."""
+    found = numbers(column)
+    for place in np.flatnonzero(np.isnan(found)):
+        letters = np.frombuffer(repr(column[place]).encode(), dtype=np.uint8)[None, :]
+        found[place] = float(hashes([letters], "cell")[0] >> np.uint64(11))
+    return found

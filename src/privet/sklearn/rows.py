@@ -1,0 +1,162 @@
+"""From what scikit-learn's users pass as X and y to rows of a table, by public bounds, classes and values alone.
+
+What is in a cell never raises and stands in no message: scikit-learn's own checks quote arrays and their sizes, so that
+they are left out here, but for those of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.data.columns import Category, Number
+from privet.data.schema import Schema
+from privet.mechanisms.contribution import numbers
+from privet.mechanisms.histogram import Categories
+
+__all__ = ["Bounds", "Columns", "cells", "column", "pair", "plain"]
+
+Bounds: TypeAlias = Sequence[Any]
+"""(low, high): each a number, or one number for each feature."""
+
+
+def cells(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
+    """X as rows and columns of whatever type; names and number of columns are kept, or compared with those kept."""
+    if issparse(X):
+        raise TypeError("X is sparse data, and Privet bounds every cell; give a dense array: X.toarray()")
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise InvalidInput("X", "has rows of different lengths", "give one cell for each column") from None
+    if array.dtype.kind == "c":
+        raise InvalidInput("X", "is complex", "Complex data not supported: give real and imaginary parts as columns")
+    if array.ndim != 2:
+        advice = "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row"
+        raise InvalidInput("X", f"has {array.ndim} dimensions, where rows and columns are wanted", advice)
+    if not array.shape[1]:
+        raise InvalidInput("X", "has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return array
+
+
+def column(y: Any, rows: int) -> npt.NDArray[Any]:
+    """y as one value for each row."""
+    if y is None:
+        problem = "is None: the estimator requires y to be passed, but the target y is None"
+        raise InvalidInput("y", problem, "give one target for each row")
+    array = np.asarray(y)
+    if array.ndim == 0 or (array.ndim > 1 and array.shape[1:] != (1,)):
+        raise InvalidInput("y", f"has {array.ndim} dimensions", "y should be a 1d array, one target for each row")
+    found: npt.NDArray[Any] = column_or_1d(array, warn=True)  # whose shape is right, so that it quotes nothing
+    if len(found) != rows:
+        raise InvalidInput("y", "has another number of rows than X", "give one target for each row")
+    return found
+
+
+def pair(argument: str, bounds: Any, advice: str) -> tuple[Any, Any]:
+    """(low, high), of which either may be a sequence."""
+    if bounds is None:
+        problem = "is not given, and bounds that are read from the rows tell of them"
+        raise InvalidInput(argument, problem, advice)
+    if isinstance(bounds, (str, bytes)) or not isinstance(bounds, (Sequence, np.ndarray)) or len(bounds) != 2:
+        raise InvalidInput(argument, "is not a pair (low, high)", advice)
+    return bounds[0], bounds[1]
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's, as grids of arguments often have them, as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is public of the features: for each a range, or a list of values."""
+
+    numbers: tuple[Number | None, ...]
+    """None where the column has values instead."""
+    values: tuple[Categories | None, ...]
+
+    @staticmethod
+    def of(bounds: Any, categories: Any, names: Sequence[str] | None, width: int) -> Columns:
+        """From the constructor's arguments."""
+        values = _values(categories, names, width)
+        if all(each is not None for each in values):
+            return Columns((None,) * width, values)
+        advice = "give (low, high) from public knowledge, such as (0, 100) or ([0, 18], [1, 120])"
+        low, high = (
+            _each(side, end, width) for side, end in zip(("low", "high"), pair("bounds", bounds, advice), strict=True)
+        )
+        ranges: list[Number | None] = []
+        for place in range(width):
+            if values[place] is not None:
+                ranges.append(None)
+                continue
+            try:
+                ranges.append(Number(f"x{place}", low[place], high[place]))
+            except InvalidInput as error:
+                problem = f"for feature {place} has a {error.argument} that {error.problem}"
+                raise InvalidInput("bounds", problem, error.advice) from None
+        return Columns(tuple(ranges), values)
+
+    @property
+    def schema(self) -> Schema:
+        """The same for the models of `privet.training`."""
+        found: list[Number | Category] = []
+        for place, (number, values) in enumerate(zip(self.numbers, self.values, strict=True)):
+            if number is not None:
+                found.append(number)
+            elif values is not None:
+                found.append(Category(f"x{place}", tuple(f"v{code}" for code in range(values.size))))
+        return Schema(tuple(found))
+
+    def table(self, X: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Rows as `privet.data.Table.x` has them: each cell by itself, and none raises."""
+        found = np.empty(X.shape, dtype=np.float64)
+        for place, (number, values) in enumerate(zip(self.numbers, self.values, strict=True)):
+            if values is not None:
+                codes = values.place(X[:, place])
+                found[:, place] = np.where(codes < 0, values.size, codes)
+            elif number is not None:
+                found[:, place] = number.scaled(numbers(X[:, place]))
+        return found
+
+
+def _values(categories: Any, names: Sequence[str] | None, width: int) -> tuple[Categories | None, ...]:
+    found: list[Categories | None] = [None] * width
+    if categories is None:
+        return tuple(found)
+    if not isinstance(categories, Mapping):
+        raise InvalidInput("categories", "is not a dict", 'give {column: values}, such as {"ward": ["north", "south"]}')
+    places = {name: place for place, name in enumerate(names if names is not None else ())}
+    for key, listed in categories.items():
+        place = places.get(key, key) if isinstance(key, str) else key
+        if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not 0 <= place < width:
+            raise InvalidInput("categories", f"has the column {key!r}, which X has not", "use its name or its place")
+        if isinstance(listed, (str, bytes)) or not isinstance(listed, (Sequence, np.ndarray)):
+            raise InvalidInput("categories", f"has no list of values for {key!r}", "list every value once")
+        found[int(place)] = Categories(tuple(listed.tolist() if isinstance(listed, np.ndarray) else listed))
+    return tuple(found)
+
+
+def _each(side: str, end: Any, width: int) -> list[float]:
+    """One number for each feature."""
+    try:
+        array = np.asarray(end, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "bounds", f"has a {side} that is no number", "give numbers, or one for each feature"
+        ) from None
+    if array.ndim == 0:
+        return [checked.finite("bounds", float(array))] * width
+    if array.shape != (width,):
+        problem = f"has {array.size} numbers as {side}, and X has {width} features"
+        raise InvalidInput("bounds", problem, "give (low, high), each a number or one number for each feature")
+    return [float(number) for number in array]

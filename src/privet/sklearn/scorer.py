@@ -1,0 +1,146 @@
+"""A scorer that releases what it says: noise first, and a charge before it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privet.accounting import epsilon as price
+from privet.core import checked
+from privet.core.bounded import Bounded
+from privet.core.errors import InvalidInput
+from privet.core.event import Event
+from privet.core.random import Rng, default_rng
+from privet.core.release import Release
+from privet.core.unit import Unit
+from privet.ledger import Ledger
+from privet.mechanisms import Categories, DiscreteLaplace, Histogram, Laplace, Norm, VectorSum
+from privet.mechanisms.contribution import numbers
+from privet.sklearn.rows import Bounds, pair
+
+__all__ = ["PrivateScorer", "private_scorer"]
+
+_RIGHT, _WRONG = True, False
+
+
+@dataclass(frozen=True)
+class PrivateScorer:
+    """Scores a fitted model on private rows for ε, each time that it is called; made by `private_scorer`.
+
+    Guarantee: ε with δ = 0 for one example that comes or goes. A row that is scored adds 1 in all to two sums, of what
+    is right and of what is wrong about it; both get exact discrete Laplace noise for that distance in L1, and the score
+    is the share of the first. So the number of rows is not used, and stays private. Scores of the model's own training
+    rows cost the same, on top of the model. What a prediction is depends on its row and the model alone; a model that
+    looks at all rows to be predicted at once is not covered.
+    """
+
+    epsilon: float
+    target_bounds: Bounds | None = None
+    ledger: str | os.PathLike[str] | None = None
+    budget: str | None = None
+
+    def __post_init__(self) -> None:
+        checked.positive("epsilon", self.epsilon)
+        if self.ledger is not None and not isinstance(self.ledger, (str, os.PathLike)):
+            problem = f"is a {type(self.ledger).__name__}, and scikit-learn copies scorers"
+            raise InvalidInput("ledger", problem, "give its path or URL")
+        if (self.ledger is None) != (self.budget is None):
+            raise InvalidInput("budget", "and ledger belong together", "give both, or neither")
+        _ = self.mechanism
+
+    @property
+    def unit(self) -> Unit:
+        """One example, that comes or goes."""
+        return Unit()
+
+    @cached_property
+    def mechanism(self) -> DiscreteLaplace | Laplace:
+        """What makes the noise, known before any row is read."""
+        if self._range is None:
+            return DiscreteLaplace.for_epsilon(self.epsilon, self._counts)
+        return Laplace.for_epsilon(self.epsilon, self._sums)
+
+    @property
+    def event(self) -> Event:
+        """What one score does."""
+        return self.mechanism.event
+
+    @property
+    def _counts(self) -> Histogram:
+        return Histogram(Categories((_RIGHT, _WRONG)), self.unit)
+
+    @property
+    def _sums(self) -> VectorSum:
+        return VectorSum(2, 1.0, Norm.L1, self.unit)
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """The score as scikit-learn wants it: a number, the larger the better."""
+        return self.release(estimator, X, y).value
+
+    def release(self, estimator: Any, X: Any, y: Any, *, rng: Rng | None = None) -> Release[float]:
+        """The noisy accuracy; or with `target_bounds`, 1 less the mean absolute error over the width of the bounds.
+
+        Guarantee: that of `event`, for `unit`; it is charged, where there is a ledger, before anything is drawn.
+        """
+        chosen = default_rng() if rng is None else rng
+        with ExitStack() as paid:
+            if self.ledger is not None and self.budget is not None:
+                ledger = paid.enter_context(Ledger(self.ledger))
+                charge = ledger.reserve(self.budget, self.event, unit=self.unit, purpose="private score")
+                paid.enter_context(charge.drawing())
+            bounded = self._bounded(estimator.predict(X), y)
+            found = self.mechanism.release(bounded, rng=chosen, source=self.budget or "scored rows")
+        guarantee = price(self.event, 0.0, unit=self.unit)
+        return replace(found, guarantee=guarantee).map(_share)
+
+    def _bounded(self, predicted: Any, y: Any) -> Bounded[Any]:
+        said, true = np.asarray(predicted), np.asarray(y)
+        if said.ndim != 1 or said.shape != true.shape:
+            raise InvalidInput("y", "has another shape than the predictions", "give one target for each row")
+        if self._range is None:
+            return self._counts((said == true).tolist())
+        low, high = self._range
+        error = np.abs(numbers(said).clip(low, high) - numbers(true).clip(low, high)) / (high - low)
+        worse = np.where(np.isnan(error), 1.0, error)  # what is no number is all wrong
+        return self._sums(np.stack([1.0 - worse, worse], 1))
+
+    @property
+    def _range(self) -> tuple[float, float] | None:
+        if self.target_bounds is None:
+            return None
+        low, high = pair("target_bounds", self.target_bounds, "give (low, high) from public knowledge")
+        low, high = checked.finite("target_bounds", low), checked.finite("target_bounds", high)
+        if not low < high:
+            raise InvalidInput("target_bounds", f"is ({low:g}, {high:g})", "give (low, high), lowest first")
+        return low, high
+
+
+def private_scorer(
+    epsilon: float,
+    *,
+    target_bounds: Bounds | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    budget: str | None = None,
+) -> PrivateScorer:
+    """For `scoring=` of scikit-learn's searches and `cross_val_score`: each call releases one score, and pays for it.
+
+    Args:
+        epsilon: of each score. With n rows the noise on an accuracy is about 1/(n·ε).
+        target_bounds: (low, high) of the target, for regressors; without it the accuracy is scored.
+        ledger, budget: the path or URL of a ledger, and the name of a budget for one example that comes or goes.
+
+    >>> private_scorer(0.5).event
+    DiscreteLaplace(scale=2.0, bound=1, dimension=1)
+    """
+    return PrivateScorer(epsilon, target_bounds, ledger, budget)
+
+
+def _share(sums: Any) -> float:
+    """Of two noisy sums the first one's share, or a half where nothing is left of them."""
+    right, wrong = (max(float(each), 0.0) for each in sums)
+    return right / (right + wrong) if right + wrong > 0 else 0.5

@@ -1,0 +1,140 @@
+"""From finished steps to the lines of logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from math import ceil, floor
+
+import torch
+from torch import nn
+
+from privet.accounting import epsilon as price
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.unit import Whose
+from privet.training.fit import Progress
+from privet.training.loggers.reached import Log, Reached, named
+from privet.training.plan import DPSGD, Batches
+
+__all__ = ["Logbook"]
+
+_PRICED = 24
+"""ε is worked out at so many counts of steps, evenly spaced; between them the next one's holds."""
+
+
+class Logbook:
+    """Writes down how far a run is and what it has cost: a callback of `fit`.
+
+    >>> plan = DPSGD(noise_multiplier=1.1, delta=1e-5, batch_size=256, epochs=60, population=60_000)
+    >>> reached = Logbook(plan).reached(14_063)
+    >>> round(reached.epoch), f"{reached.epsilon:.2f}"
+    (60, '2.38')
+    """
+
+    def __init__(
+        self,
+        plan: DPSGD,
+        logs: Sequence[Log] = (),
+        *,
+        rows: int = 0,
+        whose: Whose = Whose.EXAMPLE,
+        delta: float | None = None,
+        every: int | None = None,
+        scores: Mapping[str, Callable[[nn.Module], float]] | None = None,
+    ) -> None:
+        """Everything that can be wrong is said here, before a run is paid for.
+
+        Args:
+            plan: the run's.
+            logs: where to write; of several processes, give them to process 0 alone.
+            rows: how many units there are, where the plan counts them.
+            whose: as for the plan's unit.
+            delta: for ε so far; the plan's by default.
+            every: a line after every so many steps; by default after every epoch. The last step has one in any case.
+            scores: functions of the model, such as its accuracy on a public test file, for each line. The model is in
+                eval mode then, and no gradients are kept. **They must read no private row**: what they give is
+                post-processing of the model, and free, only then.
+        """
+        chosen = delta if delta is not None else plan.delta
+        if chosen is None:
+            raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
+        self._delta = checked.share("delta", chosen)
+        self._every = None if every is None else checked.count("every", every)
+        self._scores = dict(scores or {})
+        self._plan = plan.calibrated(rows, whose)
+        self._unit = plan.unit(whose)
+        units = rows or plan.population or 1
+        self._sampler = self._plan.sampler(units)
+        self._total = self._sampler.steps_of()
+        self._rate = _rate(plan, units, self._total)
+        self._prices: dict[int, float] = {}
+        self._logs = tuple(logs)
+        names = named("scores", self._scores)
+        self.reached(self._total)  # so that a plan that cannot be priced is refused now
+        for log in self._logs:
+            log.begin(names)
+
+    def __call__(self, progress: Progress) -> None:
+        """Write a line to every log, if one is due after this step."""
+        if self._logs and self.due(progress.step):
+            reached = self._reached(progress.step, self._scored(progress.model))
+            for log in self._logs:
+                log.write(reached)
+
+    def due(self, step: int) -> bool:
+        """Whether a line is written after this step."""
+        if step >= self._total or self._every is not None:
+            return step >= self._total or step % (self._every or 1) == 0
+        return floor(step * self._rate + 1e-9) > floor((step - 1) * self._rate + 1e-9)
+
+    def reached(self, step: int) -> Reached:
+        """How far a run is after so many steps, without scores; for a progress bar."""
+        return self._reached(step, ())
+
+    def internal(self, step: int, values: Mapping[str, float]) -> None:
+        """Values that touch private rows, such as a training loss: kept by logs that were made with `internal=True`."""
+        names = named("values", values)
+        for log in self._logs:
+            log.write_internal(step, {name: float(values[name]) for name in names})
+
+    def close(self) -> None:
+        """Close every log."""
+        for log in self._logs:
+            log.close()
+
+    def _reached(self, step: int, scores: tuple[tuple[str, float], ...]) -> Reached:
+        now = datetime.now(UTC).replace(microsecond=0)
+        return Reached(step, self._total, step * self._rate, self._spent(step), self._delta, now, scores)
+
+    def _spent(self, step: int) -> float:
+        """What `step` steps cost, at most: the price of the next count that is priced, and never above the whole."""
+        place = ceil(min(step, self._total) * _PRICED / self._total)
+        count = ceil(place * self._total / _PRICED)
+        # What begins costs no more than the whole, whatever a coarser method finds for it.
+        return min(self._price(count), self._price(self._total))
+
+    def _price(self, steps: int) -> float:
+        if steps not in self._prices:
+            event = self._sampler.event(self._plan.clipping.leaf(self._plan.noise_multiplier or 0.0), steps)
+            self._prices[steps] = price(event, self._delta, unit=self._unit).epsilon.upper
+        return self._prices[steps]
+
+    def _scored(self, model: nn.Module) -> tuple[tuple[str, float], ...]:
+        if not self._scores:
+            return ()
+        modes = [(module, module.training) for module in model.modules()]
+        model.eval()
+        try:
+            with torch.no_grad():
+                return tuple((name, float(score(model))) for name, score in self._scores.items())
+        finally:
+            for module, mode in modes:
+                module.training = mode
+
+
+def _rate(plan: DPSGD, units: int, steps: int) -> float:
+    """The share of an epoch that a step is."""
+    if plan.batches is Batches.SHUFFLED:
+        return (plan.epochs or 1) / steps
+    return plan.sample_rate if plan.sample_rate is not None else (plan.batch_size or 1) / (plan.public(units) or 1)

@@ -1,0 +1,73 @@
+"""What a log is told, and what a log is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from privet.core.errors import InvalidInput
+
+__all__ = ["MARK", "Log", "Reached", "named"]
+
+MARK = "INTERNAL: computed from private rows, and not paid for; do not share"
+"""What every log with internal values says of itself."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_./ -]{0,99}")
+_OWN = frozenset({"step", "total", "epoch", "epsilon", "delta", "time"})
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a run is. Nothing in it depends on the data but through what was released."""
+
+    step: int
+    """Steps made so far, from 1 on."""
+    total: int
+    """Steps of the plan."""
+    epoch: float
+    """How often a row was used so far, on average."""
+    epsilon: float
+    """What the steps so far cost, at most. Whoever stops early pays the whole plan all the same."""
+    delta: float
+    time: datetime
+    """In UTC, to the second: finer ones would tell the sizes of single batches."""
+    scores: tuple[tuple[str, float], ...] = ()
+    """Of the model as it is now, on public rows alone."""
+
+
+class Log(Protocol):
+    """Somewhere to write lines to. What is internal has a way of its own, which leads nowhere unless it was opened."""
+
+    def begin(self, scores: tuple[str, ...]) -> None:
+        """Take note, before anything is paid for, of which scores there will be."""
+        ...
+
+    def write(self, reached: Reached) -> None:
+        """Add a line; not for a step that the log has already."""
+        ...
+
+    def write_internal(self, step: int, values: Mapping[str, float]) -> None:
+        """Keep values that touch private rows, if the log was made for that; else forget them."""
+        ...
+
+    def close(self) -> None:
+        """Finish; a second time does nothing."""
+        ...
+
+
+def named(argument: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Names that every kind of log can take, and that no column has already.
+
+    >>> named("scores", ["test accuracy"])
+    ('test accuracy',)
+    """
+    found = tuple(names)
+    for name in found:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            problem = f"has the name {name!r}"
+            raise InvalidInput(argument, problem, "use up to 100 letters, digits, blanks and _ - . / from a letter on")
+        if name in _OWN:
+            raise InvalidInput(argument, f"has the name {name!r}, which the log uses itself", "choose another")
+    return found

@@ -1,0 +1,40 @@
+"""What the convex methods release, as a module."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from privet.training.convex.linear import LinearModel
+
+__all__ = ["Shortened"]
+
+
+class Shortened(nn.Module):
+    """Scores of rows that are shortened to a length of 1, as `LinearModel` has them; nothing in it is trained.
+
+    >>> import numpy as np
+    >>> found = Shortened.of(LinearModel(np.array([[3.0, 4.0, 0.5]]), radius=2.0), classes=0)
+    >>> float(found(torch.tensor([[1.0, 0.0]])))
+    1.75
+    """
+
+    weight: Tensor
+
+    def __init__(self, features: int, classes: int, radius: float) -> None:
+        super().__init__()
+        self.classes, self.radius = classes, radius
+        self.register_buffer("weight", torch.zeros(max(classes, 1), features + 1, dtype=torch.float64))
+
+    @staticmethod
+    def of(model: LinearModel, classes: int) -> Shortened:
+        """The same model."""
+        made = Shortened(model.weight.shape[1] - 1, classes, model.radius)
+        made.weight.copy_(torch.from_numpy(model.weight))
+        return made
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        whole = torch.cat([inputs.double(), torch.ones(len(inputs), 1, dtype=torch.float64)], 1) / self.radius
+        rows = whole / whole.norm(dim=1, keepdim=True).clamp_min(1.0)
+        found: Tensor = (rows @ self.weight.T).float()
+        return found if self.classes else found[:, 0]

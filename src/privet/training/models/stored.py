@@ -1,0 +1,137 @@
+"""A model in a folder: its numbers as safetensors, and beside them what to build before they are loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from privet.core.errors import InvalidInput, MissingExtra
+from privet.data.schema import Schema
+from privet.training.models.additive import Additive
+from privet.training.models.choose import Family, Model, choose
+from privet.training.models.own import Own
+from privet.training.models.shortened import Shortened
+
+__all__ = ["DESCRIPTION", "WEIGHTS", "Described", "restore", "store"]
+
+WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Described:
+    """All that is needed to build a model; every field is public, or was paid for."""
+
+    family: str
+    """`linear`, `residual`, `convolutions`, `convex`, `additive`, or a place such as `module.py:factory`."""
+    classes: tuple[str, ...]
+    """None for regression."""
+    schema: str | None = None
+    """Of a table, as TOML."""
+    shape: tuple[int, ...] | None = None
+    """Of a picture."""
+    peak: int = 255
+    scattering: bool = True
+    bins: int = 16
+    radius: float = 1.0
+    """Of a convex model: what rows are divided by."""
+
+    @property
+    def table(self) -> Schema | None:
+        """The schema, where there is one."""
+        return None if self.schema is None else Schema.from_toml(self.schema)
+
+    @property
+    def own(self) -> bool:
+        """Whether the user's own code builds it."""
+        return ":" in self.family
+
+    def build(self, rows: int = 1) -> Model:
+        """The model as it is before training; `rows` is a public number, by which `auto` decides."""
+        of: Schema | tuple[int, ...] | None = self.table or self.shape
+        if of is None:
+            raise InvalidInput("model", "has neither a schema nor a shape", "get the run's folder again")
+        count = len(self.classes)
+        if self.family == "additive" and isinstance(of, Schema):
+            return Model(nn.Identity(), Additive(of, self.bins), Family.LINEAR)
+        known = Family.LINEAR if self.own or self.family == "convex" else Family(self.family)
+        raw = self.own and self.shape is not None and not self.scattering
+        whole = choose(
+            of,
+            count or 2,
+            rows,
+            Family.CONVOLUTIONS if raw else known,
+            self.bins,
+            scattering=self.scattering,
+            peak=self.peak,
+        )
+        if self.own:
+            shape = self.shape if raw and self.shape is not None else (whole.features,)
+            return Model(whole.front, Own.found(self.family, shape, count), whole.family)
+        if self.family == "convex":
+            return Model(whole.front, Shortened(whole.features, count, self.radius), Family.LINEAR)
+        if not count:
+            return choose(of, 0, rows, known, self.bins, scattering=self.scattering, peak=self.peak)
+        return whole
+
+
+def store(folder: str | os.PathLike[str], model: Model, described: Described) -> tuple[Path, Path]:
+    """Write both files; each is moved into its place when it is whole."""
+    save = _safetensors().save
+    place = Path(folder)
+    numbers = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    said = {"privet-model": _FORMAT, **asdict(described)}
+    for name, content in ((WEIGHTS, save(numbers)), (DESCRIPTION, (json.dumps(said, indent=1) + "\n").encode())):
+        part = place / f".{name}.part"
+        part.write_bytes(content)
+        part.replace(place / name)
+    return place / WEIGHTS, place / DESCRIPTION
+
+
+def restore(folder: str | os.PathLike[str]) -> tuple[Model, Described]:
+    """The model of a folder that `store` wrote, ready to be called on rows.
+
+    A model of the user's own is built by running the file that is named in the description: look at it first.
+    """
+    load = _safetensors().load
+    place = Path(folder)
+    try:
+        described = _described(json.loads((place / DESCRIPTION).read_text(encoding="utf-8")))
+        model = described.build()
+        model.load_state_dict(load((place / WEIGHTS).read_bytes()))
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        problem = f"is {str(place)!r}, of which the model cannot be read: {reason}"
+        raise InvalidInput("run", problem, "name a folder that `privet train` wrote") from None
+    except (ValueError, TypeError, KeyError, RuntimeError, _safetensors_error()) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        problem = f"is {str(place)!r}, of which {DESCRIPTION} and {WEIGHTS} do not fit together"
+        raise InvalidInput("run", problem, "get the folder again") from None
+    return model.eval(), described
+
+
+def _described(said: dict[str, Any]) -> Described:
+    if said.pop("privet-model") != _FORMAT:
+        raise InvalidInput("run", "holds a model of another version of Privet", "use that version")
+    lists = {name: tuple(said[name]) for name in ("classes", "shape") if said[name] is not None}
+    return Described(**{**said, **lists})
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.torch
+    except ImportError:
+        raise MissingExtra("safetensors", "train") from None
+    return safetensors.torch
+
+
+def _safetensors_error() -> type[Exception]:
+    from safetensors import SafetensorError
+
+    return SafetensorError

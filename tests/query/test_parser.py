@@ -1,0 +1,166 @@
+"""The language: what it understands, and where it points when it does not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privet.core.errors import InvalidInput
+from privet.data import Category, Number, Schema
+from privet.query import (
+    All,
+    AnyOf,
+    Comparison,
+    Count,
+    Covariance,
+    Histogram,
+    MalformedQuestion,
+    Maximum,
+    Mean,
+    Minimum,
+    Missing,
+    Not,
+    OneOf,
+    Op,
+    Quantile,
+    Question,
+    Sum,
+    TopK,
+    Variance,
+    parse,
+    plan,
+)
+from tests.query.tables import SCHEMA
+
+GOOD = {
+    "count": Question(Count()),
+    "COUNT(*)": Question(Count()),
+    "sum(age)": Question(Sum("age")),
+    "mean(age) by ward, sick": Question(Mean("age"), by=("ward", "sick")),
+    "variance(bmi) weight 2.5": Question(Variance("bmi"), weight=2.5),
+    "histogram(age, 5)": Question(Histogram("age", 5)),
+    "histogram(ward)": Question(Histogram("ward")),
+    "median(age)": Question(Quantile("age", 0.5)),
+    "quantile(age, 0.9)": Question(Quantile("age", 0.9)),
+    "min(age)": Question(Minimum("age")),
+    "max(age)": Question(Maximum("age")),
+    "top(ward, 2)": Question(TopK("ward", 2)),
+    "covariance(age, bmi)": Question(Covariance("age", "bmi")),
+    "count by ward where age >= 65": Question(Count(), Comparison("age", Op.AT_LEAST, "65"), ("ward",)),
+    "count where ward = 'north'": Question(Count(), Comparison("ward", Op.EQUAL, "north")),
+    "count where age > 1 and bmi < 20 or sick <> 1": Question(
+        Count(),
+        AnyOf(
+            (
+                All((Comparison("age", Op.MORE, "1"), Comparison("bmi", Op.LESS, "20"))),
+                Comparison("sick", Op.UNEQUAL, "1"),
+            )
+        ),
+    ),
+    "count where not (age = 1 or age is missing)": Question(
+        Count(), Not(AnyOf((Comparison("age", Op.EQUAL, "1"), Missing("age"))))
+    ),
+    'count where ward not in (north, "south")': Question(Count(), Not(OneOf("ward", ("north", "south")))),
+    "count where age > -1.5e1": Question(Count(), Comparison("age", Op.MORE, "-1.5e1")),
+}
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_a_question_means_what_it_says(text: str) -> None:
+    """Fails when `and` does not bind before `or`, a clause is lost, or the written form would mean something else."""
+    found = parse(text, SCHEMA)
+    assert found == GOOD[text]
+    again = parse(str(found), SCHEMA)
+    assert str(again) == str(found)
+    assert (again.measure, again.by) == (found.measure, found.by)
+
+
+BAD = {
+    "": (1, "", "use one of: count"),
+    "average(age)": (1, "average", "write mean"),
+    "cont": (1, "cont", "did you mean count?"),
+    "mean age": (6, "age", "as in mean(age)"),
+    "mean(agee)": (6, "agee", "did you mean age?"),
+    "mean(age": (9, "", "expected `)`"),
+    "mean(age))": (10, ")", "expected where, by, weight or the end"),
+    "mean(ward)": (6, "ward", "low and high"),
+    "mean(id)": (6, "id", "identifier"),
+    "mean(where)": (6, "where", "the name of a column"),
+    "count(age)": (7, "age", "is not missing"),
+    "count wher age > 1": (7, "wher", "expected where"),
+    "count where": (12, "", "the name of a column"),
+    "count where age": (16, "", "=, !="),
+    "count where age >": (18, "", "a number or a text"),
+    "count where age > old": (19, "old", "compare it with a number"),
+    "count where ward = west": (20, "west", "use one of: north, south"),
+    "count where ward > north": (13, "ward", "use = or !="),
+    "count where age > 1 by ward where sick = 1": (29, "where", "once"),
+    "count where (age > 1": (21, "", "expected `)`"),
+    "count where not not age > 1": (13, "not", "one is enough"),
+    "count where ward = 'north": (20, "'north", "end it with '"),
+    "count where age = 18-25": (21, "-25", "expected where"),
+    "count # all": (7, "#", "in quotes"),
+    "count by age": (10, "age", "histogram(age, 10)"),
+    "count by ward, ward": (10, "ward", "once"),
+    "count weight 0": (14, "0", "above 0"),
+    "count weight heavy": (14, "heavy", "such as 2"),
+    "quantile(age, 1)": (15, "1", "between 0 and 1"),
+    "quantile(age)": (13, ")", "quantile(age, 0.25)"),
+    "histogram(age, 2.5)": (16, "2.5", "such as 5"),
+    "histogram(ward, 3)": (11, "ward", "leave them out"),
+    "top(age, 2)": (5, "age", "histogram"),
+    "top(ward, 3)": (11, "3", "fewer"),
+    "top(ward, 1) by sick": (17, "sick", "no groups"),
+    "covariance(age)": (15, ")", "a second column"),
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_an_error_points_at_the_word(text: str) -> None:
+    """Fails when an error names the wrong word or place, gives no advice, or takes more than one line."""
+    position, word, advice = BAD[text]
+    with pytest.raises(MalformedQuestion) as caught:
+        parse(text, SCHEMA)
+    assert (caught.value.position, caught.value.word) == (position, word)
+    assert advice in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert f"»{word}«" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_a_plan_refuses_it_too(text: str) -> None:
+    """Fails when a bad question becomes a plan, which could be charged."""
+    with pytest.raises(InvalidInput):
+        plan(text, SCHEMA, epsilon=1.0)
+
+
+def test_a_record_is_checked_like_a_text() -> None:
+    """Fails when a typed question escapes the checks of the parser."""
+    for question in (Question(Mean("agee")), Question(Mean("ward")), Question(Count(), by=("age",))):
+        with pytest.raises(InvalidInput):
+            plan(question, SCHEMA, epsilon=1.0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*"(),=<>'\"#", " ", "count", "mean", "age", "where", "by", "not", "in", "1", "é"]), max_size=9
+    )
+)
+def test_no_text_surprises_the_parser(words: list[str]) -> None:
+    """Fails when some text ends in anything but a question or an error of ours."""
+    text, position = " ".join(words), 1
+    try:
+        parse(text, SCHEMA)
+    except MalformedQuestion as error:
+        position = error.position
+    assert 1 <= position <= len(text) + 1
+
+
+def test_names_with_other_signs_are_quoted() -> None:
+    """Fails when a column or value that is no plain word cannot be asked for."""
+    schema = Schema((Number("hours per week", 0, 100), Category("by", ("18-25", "it's"))))
+    question = parse('mean("hours per week") where `by` in ("18-25", "it\'s") by "by"', schema)
+    assert question == Question(Mean("hours per week"), OneOf("by", ("18-25", "it's")), ("by",))
+    assert parse(str(question), schema) == question

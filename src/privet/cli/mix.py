@@ -141,7 +141,7 @@ def collect(
     console.line(f"The collector waits for {found.minimum:,} reports or more.", "bold")
     counts = server.run(waits)
     release = shuffled_release(found, server.reports or (), randomness=Randomness.SECURE)
-    put(out, "".join(report.decode("utf-8", "replace") + "\n" for report in release.value), "out")
+    put(out, "".join(report.decode() + "\n" for report in release.value), "out")
     with console.after(f"the reports {str(out)!r} were written"):
         console.line(f"{out}: {counts}; {_price(found)}", "bold green")
         _show_trust(found)
@@ -183,7 +183,7 @@ def compare(
     console.bullets(
         (
             "± is one standard deviation of the noise, as a share of all respondents.",
-            f"If the servers collude, a shuffled report is worth its own ε₀ ({own.local_epsilon:.2f}), and no less.",
+            f"If the servers collude, a shuffled report has its own ε₀ alone: {own.local_epsilon:.2f} here.",
         )
     )
     if plot is not None:
@@ -246,7 +246,7 @@ def _read_key(path: Path) -> MixKey:
 
 
 def _spent(path: Path) -> None:
-    """A key that served cannot serve again: a batch that is mixed twice, with one report changed, would give it away."""
+    """A key serves once: a batch that is mixed again, with one report changed, would give that report away."""
     try:
         path.unlink()
     except OSError as error:

@@ -6,14 +6,14 @@ import shlex
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import click
 import typer
 
 from privet.cli import console
-from privet.cli.numbers import WHOLE
 from privet.cli.run import INTERRUPTED, TYPED
+from privet.cli.training import options
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -27,135 +27,43 @@ if TYPE_CHECKING:
 
 __all__ = ["train"]
 
-_DATA, _PRIVACY, _MODEL, _RUN, _SCORES = "The data", "Privacy", "The model", "The run", "Scores"
-_METHODS = "dp-sgd, output, objective, input"
-
 
 def train(
     context: typer.Context,
-    data: Annotated[
-        str, typer.Argument(help="A CSV or Parquet file, an .npz of pictures, or digits, mnist, fashion-mnist, adult.")
-    ] = "digits",
-    target: Annotated[
-        str | None, typer.Option(help="The column to predict.", metavar="COLUMN", rich_help_panel=_DATA)
-    ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(help="What is public of the table (TOML); see: privet schema draft.", rich_help_panel=_DATA),
-    ] = None,
-    test: Annotated[
-        Path | None,
-        typer.Option(help="A public test file of the same form: scores on it are free.", rich_help_panel=_DATA),
-    ] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(envvar="PRIVET_DATA", help="Where named sets lie.", rich_help_panel=_DATA)
-    ] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch a named set, and check it.", rich_help_panel=_DATA)
-    ] = False,
-    rows: Annotated[
-        int | None,
-        typer.Option(click_type=WHOLE, help="About how many rows there are, if that is public.", rich_help_panel=_DATA),
-    ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=KIND",
-            help="Without a schema: a column is a number, category or identifier.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    user: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Without a schema: whose each row is.", rich_help_panel=_DATA),
-    ] = None,
-    rows_per_user: Annotated[
-        int | None,
-        typer.Option(click_type=WHOLE, help="With --user: rows of each that are used.", rich_help_panel=_DATA),
-    ] = None,
-    classes: Annotated[
-        str | None, typer.Option(help="For an .npz: all labels, with commas.", rich_help_panel=_DATA)
-    ] = None,
-    epsilon: Annotated[
-        float, typer.Option(help="The ε of everything that is released, together.", rich_help_panel=_PRIVACY)
-    ] = 1.0,
-    delta: Annotated[
-        float | None,
-        typer.Option(help="The δ; if left out, the power of ten below 1/n for a public n.", rich_help_panel=_PRIVACY),
-    ] = None,
-    method: Annotated[str, typer.Option(help=f"How: {_METHODS}.", rich_help_panel=_PRIVACY)] = "dp-sgd",
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            help="Further methods on the same split, with commas: each is charged; none is internal.",
-            rich_help_panel=_PRIVACY,
-        ),
-    ] = None,
-    tune: Annotated[
-        float | None,
-        typer.Option(
-            metavar="K",
-            help="Try about K settings (a random number of them) and release the best, by private selection.",
-            rich_help_panel=_PRIVACY,
-        ),
-    ] = None,
-    ledger: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The budget that is charged; see: privet ledger.", rich_help_panel=_PRIVACY),
-    ] = None,
-    url: Annotated[
-        str,
-        typer.Option(envvar="PRIVET_LEDGER", metavar="FILE|URL", help="Where the ledger is.", rich_help_panel=_PRIVACY),
-    ] = "privet-ledger.db",
-    schema_share: Annotated[
-        float,
-        typer.Option(help="The part of ε and δ that learns a schema, if none is given.", rich_help_panel=_PRIVACY),
-    ] = 0.1,
-    model: Annotated[
-        str,
-        typer.Option(help="auto, linear, residual, convolutions, or module.py:factory.", rich_help_panel=_MODEL),
-    ] = "auto",
-    features: Annotated[
-        str, typer.Option(help="Of pictures: auto, scattering or pixels.", rich_help_panel=_MODEL)
-    ] = "auto",
-    clip: Annotated[float | None, typer.Option(help="By a rule, if left out.", rich_help_panel=_MODEL)] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(click_type=WHOLE, help="By a rule, if left out.", rich_help_panel=_MODEL)
-    ] = None,
-    epochs: Annotated[float | None, typer.Option(help="By a rule, if left out.", rich_help_panel=_MODEL)] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="By a rule, if left out.", rich_help_panel=_MODEL)] = None,
-    hold_out: Annotated[
-        float, typer.Option(help="The part of the rows to score on, without --test.", rich_help_panel=_SCORES)
-    ] = 0.2,
-    score_share: Annotated[
-        float, typer.Option(help="The part of ε that a score on private rows costs; 0: none.", rich_help_panel=_SCORES)
-    ] = 0.05,
-    out: Annotated[
-        Path | None, typer.Option(help="The run's folder; runs/NAME, if left out.", rich_help_panel=_RUN)
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --out, after a stop.", rich_help_panel=_RUN)
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask before several methods are paid for.", rich_help_panel=_RUN)
-    ] = False,
-    log: Annotated[
-        list[str] | None,
-        typer.Option(help="csv, tensorboard, or mlflow:EXPERIMENT; may be repeated.", rich_help_panel=_RUN),
-    ] = None,
-    log_internal: Annotated[
-        bool,
-        typer.Option(
-            "--log-internal", help="Keep losses on private rows, too, in logs of their own.", rich_help_panel=_RUN
-        ),
-    ] = False,
-    cache: Annotated[
-        Path | None,
-        typer.Option(help="Keep features of pictures here; they are as private as these.", rich_help_panel=_RUN),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="For tests alone: seeded noise protects nobody.", rich_help_panel=_RUN)
-    ] = None,
+    data: options.Data = "digits",
+    target: options.Target = None,
+    schema: options.Schema = None,
+    test: options.Test = None,
+    data_dir: options.DataDir = None,
+    download: options.Download = False,
+    rows: options.Rows = None,
+    kind: options.Kind = None,
+    user: options.User = None,
+    rows_per_user: options.RowsPerUser = None,
+    classes: options.Classes = None,
+    epsilon: options.Epsilon = 1.0,
+    delta: options.Delta = None,
+    method: options.Method = "dp-sgd",
+    compare: options.Compare = None,
+    tune: options.Tune = None,
+    ledger: options.Ledger = None,
+    url: options.Url = "privet-ledger.db",
+    schema_share: options.SchemaShare = 0.1,
+    model: options.Model = "auto",
+    features: options.Features = "auto",
+    clip: options.Clip = None,
+    batch_size: options.BatchSize = None,
+    epochs: options.Epochs = None,
+    learning_rate: options.LearningRate = None,
+    hold_out: options.HoldOut = 0.2,
+    score_share: options.ScoreShare = 0.05,
+    out: options.Out = None,
+    resume: options.Resume = False,
+    yes: options.Yes = False,
+    log: options.Log = None,
+    log_internal: options.LogInternal = False,
+    cache: options.Cache = None,
+    seed: options.Seed = None,
 ) -> None:
     """Train a private model, and write a folder with the model, its card and a page that explains the guarantee.
 
@@ -176,42 +84,9 @@ def train(
 
     privet train --resume --out runs/readmission
     """
-    from privet.cli.training.asked import Asked, FeaturesWord, MethodWord
+    from privet.cli.training.typed import asked_of
 
-    asked = Asked(
-        data=data,
-        target=target,
-        schema=None if schema is None else str(schema),
-        epsilon=epsilon,
-        delta=delta,
-        method=_word("method", method, MethodWord),
-        compare=tuple(_word("compare", each, MethodWord) for each in _listed(compare)),
-        tune=tune,
-        model=model,
-        features=_word("features", features, FeaturesWord),
-        test=None if test is None else str(test),
-        data_dir=None if data_dir is None else str(data_dir),
-        download=download,
-        rows=rows,
-        user=user,
-        rows_per_user=rows_per_user,
-        kinds=tuple(_pair(each) for each in kind or ()),
-        classes=_listed(classes),
-        clip=clip,
-        batch_size=batch_size,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        hold_out=hold_out,
-        score_share=score_share,
-        schema_share=schema_share,
-        ledger=ledger,
-        url=url,
-        seed=seed,
-        log=tuple(log or ()),
-        log_internal=log_internal,
-        cache=None if cache is None else str(cache),
-    )
-    _train(context, asked, out, resume=resume, yes=yes)
+    _train(context, asked_of(context.params), out, resume=resume, yes=yes)
 
 
 def _train(context: typer.Context, asked: Asked, out: Path | None, *, resume: bool, yes: bool) -> None:
@@ -358,21 +233,3 @@ def _require_same(context: typer.Context, typed: Asked, stored: Asked) -> None:
         if getattr(typed, field) != getattr(stored, field):
             problem = "is not what the run was begun with"
             raise InvalidInput(name, problem, "leave it out: a run goes on as it was planned")
-
-
-def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
-
-
-def _word(argument: str, text: str, kind: Any) -> Any:
-    known = [each.value for each in kind]
-    if text not in known:
-        raise InvalidInput(argument, f"is {text!r}", f"use one of: {', '.join(known)}")
-    return kind(text)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    column, equals, kind = text.rpartition("=")
-    if not equals or not column:
-        raise InvalidInput("kind", f"is {text!r}", "write COLUMN=KIND, such as age=number")
-    return column, kind

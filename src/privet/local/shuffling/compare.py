@@ -37,7 +37,7 @@ def cost_of_trust(reports: int, *, epsilon: float, delta: float) -> Costs:
     """
     checked.count("reports", reports)
     usable(epsilon)
-    if not 0 < checked.share("delta", delta):
+    if checked.share("delta", delta) == 0:
         raise InvalidInput("delta", "is 0, at which no crowd hides anybody", "use a value such as 1e-6")
     own = largest_local_epsilon(reports, epsilon=epsilon, delta=delta)
     central = math.sqrt(2 * math.exp(-epsilon)) / -math.expm1(-epsilon) / reports

@@ -104,7 +104,9 @@ def seal(report: bytes, keys: Sequence[str], payload: int, batch: bytes) -> byte
 
 
 def padded(report: bytes, payload: int) -> bytes:
-    """The report, its length before it and zeros after it."""
+    """The report, one line of text, with its length before it and zeros after it."""
+    if not _one_line(report):
+        raise InvalidInput("report", "is not one line of UTF-8 text", "send each line by itself")
     if len(report) > checked.count("payload", payload):
         advice = "give the plan a larger payload; all reports have the same length on their way"
         raise InvalidInput("report", f"has {len(report)} bytes, above the payload of {payload}", advice)
@@ -114,9 +116,19 @@ def padded(report: bytes, payload: int) -> bytes:
 def unpadded(inner: bytes) -> bytes | None:
     """The report inside of its padding; None where that is not as `padded` makes it."""
     size = int.from_bytes(inner[:_COUNT], "big")
-    if len(inner) < _COUNT + size or any(inner[_COUNT + size :]):
+    report = inner[_COUNT : _COUNT + size]
+    if len(inner) < _COUNT + size or any(inner[_COUNT + size :]) or not _one_line(report):
         return None
-    return inner[_COUNT : _COUNT + size]
+    return report
+
+
+def _one_line(report: bytes) -> bool:
+    """Whether this is one report, and not several that count for more than one sender."""
+    try:
+        text = report.decode()
+    except UnicodeDecodeError:
+        return False
+    return text.splitlines() == [text]
 
 
 def _derived(secret: bytes, purpose: bytes, batch: bytes, first: bytes, second: bytes) -> bytes:

@@ -32,9 +32,9 @@ def trust(rows: Sequence[Costs], epsilon: float, delta: float) -> Figure:
     return Figure(
         "trust",
         "How well a share is known, by whom one has to trust",
-        f"Standard error of a yes-or-no share at ε = {epsilon:g}, δ = {delta:g}. Central noise falls like 1/n and local "
-        f"noise like 1/√n, a gap of √n; shuffling closes most of it: with {last.reports:,} reports local noise is "
-        f"{last.local / last.central:,.0f} times the central one, and shuffled noise {last.shuffled / last.central:.2g} "
+        f"Standard error of a yes-or-no share at ε = {epsilon:g}, δ = {delta:g}. Central noise falls like 1/n and "
+        f"local noise like 1/√n, a gap of √n; shuffling closes most of it: with {last.reports:,} reports local noise "
+        f"is {last.local / last.central:,.0f} times the central one, shuffled noise {last.shuffled / last.central:.2g} "
         "times.",
         HEAD,
         tuple(map(row_of, rows)),

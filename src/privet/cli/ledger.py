@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,7 +82,8 @@ def create(
     with console.after(f"the budget for {budget.name!r} was made"):
         console.line(f"{budget.name}: {total(budget)}", "bold yellow" if weak else "bold green")
         console.line(
-            f"Charge it from Python, with privet.Ledger(...).reserve({budget.name!r}, event), before noise is drawn."
+            f"privet train and privet query charge it with --ledger {shlex.quote(budget.name)}; "
+            f"Python, with privet.Ledger(...).reserve({budget.name!r}, event)."
         )
         console.line(f"head {budget.head}", "dim")
         if weak:

@@ -138,20 +138,20 @@ def _refuse(message: str) -> int:
     return BAD_INPUT
 
 
-def _as_option(argument: str, options: set[str]) -> str:
+def _as_option(argument: str, options: dict[str, str]) -> str:
     """The library's argument as one types it, if it is an option."""
     for name in (argument, _OTHER_NAMES.get(argument, argument)):
         option = "--" + name.replace("_", "-")
         if option in options:
-            return option
+            return options[option]
     return argument
 
 
-def _options(command: click.Command, given: list[str]) -> set[str]:
-    """Every option of the command that was typed."""
+def _options(command: click.Command, given: list[str]) -> dict[str, str]:
+    """Every option of the command that was typed, and how it is called first."""
     import click
 
-    found = {option for parameter in command.params for option in parameter.opts}
+    found = {option: parameter.opts[0] for parameter in command.params for option in parameter.opts}
     if isinstance(command, click.Group):
         place = next((place for place, word in enumerate(given) if word in command.commands), None)
         if place is not None:

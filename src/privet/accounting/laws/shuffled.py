@@ -42,7 +42,7 @@ from privet.accounting.laws.law import Array
 
 __all__ = ["crowd", "crowd_below"]
 
-Integers = npt.NDArray[np.int64]
+_Integers = npt.NDArray[np.int64]
 
 _LARGEST = 30.0
 """Above this ε₀ nobody hides anybody, and a report is priced by itself."""
@@ -143,7 +143,7 @@ def _binomial(trials: int, chance: float, tail: float) -> tuple[int, Array]:
     return low, masses / masses.sum()
 
 
-def _starts(masses: Array, width: int, most: int) -> Integers:
+def _starts(masses: Array, width: int, most: int) -> _Integers:
     """Where merged rows begin: `width` together near the mean; half a deviation, and `most` at most, far out."""
     places = np.arange(len(masses))
     mean = float(masses @ places)

@@ -23,7 +23,7 @@ __all__ = ["ONE_IN_A_CROWD", "MixPlan", "Stop", "read_plan"]
 
 ONE_IN_A_CROWD = Unit(whose=Whose.USER, neighbours=Neighbours.REPLACE, trust=Trust.SHUFFLED)
 """One person's answer becomes any other one, and whoever mixes the reports is trusted to do so."""
-VERSION = 1
+_VERSION = 1
 _MOST_PAYLOAD, _MOST_REPORTS, _MOST_SERVERS = 1 << 16, 10**7, 16
 _NEEDED = ("privet", "batch", "epsilon", "delta", "minimum", "server", "collector")
 _ALLOWED = (*_NEEDED, "categories", "close-at", "dishonest", "payload")
@@ -37,17 +37,17 @@ class Stop:
     key: str
 
     def __post_init__(self) -> None:
-        reachable(self.address)
+        _reachable(self.address)
         public_key(self.key)
         object.__setattr__(self, "key", self.key.strip().lower())
 
     @property
     def where(self) -> tuple[str, int]:
         """Host and port."""
-        return reachable(self.address)
+        return _reachable(self.address)
 
 
-def reachable(address: str) -> tuple[str, int]:
+def _reachable(address: str) -> tuple[str, int]:
     """The host and the port that an address names."""
     try:
         parts = urlsplit(address)
@@ -131,7 +131,7 @@ class MixPlan:
         """What every layer of every report is bound to: it changes with every word and number of the plan."""
         stops = [[stop.address, stop.key] for stop in self.stops]
         numbers = [self.epsilon, self.delta, self.minimum, self.close_at, self.dishonest, self.categories, self.payload]
-        return hashlib.sha256(json.dumps([VERSION, self.batch, numbers, stops]).encode()).digest()
+        return hashlib.sha256(json.dumps([_VERSION, self.batch, numbers, stops]).encode()).digest()
 
     def length(self, place: int) -> int:
         """How long every layer is that arrives at this stop."""
@@ -161,8 +161,8 @@ def read_plan(path: Path) -> MixPlan:
 
 
 def _parsed(top: Mapping[str, Any]) -> MixPlan:
-    if top.get("privet") != VERSION:
-        raise InvalidInput("privet", f"is {top.get('privet')!r}", f"write privet = {VERSION} in the first line")
+    if top.get("privet") != _VERSION:
+        raise InvalidInput("privet", f"is {top.get('privet')!r}", f"write privet = {_VERSION} in the first line")
     for key in _NEEDED:
         if key not in top:
             raise InvalidInput(key, "is missing", f"add {'[[server]]' if key == 'server' else key}")

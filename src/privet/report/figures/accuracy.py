@@ -94,12 +94,23 @@ def _points(trials: _Trials, delta: float, index: int) -> Part:
             "color": colour,
         },
         "text": [plain(each.value.method.value) for each in trials],
-        "textposition": "top center",
+        "textposition": _beside(trials),
         "cliponaxis": False,
         "marker": {"color": colour, "symbol": symbol, "size": 11},
         "name": f"δ = {digits_up(delta)}",
         "hovertemplate": "ε ≤ %{x:.4g}, %{y:.4g}",
     }
+
+
+def _beside(trials: _Trials) -> list[str]:
+    """Where each point's name stands: on its inner side, and neighbours in height by turns above and below."""
+    widest = max((each.value.epsilon for each in trials), default=0.0)
+    falling = sorted(range(len(trials)), key=lambda place: trials[place].value.score.value or 0.0)
+    found = [""] * len(trials)
+    for rank, place in enumerate(falling):
+        side = "left" if 2 * trials[place].value.epsilon > widest else "right"
+        found[place] = f"{'top' if rank % 2 else 'bottom'} {side}"
+    return found
 
 
 def _line(score: Score) -> Part:

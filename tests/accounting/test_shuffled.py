@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from privet import accounting
 from privet.accounting import Accountant
@@ -138,6 +139,21 @@ def test_the_law_is_the_blanket(epsilon: float, k: int) -> None:
         assert total <= delta_of_one(crowd(epsilon, k, reports, 1e-20), found, 1) <= total * 1.01 + 1e-12
 
 
+def test_merged_rows_stay_above_the_blanket() -> None:
+    """Catches rows merged the wrong way, here five numbers of reports and seven of answers at a time: the same sum."""
+    epsilon, k, reports = 1.0, 20, 1500
+    p = math.exp(epsilon)
+    size = np.arange(reports + 1)[:, None, None]
+    size = size[binom.pmf(size, reports, k / (p + k - 1)) > 1e-20][:, None, None]
+    one, two = np.arange(140)[None, :, None], np.arange(140)[None, None, :]
+    chance = binom.pmf(size, reports, k / (p + k - 1)) * binom.pmf(one, size, 1 / k)
+    chance = chance * binom.pmf(two, size - one, 1 / (k - 1))
+    for found in (0.01, 0.02, 0.04):
+        e = math.exp(found)
+        total = float((chance * np.maximum((p - 1) * (one - e * two) - (e - 1) * size, 0.0)).sum()) / reports
+        assert total <= delta_of_one(crowd(epsilon, k, reports, 1e-20), found, 1) <= total * 1.05
+
+
 def test_published_numbers() -> None:
     """Catches a wrong constant in the bounds of Feldman, McMillan & Talwar 2021: their code's numbers at δ = 1e-6.
 
@@ -203,6 +219,8 @@ def test_two_batches_cost_what_their_exact_product_says(accountant: Accountant) 
             assert hockey_stick(both[0], both[1], epsilon) <= delta * (1 + 1e-9)
     once = accounting.upper(Shuffled(RandomizedResponse(1.0), 5), 0.01, unit=SHUFFLED)
     assert accounting.epsilon(event, 0.01, unit=SHUFFLED, accountant=accountant).epsilon.upper > 1.2 * once
+    large = Shuffled(RandomizedResponse(1.0), 10**4)
+    assert accounting.epsilon(large, 1e-6, unit=SHUFFLED, accountant=accountant).epsilon.upper < 0.05
 
 
 def test_the_lower_end_is_a_real_pair() -> None:

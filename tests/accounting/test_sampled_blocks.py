@@ -87,6 +87,8 @@ def test_a_report_is_local() -> None:
     for event in (RandomizedResponse(4.0), Repeated(RandomizedResponse(0.5), 8), Pure(4.0, Neighbours.REPLACE)):
         upper = epsilon(event, 0.0, unit=LOCAL).epsilon.upper
         assert upper == pytest.approx(4.0)
+    block = epsilon(Approximate(2.0, 1e-6, Neighbours.REPLACE), 1e-6, unit=LOCAL).epsilon.upper
+    assert block == pytest.approx(2.0)
 
 
 def test_distributed_trust_rests_on_cryptography() -> None:

@@ -164,12 +164,12 @@ def _trusted(part: Part, unit: Unit) -> None:
     """
     if unit.trust in (Trust.CENTRAL, Trust.DISTRIBUTED):
         return
-    if part.sampling is None and isinstance(part.leaf, _LOCAL):
+    if part.sampling is None and isinstance(part.leaf, (*_LOCAL, Approximate)):
         return
     if part.sampling is None and unit.trust is Trust.SHUFFLED and isinstance(part.leaf, Shuffled):
         return
     what = type(part.leaf).__name__ + (f" sampled by {type(part.sampling).__name__}" if part.sampling else "")
-    advice = "only a report's own randomised response or pure block counts"
+    advice = "only a report's own randomised response or block counts"
     if unit.trust is Trust.SHUFFLED:
         advice += ", alone or as Shuffled"
     raise NotProven(f"{what} under {unit.trust.value} trust: {advice}; use central trust for a curator's noise")

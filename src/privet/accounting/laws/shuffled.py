@@ -161,7 +161,7 @@ def _half_width(steps: float, tail: float) -> int:
 def _either_answer(chance: float, reports: float, growth: float, categories: int, cut: float) -> _Rows:
     """The rows for K ≥ 3 answers: d ~ Bin(m, 2/K) of m reports are one of the two that matter."""
     first, masses = _binomial(int(reports), 2 / categories, cut)
-    width = 1 + int(min(2 * _ALIKE_SEVERAL * reports / (growth - 1), len(masses) / 24))
+    width = 1 + int(min(2 * _ALIKE_SEVERAL * reports / (growth - 1), len(masses) / 160))
     starts = _starts(masses, width, 1 + int(reports / (2 * growth)))  # so that no floor falls below 3/4 of m
     rows = np.add.reduceat(masses, starts) * chance
     ends = np.append(starts[1:], len(masses)) - 1.0

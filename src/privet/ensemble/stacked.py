@@ -1,0 +1,133 @@
+"""Networks trained together: their parameters stacked, and one pass through all of them by `torch.func.vmap`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import cos, pi
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.nn import functional as F
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.dropout import _DropoutNd
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.ensemble.drawing import generator, initial
+from privet.ensemble.learner import Task
+from privet.training.models import Own
+
+__all__ = ["Networks", "Stacked"]
+
+_TOGETHER = 64
+"""Members that are trained at once; a public number, like every other that decides a shape here."""
+_ASKED_TOGETHER = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Networks:
+    """Networks of one shape, their parameters stacked."""
+
+    model: nn.Module = field(repr=False)
+    parameters: dict[str, Tensor] = field(repr=False)
+    """By name, each [members, …]."""
+    classes: int
+
+    @property
+    def size(self) -> int:
+        """How many members there are."""
+        return len(next(iter(self.parameters.values())))
+
+    def scores(self, inputs: Tensor) -> Tensor:
+        """[members, rows, classes]: what each network says, before softmax."""
+
+        def one(parameters: dict[str, Tensor]) -> Tensor:
+            found: Tensor = functional_call(self.model, parameters, (inputs,))
+            return found
+
+        with torch.no_grad():
+            found: Tensor = vmap(one, chunk_size=_ASKED_TOGETHER)(self.parameters)
+        return found
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Small networks by Adam, with a rate that falls to zero as a cosine, all members in one pass.
+
+    A member's batches go through its own rows in orders of its own, again and again, until `steps` batches of
+    `batch_size` are full. So members of unequal size train together without padding, and neither a shape nor a number
+    of steps depends on the rows: were rows padded to the largest shard, a record in that shard would change the
+    rounding of every other member, and were epochs counted, their steps. Adam works on each number by itself, so its
+    state is stacked as the parameters are. A member without rows keeps what it began with.
+    """
+
+    model: nn.Module
+    """From a batch to one number for each class. It is a pattern: it is not changed."""
+    steps: int = 200
+    batch_size: int = 32
+    learning_rate: float = 0.003
+    weight_decay: float = 0.0
+    key: str = "privet"
+    """Decides what members begin with and the orders of their rows."""
+
+    def __post_init__(self) -> None:
+        checked.count("steps", self.steps)
+        checked.count("batch_size", self.batch_size)
+        checked.positive("learning_rate", self.learning_rate)
+        checked.nonnegative("weight_decay", self.weight_decay)
+        for layer in self.model.modules():
+            if isinstance(layer, _NormBase) and layer.track_running_stats:
+                problem = f"has a {type(layer).__name__}, whose running statistics cannot be stacked"
+                raise InvalidInput("model", problem, "use GroupNorm or LayerNorm")
+            if isinstance(layer, _DropoutNd) and layer.p:
+                problem = f"has a {type(layer).__name__}, which draws from torch's global generator"
+                raise InvalidInput("model", problem, "leave it out, and set weight_decay")
+
+    def fit(self, task: Task) -> Networks:
+        """All members of the task."""
+        Own(self.model, task.classes).check("model", tuple(task.inputs.shape[1:]))
+        members = range(len(task.members))
+        blocks = [
+            self._block(task, members[start : start + _TOGETHER]) for start in range(0, len(task.members), _TOGETHER)
+        ]
+        stacked = {name: torch.cat([block[name] for block in blocks]) for name in blocks[0]}
+        return Networks(self.model, stacked, task.classes)
+
+    def _block(self, task: Task, places: range) -> dict[str, Tensor]:
+        streams = [generator(self.key, "network", task.first + place) for place in places]
+        each = [initial(self.model, stream) for stream in streams]
+        parameters = {name: torch.stack([one[name] for one in each]).requires_grad_() for name in each[0]}
+        own = [task.members[place] for place in places]
+        orders = torch.stack([self._order(rows, stream) for rows, stream in zip(own, streams, strict=True)])
+        # A member without rows is given the first row of all, and the mask takes it away again.
+        mask = torch.tensor([float(len(rows) > 0) for rows in own])
+        if not len(task.inputs):
+            return {name: value.detach() for name, value in parameters.items()}
+        optimizer = torch.optim.Adam(
+            list(parameters.values()), lr=self.learning_rate, weight_decay=self.weight_decay, foreach=True
+        )
+        losses = vmap(self._loss)
+        for step in range(self.steps):
+            at = orders[:, step]
+            for group in optimizer.param_groups:
+                group["lr"] = self.learning_rate * (1 + cos(pi * step / self.steps)) / 2
+            found = losses(parameters, task.inputs[at], task.labels[at])
+            # The sum's gradient in one member's parameters is that of its own loss.
+            gradients = torch.autograd.grad(torch.where(mask > 0, found, 0.0).sum(), list(parameters.values()))
+            for parameter, gradient in zip(parameters.values(), gradients, strict=True):
+                parameter.grad = gradient
+            optimizer.step()
+        return {name: value.detach() for name, value in parameters.items()}
+
+    def _loss(self, parameters: dict[str, Tensor], inputs: Tensor, labels: Tensor) -> Tensor:
+        return F.cross_entropy(functional_call(self.model, parameters, (inputs,)), labels)
+
+    def _order(self, rows: Tensor, stream: torch.Generator) -> Tensor:
+        """[steps, batch_size]: a member's own rows in a new order each time that it has gone through all of them."""
+        wanted = self.steps * self.batch_size
+        if not len(rows):
+            return torch.zeros(self.steps, self.batch_size, dtype=torch.int64)
+        rounds = -(-wanted // len(rows))
+        found = torch.rand(rounds, len(rows), generator=stream).argsort(1).flatten()[:wanted]
+        return rows[found].reshape(self.steps, self.batch_size)

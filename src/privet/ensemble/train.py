@@ -1,0 +1,74 @@
+"""One call for every kind of member and every place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.ensemble.learner import Ensemble, Joined, Learner, Task
+from privet.ensemble.shards import Rows, Shards
+from privet.ensemble.where import Here, Where
+
+__all__ = ["train"]
+
+
+def train(
+    learner: Learner,
+    inputs: Tensor | npt.NDArray[Any],
+    labels: Tensor | npt.NDArray[Any],
+    members: Shards | Sequence[Rows],
+    *,
+    classes: int,
+    where: Where = Here(),  # noqa: B008 (a frozen record without fields)
+) -> Ensemble:
+    """Train one model for each member.
+
+    Args:
+        learner: how: `Ridge`, `KernelRidge`, `Stacked`, `Estimator`, or anything else with their `fit`.
+        inputs: [rows, …], features or pictures, of floating-point numbers.
+        labels: whole numbers from 0 to classes - 1.
+        members: `shards(…)` for teachers, which share no row; or for each member the rows that it learns from, which
+            may overlap, as those of shadow models do.
+        classes: how many there are; public, as the rows do not say.
+        where: in this process, in several, or on a cluster.
+
+    The ensemble is private, and so are its scores and votes.
+    """
+    checked.count("classes", classes, least=2)
+    given, named = torch.as_tensor(inputs), torch.as_tensor(labels)
+    if not given.dtype.is_floating_point or given.ndim < 2:
+        raise InvalidInput("inputs", "are not rows of floating-point numbers", "make features of them first")
+    if named.shape != given.shape[:1] or named.dtype.is_floating_point:
+        raise InvalidInput("labels", "are not one whole number for each row of the inputs")
+    if len(named) and not 0 <= int(named.min()) <= int(named.max()) < classes:
+        raise InvalidInput("labels", f"are not all from 0 to {classes - 1}", "check `classes`")
+    own = _members(members, len(named))
+    task = Task(given, named.long(), own, 0, classes)
+    count = min(where.parts, len(own))
+    edges = [len(own) * part // count for part in range(count + 1)]
+    parts = [task] if count == 1 else [task.part(*ends) for ends in zip(edges, edges[1:], strict=False)]
+    return Joined.of(where.fit(learner, parts))
+
+
+def _members(members: Shards | Sequence[Rows], rows: int) -> tuple[Tensor, ...]:
+    if isinstance(members, Shards):
+        if len(members.of) != rows:
+            raise InvalidInput("members", f"divide {len(members.of)} rows, and there are {rows}", "divide these rows")
+        return tuple(torch.from_numpy(each) for each in members.members)
+    if not len(members):
+        raise InvalidInput("members", "are none", "give the rows of one member at least")
+    found = []
+    for each in members:
+        own = np.asarray(each)
+        whole = own.ndim == 1 and (own.dtype.kind in "iu" or not len(own))
+        if not whole or (len(own) and not 0 <= own.min() <= own.max() < rows):
+            raise InvalidInput("members", "name rows that are not there", f"use whole numbers from 0 to {rows - 1}")
+        found.append(torch.from_numpy(own.astype(np.int64)))
+    return tuple(found)

@@ -1,0 +1,115 @@
+"""Where members are trained: in this process, in several, or on a Ray cluster. The call is the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from privet.core import checked
+from privet.core.errors import MissingExtra
+from privet.ensemble.learner import Ensemble, Learner, Task
+
+__all__ = ["Here", "Processes", "Ray", "Where"]
+
+
+class Where(Protocol):
+    """A place that fits parts of a task; each part holds its own members' rows and no others."""
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts the members are divided."""
+
+    def fit(self, learner: Learner, parts: list[Task]) -> list[Ensemble]:
+        """One ensemble for each part, in their order."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """In this process."""
+
+    @property
+    def parts(self) -> int:
+        """One."""
+        return 1
+
+    def fit(self, learner: Learner, parts: list[Task]) -> list[Ensemble]:
+        """One ensemble for each part."""
+        return [_fit(learner, part) for part in parts]
+
+
+@dataclass(frozen=True)
+class Processes:
+    """In processes of this machine, by joblib."""
+
+    jobs: int = 2
+    parts_each: int = 4
+    """Parts for each process: more of them even out what is slow."""
+
+    def __post_init__(self) -> None:
+        checked.count("jobs", self.jobs)
+        checked.count("parts_each", self.parts_each)
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts the members are divided."""
+        return self.jobs * self.parts_each
+
+    def fit(self, learner: Learner, parts: list[Task]) -> list[Ensemble]:
+        """One ensemble for each part."""
+        try:
+            from joblib import Parallel, delayed
+        except ImportError:
+            raise MissingExtra("joblib", "train") from None
+        found: list[Ensemble] = Parallel(n_jobs=self.jobs)(delayed(_alone)(learner, part) for part in parts)
+        return found
+
+
+@dataclass(frozen=True)
+class Ray:
+    """On a Ray cluster. Its machines see the private rows of the members that they train: they must be trusted.
+
+    Without an address, Ray runs on this machine for as long as the call takes.
+    """
+
+    parts: int = 16
+    """Into how many parts the members are divided."""
+    address: str | None = None
+    """Of a cluster that runs, such as `auto` or `ray://head:10001`."""
+
+    def __post_init__(self) -> None:
+        checked.count("parts", self.parts)
+
+    def fit(self, learner: Learner, parts: list[Task]) -> list[Ensemble]:
+        """One ensemble for each part."""
+        ray = _ray()
+        started = not ray.is_initialized()
+        if started:
+            ray.init(address=self.address, log_to_driver=False)
+        try:
+            work = ray.remote(_alone)
+            held = ray.put(learner)
+            found: list[Ensemble] = ray.get([work.remote(held, part) for part in parts])
+        finally:
+            if started:
+                ray.shutdown()
+        return found
+
+
+def _fit(learner: Learner, part: Task) -> Ensemble:
+    return learner.fit(part)
+
+
+def _alone(learner: Learner, part: Task) -> Ensemble:
+    """In a process of its own, which is one of several: it keeps to one thread."""
+    torch.set_num_threads(1)
+    return learner.fit(part)
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtra("ray", "ray") from None
+    return ray

@@ -1,0 +1,160 @@
+"""What will be asked of the teachers, fixed from public numbers before any vote is seen; and the asking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from privet.accounting import calibrate, price
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import Composed, Event, Repeated
+from privet.core.guarantee import Guarantee
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.core.unit import Unit
+from privet.mechanisms.mechanism import SOURCE
+from privet.pate.aggregators import NO_ANSWER, Aggregator
+from privet.pate.votes import Votes, moved_teachers
+
+__all__ = ["Labels", "Plan", "least_noise", "most_questions"]
+
+Labels: TypeAlias = tuple[int | None, ...]
+"""A label for each question, or None for no answer."""
+_MOST = 10**7
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An aggregator, how many questions it is asked, and how many of them it answers at most.
+
+    >>> from privet.pate import Confident
+    >>> ask = Plan(Confident(200, 150.0, 40.0), questions=640, teachers=250, labels=10, answers=286)
+    >>> print(ask.guarantee(1e-5))
+    (ε ≤ 2.543, δ = 1e-05) for one example, add/remove, central [pld]
+    """
+
+    aggregator: Aggregator
+    questions: int
+    teachers: int
+    labels: int
+    answers: int | None = None
+    """Labels drawn from votes, at most: once there are so many, the rest gets none. Unless given, all questions."""
+    unit: Unit = Unit()
+    """Whose data is protected; for users whose records are all in one shard, a user of one record."""
+
+    def __post_init__(self) -> None:
+        checked.count("questions", self.questions)
+        checked.count("teachers", self.teachers, 2)
+        checked.count("labels", self.labels, 2)
+        if self.answers is None:
+            object.__setattr__(self, "answers", self.questions)
+        if checked.count("answers", self.most, 0) > self.questions:
+            raise InvalidInput("answers", f"is {self.answers}, above the {self.questions} questions", "ask more")
+        if not isinstance(self.unit, Unit):
+            raise InvalidInput("unit", f"is a {type(self.unit).__name__}, where a Unit is wanted")
+        moved_teachers(self.unit)
+
+    @property
+    def most(self) -> int:
+        """`answers`, filled in."""
+        return self.questions if self.answers is None else self.answers
+
+    @cached_property
+    def event(self) -> Event:
+        """Every test, passed or not, and as many noisy votes as there may be: what a ledger charges, beforehand."""
+        votes = Repeated(self.aggregator.vote(self.unit, self.labels), self.most)
+        test = self.aggregator.test
+        return votes if test is None else Composed((Repeated(test.event(self.unit), self.questions), votes))
+
+    def guarantee(self, delta: float) -> Guarantee:
+        """What everything costs, whatever the votes are."""
+        return price.epsilon(self.event, delta, unit=self.unit)
+
+    def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Labels]:
+        """The labels.
+
+        Guarantee: that of `event`, for `unit`, whatever the votes are. *Why.* A unit changes `moved_teachers(unit)`
+        teachers, provided that a record's shard depends on its own id alone and a teacher on its shard and on
+        randomness that nobody's data touch. A label is post-processing of noisy counts of which the unit moves two by
+        1, and a test of a noisy number that it moves by 1. Which questions get a label depends on the tests; that is
+        adaptive composition, and as the numbers of both are bounded beforehand it costs at most all of them together
+        (`docs/pate.md`). Assumes that questions, and a student's predictions, are public or come from releases. The
+        plan is charged in full, also where fewer questions are answered.
+        """
+        if not isinstance(votes, Votes):
+            raise InvalidInput("votes", f"is a {type(votes).__name__}", "count them with Votes(counts, teachers=...)")
+        for name in ("questions", "teachers", "labels"):
+            if getattr(votes, name) != getattr(self, name):
+                problem = f"have {getattr(votes, name)} {name}, and the plan has {getattr(self, name)}"
+                raise InvalidInput("votes", problem, "plan for what is asked")
+        found = self.aggregator.labels_of(votes.counts, self.most, rng)
+        labels = tuple(None if label == NO_ANSWER else int(label) for label in found)
+        return Release.of(labels, self.event, unit=self.unit, source=source, randomness=rng.kind)
+
+
+def most_questions(
+    aggregator: Aggregator,
+    *,
+    epsilon: float,
+    delta: float,
+    teachers: int,
+    labels: int,
+    answered: float = 1.0,
+    unit: Unit | None = None,
+    limit: int = _MOST,
+) -> Plan:
+    """The plan with the most questions that costs at most (ε, δ), of which the share `answered` may be answered.
+
+    >>> from privet.pate import GNMax
+    >>> most_questions(GNMax(100.0), epsilon=1.0, delta=1e-5, teachers=250, labels=10).questions
+    359
+    """
+    target, share = checked.positive("epsilon", epsilon), checked.probability("answered", answered)
+    one = Plan(aggregator, 1, teachers, labels, 1, unit or Unit())
+
+    def planned(questions: int) -> Plan:
+        return replace(one, questions=questions, answers=max(1, int(share * questions)))
+
+    def fits(questions: int) -> bool:
+        return price.upper(planned(questions).event, delta, unit=one.unit) <= target
+
+    low, high = 0, 1
+    while high <= limit and fits(high):
+        low, high = high, 2 * high
+    high = min(high, limit + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    while low > 0 and planned(low).guarantee(delta).epsilon.upper > target:
+        low -= 1
+    if low == 0:
+        raise InvalidInput("epsilon", f"= {target} does not pay for one question", "use more noise, or allow more")
+    return planned(low)
+
+
+def least_noise(
+    build: Callable[[float], Aggregator],
+    *,
+    epsilon: float,
+    delta: float,
+    questions: int,
+    teachers: int,
+    labels: int,
+    answers: int | None = None,
+    unit: Unit | None = None,
+) -> Plan:
+    """The plan with the least noise, to 0.1 %, that costs at most (ε, δ); more of `build`'s number must be more noise.
+
+    >>> from privet.pate import GNMax
+    >>> plan = least_noise(GNMax, epsilon=1.0, delta=1e-5, questions=100, teachers=250, labels=10)
+    >>> 52 < plan.aggregator.sigma < 53
+    True
+    """
+
+    def planned(noise: float) -> Plan:
+        return Plan(build(noise), questions, teachers, labels, answers, unit or Unit())
+
+    return planned(calibrate.least(lambda noise: planned(noise).event, epsilon=epsilon, delta=delta, unit=unit))

@@ -1,0 +1,127 @@
+"""Teachers' votes: private counts, and how far one unit of the training data can move them.
+
+Every record (every user, where users are kept together) is in the shard of one teacher, and no record moves another to
+a different shard. A record that comes or goes then changes one teacher, whose vote on a question goes from one label
+to another: two counts move by 1 each, so that L1 = 2 and L2 = √2, and the largest count moves by 1 at most.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.accounting.shift import span
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.unit import Unit
+from privet.mechanisms.reach import Reach, replaces
+
+__all__ = ["Counts", "Votes", "moved_teachers", "top_reach", "vote_reach"]
+
+Counts: TypeAlias = npt.NDArray[np.int64]
+
+
+def moved_teachers(unit: Unit) -> int:
+    """How many teachers one unit can change: one for each record that comes or goes, two for one that is replaced.
+
+    A replaced record may have another id, and so another shard.
+
+    >>> moved_teachers(Unit())
+    1
+    """
+    replaces(unit)  # refuses neighbours that say nothing about records
+    return int(span(unit))
+
+
+def vote_reach(unit: Unit, labels: int) -> Reach:
+    """How far one unit moves the counts of one question."""
+    teachers = float(moved_teachers(unit))
+    l2 = math.nextafter(math.sqrt(2) * teachers, math.inf)
+    return Reach(unit, l0=2 * teachers, l1=2 * teachers, l2=l2, linf=teachers, dimension=labels, whole=True)
+
+
+def top_reach(unit: Unit) -> Reach:
+    """How far one unit moves the largest count of one question, or the largest count less a public number each."""
+    return Reach(unit, linf=float(moved_teachers(unit)), whole=True)
+
+
+class Votes:
+    """How many teachers voted for each label, for each question: private until an aggregator has added its noise.
+
+    It refuses to be printed, pickled, changed or written as JSON, as a `Bounded` value does.
+
+    >>> Votes([[3, 1], [0, 4]], teachers=4)
+    Votes(<private counts of 2 questions>, teachers=4, labels=2)
+    """
+
+    __slots__ = ("counts", "labels", "questions", "teachers")
+
+    counts: Counts
+    labels: int
+    questions: int
+    teachers: int
+
+    def __init__(self, counts: Any, *, teachers: int) -> None:
+        found = _whole("counts", counts, "one row for each question and one column for each label")
+        if checked.count("teachers", teachers) < 2:
+            raise InvalidInput("teachers", "is 1: a vote of one hides nothing", "split the data among 2 or more")
+        if found.shape[0] < 1 or found.shape[1] < 2:
+            shape = f"{found.shape[0]} questions and {found.shape[1]} labels"
+            raise InvalidInput("counts", f"has {shape}", "ask 1 question or more with 2 labels or more")
+        if found.min() < 0:
+            raise InvalidInput("counts", "has a count below 0", "count the teachers who voted for each label")
+        if (found.sum(axis=1) != teachers).any():
+            problem = f"has a row that does not add up to the {teachers} teachers"
+            raise InvalidInput("counts", problem, "every teacher votes for one label in every question")
+        found.setflags(write=False)
+        for name, value in zip(self.__slots__, (found, found.shape[1], found.shape[0], teachers), strict=True):
+            object.__setattr__(self, name, value)
+
+    @staticmethod
+    def cast(ballots: Any, *, labels: int) -> Votes:
+        """Counted from one row for each question and one column for each teacher: the label, from 0, it votes for.
+
+        >>> Votes.cast([[0, 1, 1]], labels=2).teachers
+        3
+        """
+        found = _whole("ballots", ballots, "one row for each question and one column for each teacher")
+        checked.count("labels", labels, 2)
+        if found.size and not 0 <= found.min() <= found.max() < labels:
+            raise InvalidInput("ballots", f"has a vote outside of 0 to {labels - 1}", "number the labels from 0")
+        cells = found + labels * np.arange(len(found))[:, None]
+        counts = np.bincount(cells.reshape(-1), minlength=labels * len(found)).reshape(len(found), labels)
+        return Votes(counts, teachers=found.shape[1])
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"votes are frozen; {name} cannot be set")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"votes are frozen; {name} cannot be deleted")
+
+    def __repr__(self) -> str:
+        return f"Votes(<private counts of {self.questions} questions>, teachers={self.teachers}, labels={self.labels})"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("votes are private and cannot be pickled or copied; release labels through an aggregator")
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("votes are private and have no state to take out; release labels through an aggregator")
+
+    def to_json(self) -> NoReturn:
+        """Always refused: private votes have no JSON."""
+        raise TypeError("votes are private and have no JSON; release labels through an aggregator")
+
+
+def _whole(argument: str, value: Any, wanted: str) -> Counts:
+    found = np.asarray(value)
+    if found.ndim != 2:
+        raise InvalidInput(argument, f"has {found.ndim} dimensions", f"give {wanted}")
+    if found.dtype.kind not in "iu":
+        raise InvalidInput(argument, f"holds {found.dtype} and not whole numbers", "give votes as integers")
+    return found.astype(np.int64)

@@ -35,7 +35,7 @@ from privet.core.unit import Neighbours, Trust, Unit, Whose
 from privet.ledger.scaling import noisier, parameter_of
 
 SHUFFLED = Unit(Whose.USER, Neighbours.REPLACE, Trust.SHUFFLED)
-GRID = (0.0, 0.05, 0.2, 0.5, 1.0, 1.9)
+GRID = (0.0, 0.2, 0.5, 1.5)
 Law = dict[tuple[int, ...], float]
 Channel = list[list[float]]
 """For each answer the chance of each report."""
@@ -109,7 +109,7 @@ def test_the_channels_are_what_they_say() -> None:
 
 
 @pytest.mark.parametrize("name", CHANNELS)
-@pytest.mark.parametrize("reports", [1, 2, 3, 6])
+@pytest.mark.parametrize("reports", [2, 6])
 def test_what_is_seen_is_never_above_the_price(name: str, reports: int) -> None:
     """Catches one clone too many, e^ε₀ for e^ε₀ + 1, K − 1 for K: the exact δ(ε) of counts, for all data of others."""
     _, channel, event = CHANNELS[name]
@@ -172,7 +172,7 @@ def test_published_numbers() -> None:
         assert price == pytest.approx(coins[reports][at], rel=2e-3)
 
 
-@pytest.mark.parametrize("reports", [2, 50, 1000, 10**6])
+@pytest.mark.parametrize("reports", [2, 300, 10**5])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_price_is_below_every_published_bound(epsilon: float, reports: int) -> None:
     """Catches a bound that is not valid, or a price that lost its theorem: numeric ≤ blanket, clones ≤ closed form."""

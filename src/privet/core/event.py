@@ -358,8 +358,8 @@ class Selected(Leaf):
 class Shuffled(Leaf):
     """Reports of many people, each made by the same local randomiser, of which only the multiset is seen.
 
-    `event` is what one report does to its sender's answers, and everybody sends one. `reports` is a *public lower bound*
-    on how many of them are honest, the one that is protected included: made by this randomiser, independently, and kept
+    `event` is what one report does to its sender's answers, and everybody sends one. `reports` is a *public lower
+    bound* on how many of them are honest, the protected one included: made by this randomiser, independently, and kept
     apart from their senders. Reports that an attacker made or knows are none of them.
 
     >>> Shuffled(RandomizedResponse(1.0), 1000).reports

@@ -102,7 +102,9 @@ def _marks(data: Table | Images | Ids, key: str) -> npt.NDArray[np.uint64]:
         # Each text by itself: as an array they would be padded to the longest, which is another person's.
         digests = [hashlib.blake2b(str(each).encode(), digest_size=8).digest() for each in ids]
         return hashes([np.frombuffer(b"".join(digests), dtype="<u8")], key)
-    raise InvalidInput("data", "is an array that is not of ids", "give a Table, Images, or one number or text for each row")
+    raise InvalidInput(
+        "data", "is an array that is not of ids", "give a Table, Images, or one number or text for each row"
+    )
 
 
 def _plain(part: npt.NDArray[Any]) -> npt.NDArray[Any]:

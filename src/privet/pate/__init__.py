@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from privet.pate.aggregators import Aggregator, Confident, GNMax, Interactive, LNMax
+from privet.pate.data_dependent import DataDependent, data_dependent
+from privet.pate.gnss import Gnss
 from privet.pate.plan import Labels, Plan, least_noise, most_questions
+from privet.pate.sanitised import Sanitised, SmoothCeiling
 from privet.pate.votes import Votes
 
 __all__ = [
     "Aggregator",
     "Confident",
+    "DataDependent",
     "GNMax",
+    "Gnss",
     "Interactive",
     "LNMax",
     "Labels",
     "Plan",
+    "Sanitised",
+    "SmoothCeiling",
     "Votes",
+    "data_dependent",
     "least_noise",
     "most_questions",
 ]

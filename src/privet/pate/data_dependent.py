@@ -16,11 +16,11 @@ from privet.accounting import renyi
 from privet.accounting.canonical import canonical
 from privet.accounting.conversions import rdp_to_epsilon
 from privet.core import checked
-from privet.core.errors import InvalidInput, NotProven
+from privet.core.errors import NotProven
 from privet.core.event import Event
 from privet.core.unit import Unit
 from privet.pate.aggregators import Aggregator
-from privet.pate.plan import Plan
+from privet.pate.plan import Plan, matching
 from privet.pate.tails import Reals, log_ahead_normal
 from privet.pate.votes import Counts, Votes, moved_teachers
 
@@ -88,8 +88,7 @@ def data_dependent(plan: Plan, votes: Votes, delta: float, *, orders: Sequence[f
     """
     require_one_teacher(plan.unit)
     share = checked.share("delta", delta)
-    if (votes.questions, votes.labels, votes.teachers) != (plan.questions, plan.labels, plan.teachers):
-        raise InvalidInput("votes", "are not those that the plan asks for", "plan for what is asked")
+    matching(plan, votes)
     costs = [float(question_cost(plan, votes.counts, order).sum()) for order in orders]
     found = [rdp_to_epsilon([order], [cost], share) for order, cost in zip(orders, costs, strict=True)]
     at = int(np.argmin(found))

@@ -19,7 +19,7 @@ from privet.mechanisms.mechanism import SOURCE
 from privet.pate.aggregators import NO_ANSWER, Aggregator
 from privet.pate.votes import Votes, moved_teachers
 
-__all__ = ["Labels", "Plan", "least_noise", "most_questions"]
+__all__ = ["Labels", "Plan", "least_noise", "matching", "most_questions"]
 
 Labels: TypeAlias = tuple[int | None, ...]
 """A label for each question, or None for no answer."""
@@ -84,15 +84,20 @@ class Plan:
         (`docs/pate.md`). Assumes that questions, and a student's predictions, are public or come from releases. The
         plan is charged in full, also where fewer questions are answered.
         """
-        if not isinstance(votes, Votes):
-            raise InvalidInput("votes", f"is a {type(votes).__name__}", "count them with Votes(counts, teachers=...)")
-        for name in ("questions", "teachers", "labels"):
-            if getattr(votes, name) != getattr(self, name):
-                problem = f"have {getattr(votes, name)} {name}, and the plan has {getattr(self, name)}"
-                raise InvalidInput("votes", problem, "plan for what is asked")
+        matching(self, votes)
         found = self.aggregator.labels_of(votes.counts, self.most, rng)
         labels = tuple(None if label == NO_ANSWER else int(label) for label in found)
         return Release.of(labels, self.event, unit=self.unit, source=source, randomness=rng.kind)
+
+
+def matching(plan: Plan, votes: Votes) -> None:
+    """Refuse votes that are not what the plan asks for; what is compared is public."""
+    if not isinstance(votes, Votes):
+        raise InvalidInput("votes", f"is a {type(votes).__name__}", "count them with Votes(counts, teachers=...)")
+    for name in ("questions", "teachers", "labels"):
+        if getattr(votes, name) != getattr(plan, name):
+            problem = f"have {getattr(votes, name)} {name}, and the plan has {getattr(plan, name)}"
+            raise InvalidInput("votes", problem, "plan for what is asked")
 
 
 def most_questions(

@@ -1,0 +1,45 @@
+"""Many small models trained at once: PATE's teachers, the attacks' shadow models, sweeps; and a student."""
+
+from __future__ import annotations
+
+from privet.ensemble.estimators import Estimator
+from privet.ensemble.features import RandomFeatures
+from privet.ensemble.graph import Graph
+from privet.ensemble.learner import Ensemble, Learner, Task
+from privet.ensemble.orders import shuffled, typical, uncertain
+from privet.ensemble.ridge import KernelRidge, Ridge
+from privet.ensemble.shards import Shards, apart, shards
+from privet.ensemble.stacked import Stacked
+from privet.ensemble.student import Propagated, Student, Supervised, Teaching
+from privet.ensemble.train import train
+from privet.ensemble.votes import vote_stretches, votes
+from privet.ensemble.where import Here, Processes, Ray, Where
+
+__all__ = [
+    "Ensemble",
+    "Estimator",
+    "Graph",
+    "Here",
+    "KernelRidge",
+    "Learner",
+    "Processes",
+    "Propagated",
+    "RandomFeatures",
+    "Ray",
+    "Ridge",
+    "Shards",
+    "Stacked",
+    "Student",
+    "Supervised",
+    "Task",
+    "Teaching",
+    "Where",
+    "apart",
+    "shards",
+    "shuffled",
+    "train",
+    "typical",
+    "uncertain",
+    "vote_stretches",
+    "votes",
+]

@@ -1,0 +1,122 @@
+"""A student: learns from public rows and the answers that were released, and may be published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.ensemble.graph import Graph
+from privet.ensemble.learner import Ensemble, Learner
+from privet.ensemble.ridge import KernelRidge
+from privet.ensemble.train import train
+from privet.ensemble.votes import vote_stretches
+
+__all__ = ["Propagated", "Student", "Supervised", "Teaching"]
+
+_WIDTH, _PENALTY = 0.6, 3.0
+"""Of the usual model: its kernel's width in typical distances between rows, and its penalty."""
+
+
+@dataclass(frozen=True, eq=False)
+class Student:
+    """What was learned. It follows from released answers and public rows, so that it costs nothing beyond them."""
+
+    model: Ensemble = field(repr=False)
+    """An ensemble of one."""
+
+    def labels(self, rows: Tensor) -> npt.NDArray[np.int64]:
+        """A class for each row."""
+        found = [stretch[:, 0] for stretch in vote_stretches(self.model, rows)]
+        return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)
+
+    def margins(self, rows: Tensor) -> npt.NDArray[np.float32]:
+        """For each row, how far the best score is above the second: little where the student is not sure."""
+        with torch.no_grad():
+            best = self.model.scores(rows)[0].topk(2, dim=1).values
+        return (best[:, 0] - best[:, 1]).float().numpy()
+
+
+class Teaching(Protocol):
+    """A way of making a student."""
+
+    def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
+        """From public rows, the numbers of those that were answered, and the answers."""
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """From the answered rows alone: for tables, and wherever neighbours are often of different classes."""
+
+    learner: Learner | None = None
+    """Kernel ridge regression, unless another is given."""
+
+    def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
+        """From public rows, the numbers of those that were answered, and the answers."""
+        at, said = _answered(rows, asked, answers, classes)
+        return Student(_fitted(self.learner or _usual(rows, penalty=0.3), rows[torch.from_numpy(at)], said, classes))
+
+
+@dataclass(frozen=True)
+class Propagated:
+    """From all public rows: answers spread along a graph, and a model learns the labels that they get.
+
+    The model smooths what the graph says: with a penalty it does not follow single wrong labels. In each further round
+    it learns from those rows alone of which the graph and the model of the round before say the same, and from what
+    they say: pseudo-labels that two views agree on.
+    """
+
+    graph: Graph = field(default_factory=Graph)
+    learner: Learner | None = None
+    """Kernel ridge regression, unless another is given; it needs memory for the square of the number of rows."""
+    rounds: int = 2
+
+    def __post_init__(self) -> None:
+        checked.count("rounds", self.rounds)
+
+    def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
+        """From public rows, the numbers of those that were answered, and the answers."""
+        at, said = _answered(rows, asked, answers, classes)
+        shares = self.graph.labels(rows, at, said, classes)
+        labels = shares.argmax(1)
+        kept = np.flatnonzero(shares.any(1))
+        learner = self.learner or _usual(rows, _PENALTY)
+        found = Student(_fitted(learner, rows[torch.from_numpy(kept)], labels[kept], classes))
+        for _ in range(self.rounds - 1):
+            kept = np.flatnonzero(shares.any(1) & (found.labels(rows) == labels))
+            found = Student(_fitted(learner, rows[torch.from_numpy(kept)], labels[kept], classes))
+        return found
+
+
+def _answered(
+    rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    checked.count("classes", classes, least=2)
+    at, said = np.asarray(asked), np.asarray(answers)
+    if not rows.dtype.is_floating_point or rows.ndim != 2 or len(rows) < 2:
+        raise InvalidInput("rows", "are not two rows of features or more", "make features of them first")
+    if not len(at):
+        raise InvalidInput("asked", "is empty", "a student needs an answer: ask more, or with less noise")
+    if at.dtype.kind not in "iu" or at.ndim != 1 or not 0 <= at.min() <= at.max() < len(rows):
+        raise InvalidInput("asked", f"is not of whole numbers from 0 to {len(rows) - 1}", "number the public rows")
+    if said.dtype.kind not in "iu" or said.shape != at.shape or not 0 <= said.min() <= said.max() < classes:
+        problem = f"are not one whole number from 0 to {classes - 1} for each row that was asked about"
+        raise InvalidInput("answers", problem, "leave out questions without an answer")
+    return at.astype(np.int64), said.astype(np.int64)
+
+
+def _fitted(learner: Learner, rows: Tensor, labels: npt.NDArray[np.int64], classes: int) -> Ensemble:
+    return train(learner, rows, labels, [np.arange(len(labels))], classes=classes)
+
+
+def _usual(rows: Tensor, penalty: float) -> KernelRidge:
+    """Rows are public, and so is how far they are from each other: on average, twice their variance, squared."""
+    squared = 2 * float((rows - rows.mean(0)).square().sum(1).mean())
+    return KernelRidge(penalty, _WIDTH * sqrt(squared) if squared else 1.0)

@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 Reals = npt.NDArray[np.float64]
 ORDERS = (1.5, 2.0, 3.0, 5.0, 9.0, 20.0, 40.0)
@@ -82,10 +83,10 @@ def winners(row: Sequence[int], noise: Reals) -> Reals:
     return np.array(found)
 
 
-def passed(support: int, threshold: int, noise: Reals) -> float:
-    """P(support + noise ≥ threshold)."""
-    reach = len(noise) // 2
-    return float(noise[max(threshold - support + reach, 0) :].sum())
+def passed(support: int, threshold: int, noise: Reals) -> tuple[float, float]:
+    """P(support + noise ≥ threshold) and P(less), each summed by itself so that small ones keep their digits."""
+    first = max(threshold - support + len(noise) // 2, 0)
+    return float(noise[first:].sum()), float(noise[:first].sum())
 
 
 def neighbours(row: Sequence[int]) -> Iterator[list[int]]:
@@ -102,7 +103,7 @@ def neighbours(row: Sequence[int]) -> Iterator[list[int]]:
 def divergence(p: Reals, q: Reals, order: float) -> float:
     """D_a(p‖q) from its definition."""
     keep = p > 0
-    return float(np.log((p[keep] ** order * q[keep] ** (1 - order)).sum())) / (order - 1)
+    return float(logsumexp(order * np.log(p[keep]) + (1 - order) * np.log(q[keep]))) / (order - 1)
 
 
 def rows_of(teachers: int, labels: int) -> Iterator[list[int]]:

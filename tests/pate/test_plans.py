@@ -34,9 +34,11 @@ def runs(plan: Plan) -> Counter[Leaf]:
     return found
 
 
-def sigmas(plan: Plan) -> list[float]:
-    """The noises that the event states, the test's first."""
-    return [part.leaf.sigma for part in canonical(plan.event).parts if isinstance(part.leaf, DiscreteGaussian)]
+def sigma_of(plan: Plan, count: int) -> float:
+    """The Gaussian noise that the event has `count` times."""
+    [leaf] = [leaf for leaf, times in runs(plan).items() if times == count]
+    assert isinstance(leaf, DiscreteGaussian)
+    return leaf.sigma
 
 
 def agrees(hits: int, chance: float) -> bool:
@@ -51,7 +53,7 @@ def test_labels_have_the_law_of_the_event(row: list[int]) -> None:
         plan = Plan(aggregator, TRIALS, 20, len(row))
         [(leaf, count)] = runs(plan).items()
         assert count == 2 * TRIALS
-        noise = laplace(leaf.scale) if isinstance(leaf, DiscreteLaplace) else gaussian(sigmas(plan)[0])
+        noise = laplace(leaf.scale) if isinstance(leaf, DiscreteLaplace) else gaussian(sigma_of(plan, 2 * TRIALS))
         labels = Counter(plan.release(votes, rng=SeededRng(3)).value)
         for label, chance in enumerate(winners(row, noise)):
             assert agrees(labels[label], float(chance))
@@ -60,9 +62,9 @@ def test_labels_have_the_law_of_the_event(row: list[int]) -> None:
 def test_the_threshold_is_tested_with_the_noise_of_the_event() -> None:
     """Fails when the test's noise is halved or left out, or when a question that failed it is answered."""
     plan = Plan(Confident(14, 5.0, 3.0), TRIALS, 20, 2)
-    first, second = sigmas(plan)
+    first, second = sigma_of(plan, TRIALS), sigma_of(plan, 2 * TRIALS)
     found = plan.release(Votes([[12, 8]] * TRIALS, teachers=20), rng=SeededRng(4)).value
-    chance = passed(12, 14, gaussian(first))
+    chance, _ = passed(12, 14, gaussian(first))
     assert agrees(sum(label is not None for label in found), chance)
     assert agrees(sum(label == 0 for label in found), chance * float(winners([12, 8], gaussian(second))[0]))
 
@@ -121,8 +123,8 @@ def outcomes(aggregator: Aggregator, row: list[int]) -> np.ndarray:
     if isinstance(aggregator, GNMax):
         return winners(row, gaussian(aggregator.sigma))
     assert isinstance(aggregator, Confident)
-    chance = passed(max(row), aggregator.threshold, gaussian(aggregator.threshold_sigma))
-    return np.append(chance * winners(row, gaussian(aggregator.sigma)), 1 - chance)
+    answered, not_answered = passed(max(row), aggregator.threshold, gaussian(aggregator.threshold_sigma))
+    return np.append(answered * winners(row, gaussian(aggregator.sigma)), not_answered)
 
 
 PAPER = [

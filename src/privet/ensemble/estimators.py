@@ -76,7 +76,7 @@ class Estimator:
         for place, own in enumerate(task.members):
             labels = task.labels[own]
             often = int(labels.bincount(minlength=task.classes).argmax())
-            if len(labels.unique()) < 2:
+            if int((labels.bincount() > 0).sum()) < 2:
                 found.append(often)
                 continue
             each = self._seeded(clone(self.estimator), task.first + place)

@@ -52,7 +52,8 @@ class Graph:
         for _ in range(self.rounds):
             found = self.spread * (edges @ found) + (1 - self.spread) * start
         total = found.sum(1, keepdims=True)
-        return np.divide(found, total, out=np.zeros_like(found), where=total > 0)
+        shares: npt.NDArray[np.float64] = np.divide(found, total, out=np.zeros_like(found), where=total > 0)
+        return shares
 
     def _edges(self, rows: Tensor) -> sparse.csr_array:
         count = len(rows)

@@ -34,7 +34,7 @@ class Task:
     def part(self, start: int, stop: int) -> Task:
         """The task of some members, with their rows and no others."""
         chosen = self.members[start:stop]
-        used = torch.cat(chosen).unique()
+        used = torch.from_numpy(np.unique(torch.cat(chosen).numpy()))
         members = tuple(torch.searchsorted(used, rows) for rows in chosen)
         return Task(self.inputs[used], self.labels[used], members, self.first + start, self.classes)
 

@@ -58,7 +58,7 @@ def shards(data: Table | Images | Ids, teachers: int, *, key: str = "privet") ->
     Some shards are larger than others, and small ones may be empty: sizes follow from the hash, and evening them out
     would let one record move others.
 
-    >>> found = shards(np.array(["ann", "bob", "ann"]), 5)
+    >>> found = shards(np.array(["ann", "bob", "ann"]), 2)
     >>> bool(found.of[0] == found.of[2])
     True
     """

@@ -21,8 +21,10 @@ from privet.ensemble.votes import vote_stretches
 
 __all__ = ["Propagated", "Student", "Supervised", "Teaching"]
 
-_WIDTH, _PENALTY = 0.6, 3.0
-"""Of the usual model: its kernel's width in typical distances between rows, and its penalty."""
+_WIDTH = 0.6
+"""Of the usual model's kernel, in typical distances between rows."""
+_PENALTY, _SMOOTHING = 0.3, 3.0
+"""Of the usual model, on answers and on labels that spread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,38 +63,28 @@ class Supervised:
     def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
         """From public rows, the numbers of those that were answered, and the answers."""
         at, said = _answered(rows, asked, answers, classes)
-        return Student(_fitted(self.learner or _usual(rows, penalty=0.3), rows[torch.from_numpy(at)], said, classes))
+        return Student(_fitted(self.learner or _usual(rows, _PENALTY), rows[torch.from_numpy(at)], said, classes))
 
 
 @dataclass(frozen=True)
 class Propagated:
     """From all public rows: answers spread along a graph, and a model learns the labels that they get.
 
-    The model smooths what the graph says: with a penalty it does not follow single wrong labels. In each further round
-    it learns from those rows alone of which the graph and the model of the round before say the same, and from what
-    they say: pseudo-labels that two views agree on.
+    For pictures, whose neighbours are mostly of one class. The model smooths what the graph says: with a penalty it
+    does not follow single wrong labels.
     """
 
     graph: Graph = field(default_factory=Graph)
     learner: Learner | None = None
     """Kernel ridge regression, unless another is given; it needs memory for the square of the number of rows."""
-    rounds: int = 2
-
-    def __post_init__(self) -> None:
-        checked.count("rounds", self.rounds)
 
     def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
         """From public rows, the numbers of those that were answered, and the answers."""
         at, said = _answered(rows, asked, answers, classes)
         shares = self.graph.labels(rows, at, said, classes)
-        labels = shares.argmax(1)
         kept = np.flatnonzero(shares.any(1))
-        learner = self.learner or _usual(rows, _PENALTY)
-        found = Student(_fitted(learner, rows[torch.from_numpy(kept)], labels[kept], classes))
-        for _ in range(self.rounds - 1):
-            kept = np.flatnonzero(shares.any(1) & (found.labels(rows) == labels))
-            found = Student(_fitted(learner, rows[torch.from_numpy(kept)], labels[kept], classes))
-        return found
+        learner = self.learner or _usual(rows, _SMOOTHING)
+        return Student(_fitted(learner, rows[torch.from_numpy(kept)], shares[kept].argmax(1), classes))
 
 
 def _answered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def train(
     task = Task(given, named.long(), own, 0, classes)
     count = min(where.parts, len(own))
     edges = [len(own) * part // count for part in range(count + 1)]
-    parts = [task] if count == 1 else [task.part(*ends) for ends in zip(edges, edges[1:], strict=False)]
+    parts = [task] if count == 1 else [task.part(*ends) for ends in pairwise(edges)]
     return Joined.of(where.fit(learner, parts))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Protocol
 
 import torch
@@ -36,7 +37,7 @@ class Here:
 
     def fit(self, learner: Learner, parts: list[Task]) -> list[Ensemble]:
         """One ensemble for each part."""
-        return [_fit(learner, part) for part in parts]
+        return [learner.fit(part) for part in parts]
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,11 @@ class Processes:
     def fit(self, learner: Learner, parts: list[Task]) -> list[Ensemble]:
         """One ensemble for each part."""
         try:
-            from joblib import Parallel, delayed
+            joblib = import_module("joblib")
         except ImportError:
             raise MissingExtra("joblib", "train") from None
-        found: list[Ensemble] = Parallel(n_jobs=self.jobs)(delayed(_alone)(learner, part) for part in parts)
+        work = joblib.delayed(_alone)
+        found: list[Ensemble] = joblib.Parallel(n_jobs=self.jobs)(work(learner, part) for part in parts)
         return found
 
 
@@ -97,10 +99,6 @@ class Ray:
         return found
 
 
-def _fit(learner: Learner, part: Task) -> Ensemble:
-    return learner.fit(part)
-
-
 def _alone(learner: Learner, part: Task) -> Ensemble:
     """In a process of its own, which is one of several: it keeps to one thread."""
     torch.set_num_threads(1)
@@ -109,7 +107,6 @@ def _alone(learner: Learner, part: Task) -> Ensemble:
 
 def _ray() -> Any:
     try:
-        import ray
+        return import_module("ray")
     except ImportError:
         raise MissingExtra("ray", "ray") from None
-    return ray

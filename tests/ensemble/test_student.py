@@ -1,0 +1,127 @@
+"""The student, the graph along which answers spread, and orders of questions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from privet.core.errors import InvalidInput
+from privet.ensemble import Graph, Propagated, Ridge, Supervised, shuffled, typical, uncertain
+
+
+def rings(rows: int, seed: int = 0) -> tuple[Tensor, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
+    """Two rings, one inside the other: neighbours are alike, and no line parts them."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(rows) % 2
+    angle = rng.uniform(0, 2 * np.pi, rows)
+    radius = 1.0 + labels + rng.normal(0, 0.08, rows)
+    places = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+    return torch.tensor(places, dtype=torch.float32), labels
+
+
+def test_answers_spread_along_the_graph() -> None:
+    """Fails when edges join the wrong rows or answers do not travel: of two rings, three answers each, all rows and new
+    ones are told apart; from six answers alone they are not."""
+    rows, labels = rings(600)
+    asked = np.arange(6)
+    found = Propagated().student(rows, asked, labels[asked], 2)
+    new, true = rings(400, seed=1)
+    assert (found.labels(rows) == labels).mean() > 0.97
+    assert (found.labels(new) == true).mean() > 0.97
+    assert (Supervised().student(rows, asked, labels[asked], 2).labels(new) == true).mean() < 0.9
+
+
+def test_few_wrong_answers_are_outvoted() -> None:
+    """Fails when the student repeats every answer: one in ten is wrong here, and the graph and the penalty mend
+    most of them."""
+    rows, labels = rings(600)
+    asked = np.arange(120)
+    answers = labels[asked].copy()
+    answers[::10] = 1 - answers[::10]
+    found = Propagated(graph=Graph(spread=0.9)).student(rows, asked, answers, 2)
+    assert (found.labels(rows)[asked] == labels[asked]).mean() > 0.95
+
+
+def test_the_graph_solves_its_equation() -> None:
+    """Fails when a weight, the normalisation or the share that spreads is wrong: the limit is (1 - a)(I - aS)⁻¹Y, with
+    S made here by plain loops."""
+    rows, labels = rings(40)
+    asked = np.array([0, 1, 2, 5])
+    graph = Graph(neighbours=4, sharpness=3.0, spread=0.8)
+    places = rows.double().numpy()
+    squared = ((places[:, None] - places[None]) ** 2).sum(2)
+    weights = np.zeros((40, 40))
+    for row in range(40):
+        near = [other for other in np.argsort(squared[row]) if other != row][:4]
+        for other in near:
+            weight = np.exp(-1.5 * squared[row, other] / squared[row, near[-1]])
+            weights[row, other] = max(weights[row, other], weight)
+            weights[other, row] = max(weights[other, row], weight)
+    sums = weights.sum(1)
+    start = np.zeros((40, 2))
+    for row in asked:
+        start[row, labels[row]] = 1 / (labels[asked] == labels[row]).sum()
+    limit = np.linalg.solve(np.eye(40) - 0.8 * weights / np.sqrt(np.outer(sums, sums)), start)
+    wanted = limit / np.maximum(limit.sum(1, keepdims=True), 1e-300)
+    np.testing.assert_allclose(graph.labels(rows, asked, labels[asked], 2), wanted, atol=1e-4)
+
+
+def test_rows_that_nothing_reaches_are_left_out() -> None:
+    """Fails when a part of the graph without an answer is learned as if it were of class 0."""
+    near, _ = rings(40)
+    rows = torch.cat([near, near + 100])
+    shares = Graph(neighbours=3).labels(rows, np.arange(10), np.ones(10, dtype=np.int64), 2)
+    assert not shares[40:].any()
+    assert (Propagated().student(rows, np.arange(10), np.ones(10, dtype=np.int64), 2).labels(rows) == 1).all()
+
+
+def test_orders_ask_about_each_row_once() -> None:
+    """Fails when an order repeats rows or leaves some out, ignores its key, or asks again about an answered row."""
+    rows, labels = rings(300)
+    assert sorted(shuffled(300)) == list(range(300))
+    assert (shuffled(300, key="one") != shuffled(300, key="other")).any()
+    twice = torch.cat([rows[:20], rows[:20]])
+    assert sorted(typical(twice, 40)) == list(range(40))
+    student = Supervised(Ridge()).student(rows, np.arange(30), labels[:30], 2)
+    order = uncertain(student, rows, np.arange(30))
+    assert sorted(order) == list(range(30, 300))
+    assert (np.diff(student.margins(rows)[order]) >= 0).all()
+
+
+def test_typical_rows_cover_every_cluster_and_begin_with_the_largest() -> None:
+    """Fails when rows are not those nearest to the middles, or clusters come in another order: four far clusters
+    of 5, 101, 25 and 51 rows, the last row of each in its middle. K-means may begin with two rows of one cluster and
+    stay there: with one of ten keys, at least, it must not."""
+    rng = np.random.default_rng(3)
+    sizes = (5, 101, 25, 51)
+    half = [rng.normal(0, 0.1, (size // 2, 4)) for size in sizes]
+    around = [np.concatenate([each, -each, np.zeros((1, 4))]) + 10 * np.eye(4)[at] for at, each in enumerate(half)]
+    rows, ends = torch.tensor(np.concatenate(around), dtype=torch.float32), np.cumsum(sizes) - 1
+    found = [typical(rows, 4, key=key).tolist() for key in "abcdefghij"]
+    assert ends[[1, 3, 2, 0]].tolist() in found
+
+
+def refused() -> list[tuple[str, Any]]:
+    rows, labels = rings(30)
+    some = np.arange(4)
+    ways = Propagated()
+    return [
+        ("asked is empty", lambda: ways.student(rows, some[:0], labels[:0], 2)),
+        ("asked is not of whole numbers", lambda: ways.student(rows, some + 27, labels[:4], 2)),
+        ("answers are not one whole number", lambda: ways.student(rows, some, labels[:3], 2)),
+        ("answers are not one whole number", lambda: Supervised().student(rows, some, -labels[:4], 2)),
+        ("rows are not two rows", lambda: ways.student(rows[:1], some[:1], labels[:1], 2)),
+        ("spread is 1", lambda: Graph(spread=1.0)),
+        ("count is 31", lambda: typical(rows, 31)),
+    ]
+
+
+@pytest.mark.parametrize(("message", "call"), refused(), ids=[message for message, _ in refused()])
+def test_what_cannot_be_learned_is_refused(message: str, call: Any) -> None:
+    """Fails when a mistake passes, or is told without the argument's name."""
+    with pytest.raises(InvalidInput, match=message):
+        call()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ pytest.importorskip("polars")
 def clinic(privet: Run) -> Run:
     """`privet`, in a folder with a table and a schema."""
     patients(Path())
+    patients(Path("public"), 200)
     return privet
 
 
@@ -69,7 +71,11 @@ def test_a_table_becomes_a_model_a_card_and_a_page(clinic: Run) -> None:
 
 def test_the_price_on_the_card_is_what_account_says(clinic: Run) -> None:
     """Fails when the run was not what was priced, or the page and `privet account` price it differently."""
-    done(clinic("train patients.csv --schema schema.toml --test patients.csv --epochs 3 --batch-size 100 --out run"))
+    done(
+        clinic(
+            "train patients.csv --schema schema.toml --test public/patients.csv --epochs 3 --batch-size 100 --out run"
+        )
+    )
     card = load(Path("run"))
     plan = {choice.name: choice.value for choice in card.choices.value}
     rate = re.sub(r".* rate ", "", plan["sampling"])
@@ -107,6 +113,7 @@ def test_users_are_protected_where_the_schema_names_them(clinic: Run) -> None:
     done(clinic("train patients.csv --schema users.toml --out run"))
     card = load(Path("run"))
     assert card.privacy.guarantee.value.unit.whose is Whose.USER
+    assert card.privacy.guarantee.value.delta < 1 / 600  # there may be as many users as rows
     assert {leaf.unit.whose for leaf in card.scores if isinstance(leaf, Release)} == {Whose.USER}
     line = refused(clinic("train patients.csv --schema users.toml --method output --out other"))
     assert "protects single rows" in line
@@ -132,6 +139,8 @@ def test_the_ledger_has_one_charge_for_all_of_it(clinic: Run) -> None:
 
 
 REFUSED = {
+    "--schema schema.toml --test patients.csv": "--test is the file that is learned from",
+    "--schema semicolons.toml": "separator = ','",
     "--target nosuch --schema schema.toml": "'nosuch'",
     "--target nosuch": "no column 'nosuch'",
     "--epsilon 0 --schema schema.toml": "--epsilon is 0.0",
@@ -161,6 +170,7 @@ REFUSED = {
 def test_bad_input_is_one_line_and_leaves_nothing(clinic: Run, words: str, complaint: str) -> None:
     """Fails when a mistake ends in a traceback, in a folder that nobody wanted, or in a charge."""
     done(clinic("ledger create clinic --epsilon 1.5 --delta 1e-2"))
+    Path("semicolons.toml").write_text(SCHEMA.replace("rows = 600", 'rows = 600\nseparator = ";"'))
     out = "" if "--out" in words else "--out run"
     line = refused(clinic(f"train patients.csv {words} {out} --ledger clinic"))
     assert complaint in line
@@ -189,7 +199,7 @@ def test_methods_side_by_side_are_paid_for_together(clinic: Run) -> None:
     """Fails when a compared method is free, when `none` reaches a page that may be shared, or the total is a lie."""
     done(
         clinic(
-            "train patients.csv --schema schema.toml --test patients.csv --out run",
+            "train patients.csv --schema schema.toml --test public/patients.csv --out run",
             "--compare none,output,objective --yes",
         )
     )
@@ -205,13 +215,51 @@ def test_methods_side_by_side_are_paid_for_together(clinic: Run) -> None:
 
 def test_input_perturbation_trusts_nobody(clinic: Run) -> None:
     """Fails when records are seen as they are, or the card does not say what is protected."""
-    done(clinic("train patients.csv --schema schema.toml --method input --epsilon 4 --test patients.csv --out run"))
+    done(
+        clinic(
+            "train patients.csv --schema schema.toml --method input --epsilon 4 --test public/patients.csv --out run"
+        )
+    )
     guarantee = load(Path("run")).privacy.guarantee.value
     assert guarantee.delta == 0.0
     assert guarantee.epsilon.upper == 4.0
     assert guarantee.unit.trust is Trust.LOCAL
     assert guarantee.unit.neighbours is Neighbours.REPLACE
     assert len(done(clinic("predict run patients.csv")).out.splitlines()) == 601
+
+
+def test_a_record_without_a_target_makes_a_report_too(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches input perturbation whose number of reports tells that a record was replaced by one without a target."""
+    from privet.training.convex import InputPerturbation
+
+    counts = []
+    randomize = InputPerturbation.randomize
+
+    def counted(self: InputPerturbation, x: Any, y: Any, *, source: str, rng: Any) -> Any:
+        counts.append(len(x))
+        return randomize(self, x, y, source=source, rng=rng)
+
+    monkeypatch.setattr(InputPerturbation, "randomize", counted)
+    text = Path("patients.csv").read_text()
+    for number, target in enumerate(("yes", "", "elsewhere")):
+        Path("patients.csv").write_text(text + f"p9,40,north,{target}\n")
+        done(clinic(f"train patients.csv --schema schema.toml --method input --out run{number}"))
+    assert counts == [601, 601, 601]
+
+
+def test_what_is_learned_in_vain_is_all_that_is_paid_for(clinic: Run) -> None:
+    """Catches a whole run's ε that is charged where too few rows were there to learn a schema from."""
+    done(clinic("ledger create clinic --epsilon 3 --delta 1e-2"))
+    Path("few.csv").write_text("age,readmitted\n41,no\n50,yes\n")
+    line = refused(clinic("train few.csv --target readmitted --ledger clinic --out run"))
+    assert "fewer than two values" in line
+    with Ledger("privet-ledger.db") as ledger:
+        states = {entry.state for entry in ledger.show("clinic").entries}
+        assert states == {State.COMMITTED, State.ABORTED}
+        (paid,) = [entry for entry in ledger.show("clinic").entries if entry.state is State.COMMITTED]
+        assert epsilon(paid.event, 1e-7).epsilon.upper <= 0.1
+    assert "readmitted" in Path("run/schema.toml").read_text()
+    assert not Path("run/.privet").exists()
 
 
 def test_tuning_is_private_selection(clinic: Run) -> None:
@@ -239,6 +287,18 @@ def test_pictures_of_ones_own(privet: Run) -> None:
     said = done(privet("predict run blobs.npz")).out.splitlines()[1:]
     assert np.mean(np.array(said) == np.array(["none", "blob"])[labels]) > 0.9
     assert isinstance(load(Path("run")).rows, Public)
+
+
+def test_one_odd_label_moves_no_other(privet: Run) -> None:
+    """Catches labels that are read together: one that is no number turned all others into 0.0 and 1.0, and out."""
+    from privet.cli.training.asked import Asked
+    from privet.cli.training.inputs import Inputs
+
+    for labels in (np.array([0, 1, 1, 0]), np.array([0, 1, 1, 0, float("nan")]), np.array(["0", "1", "1", "0", "x"])):
+        np.savez("some.npz", x=np.zeros((len(labels), 8, 8), dtype=np.uint8), y=labels)
+        train = Inputs.of(Asked(data="some.npz", classes=("0", "1"))).train
+        assert train is not None
+        assert np.asarray(train.y).tolist() == [0, 1, 1, 0]
 
 
 def test_a_model_of_ones_own(clinic: Run) -> None:

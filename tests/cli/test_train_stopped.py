@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import signal
 import subprocess
@@ -77,3 +79,70 @@ def test_tuning_that_was_killed_goes_on(privet: Run) -> None:
         (entry,) = ledger.show("clinic").entries
         assert entry.state is State.COMMITTED
     assert not Path("run/.privet").exists()
+
+
+def _killed_early(privet: Run) -> None:
+    """A run that was charged, and whose process was killed before its first step."""
+    patients(Path())
+    assert privet("ledger create clinic --epsilon 4 --delta 1e-2").code == 0
+    command = [*PROGRAM, *WORDS.split(), "400"]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    state, checkpoint = Path("run/.privet/run.json"), Path("run/.privet/checkpoint.pt")
+    while not (state.exists() and checkpoint.exists()):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait(60)
+
+
+def test_a_run_goes_on_with_what_was_charged_and_nothing_else(privet: Run) -> None:
+    """Fails when another schema, other data, or an edited state is trained on under the charge of the first; or when a
+    refusal throws the run away."""
+    _killed_early(privet)
+    changes = {
+        "schema.toml": lambda text: text.replace("rows = 600", "rows = 60"),
+        "patients.csv": lambda text: text.replace("p1,", "p7,", 1),
+        "run/.privet/run.json": lambda text: text.replace('\\"epsilon\\": 1.0', '\\"epsilon\\": 3.5'),
+    }
+    for name, change in changes.items():
+        before = Path(name).read_text()
+        assert change(before) != before
+        Path(name).write_text(change(before))
+        assert "not what" in refused(privet("train --resume --out run"))
+        Path(name).write_text(before)
+        assert Path("run/.privet/run.json").exists()
+    Path("patients.csv").rename("elsewhere.csv")
+    refused(privet("train --resume --out run"))
+    Path("elsewhere.csv").rename("patients.csv")
+    done = privet("train --resume --out run")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("method", ["dp-sgd", "output", "input"])
+def test_nothing_is_drawn_twice(privet: Run, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when a run whose report could not be written draws another model or another score when it goes on."""
+    import privet.report as report
+
+    patients(Path())
+    assert privet("ledger create clinic --epsilon 4 --delta 1e-2").code == 0
+    ledger = "" if method == "input" else "--ledger clinic"
+    write = report.write_run
+    monkeypatch.setattr(report, "write_run", _full)
+    words = f"train patients.csv --schema schema.toml --method {method} --out run {ledger}"
+    assert privet(words).code == 2
+    first = Path("run/model.safetensors").read_bytes()
+    kept = {path.name: path.read_text() for path in Path("run/.privet/kept").glob("*.json")}
+    monkeypatch.setattr(report, "write_run", write)
+    done = privet("train --resume --out run")
+    assert done.code == 0, done.err
+    assert Path("run/model.safetensors").read_bytes() == first
+    if method != "input":
+        score = json.loads(json.loads(kept[f"{method}-score.json"])["value"])
+        assert load(Path("run")).scores[0].value.value == score["record"]["value"]
+        with Ledger("privet-ledger.db") as book:
+            (entry,) = book.show("clinic").entries
+            assert entry.state is State.COMMITTED
+
+
+def _full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "no space left on device")

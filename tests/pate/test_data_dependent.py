@@ -16,6 +16,7 @@ import pytest
 from privet.accounting import renyi
 from privet.accounting.canonical import canonical
 from privet.accounting.conversions import rdp_to_epsilon_classic
+from privet.core.codec import encode
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import Approximate, Pure
 from privet.core.guarantee import Guarantee, Interval
@@ -216,3 +217,9 @@ def test_it_does_not_leave_by_itself() -> None:
             leave(found)
     with pytest.raises(AttributeError):
         found.epsilon = 0.0
+
+
+def test_no_card_is_written_with_it() -> None:
+    """Fails when the codec behind ledgers, releases and cards finds a JSON form for it."""
+    with pytest.raises(InvalidInput, match="DataDependent has no JSON form"):
+        encode(private())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,3 +139,26 @@ def test_what_cannot_be_sanitised() -> None:
             SmoothCeiling(PLAN, **{"delta": 1e-5, **bad})
     with pytest.raises(InvalidInput, match="stay below 1/"):
         Gnss(PLAN, delta=1e-5, order=10.0, beta=0.2)
+
+
+class Given(SeededRng):
+    """A generator whose normal draws are given beforehand."""
+
+    def __init__(self, *draws: float) -> None:
+        super().__init__(1)
+        self.draws = draws
+
+    def normal(self, size: object, *, dtype: object = np.float64) -> Any:
+        """What was given."""
+        return np.array(self.draws)
+
+
+def test_smooth_noise_is_the_noise_that_is_priced() -> None:
+    """Fails when either noise of Gnss is halved or left out: one deviation moves the limit by what it must."""
+    votes, sanitiser = consensus(5), Gnss(PLAN, delta=1e-5, failure=0.3, sigma=0.5)
+    smooth = smooth_sensitivity(sanitiser.table, votes.counts.max(axis=1), sanitiser.smooth * (1 - 1e-9))
+    zero, first, second = (sanitiser.release(votes, rng=Given(*at)).value.rdp for at in ((0, 0), (1, 0), (0, 1)))
+    assert first - zero == pytest.approx(sanitiser.sigma * smooth, abs=2e-6)
+    true = float(sanitiser.table[votes.counts.max(axis=1)].sum())
+    grown = math.exp(sanitiser.smooth * sanitiser.width_multiplier)
+    assert second - true == pytest.approx((zero - true) * grown, abs=3e-6)

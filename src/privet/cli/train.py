@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import warnings
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from privet.cli.training.inputs import Inputs
     from privet.cli.training.work import Finished
     from privet.core.guarantee import Guarantee
+    from privet.report import TrainingCard
     from privet.training.recipe import Recipe
 
 __all__ = ["train"]
@@ -99,33 +101,34 @@ def _train(context: typer.Context, asked: Asked, out: Path | None, *, resume: bo
     if resume:
         if out is None:
             raise InvalidInput("out", "is missing", "name the folder of the run that was stopped")
-        typed = asked
-        asked, command, _ = place.found()
-        _require_same(context, typed, asked)
+        begun = place.found()
+        _require_same(context, asked, begun.asked)
+        asked, command = begun.asked, begun.command
     else:
         if place.hidden.exists():
             problem = f"is {str(folder)!r}, where a run was stopped"
             raise InvalidInput("out", problem, "go on with --resume, or name another folder")
         ours = not folder.exists()
         require_folder(folder)
-    with ExitStack() as unless_begun:
-        unless_begun.callback(_tidy, place, ours=ours and not resume)
+    with ExitStack() as last:
+        if ours:
+            last.callback(_tidy, folder)
+        # Of a large δ the plan and the page tell, in words.
+        last.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", message="delta is", category=UserWarning)
         try:
             done = _worked(asked, place, command, resume=resume, yes=yes)
-            _write(folder, place, done)
+            card = _write(folder, place, done)
         except KeyboardInterrupt:
             _stopped(folder, place)
             raise typer.Exit(INTERRUPTED) from None
-    _show(folder, done)
+    _show(folder, asked, card)
 
 
-def _tidy(place: Workplace, *, ours: bool) -> None:
-    """Leave no folder behind in which nothing was begun."""
-    if not place.begun:
-        place.clear()
-        if ours:
-            with suppress(OSError):
-                place.folder.rmdir()
+def _tidy(folder: Path) -> None:
+    """Leave no empty folder behind."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _worked(asked: Asked, place: Workplace, command: str, *, resume: bool, yes: bool) -> Finished:
@@ -160,12 +163,14 @@ def _tell(text: str) -> None:
 
 def _confirm(asked: Asked, inputs: Inputs, bill: Bill, guarantee: Guarantee, *, yes: bool) -> None:
     """What the run will cost, before it is charged; several methods are asked about."""
+    from privet.report.account import beware
     from privet.report.words import headline
 
     console.line(headline(guarantee), "bold")
     if len(bill.lines) > 1:
         console.bullets(tuple(what for what, _ in bill.lines))
     _show_choices(asked, inputs, bill, bill.recipe)
+    console.bullets(tuple(f"Beware: {each}." for each in beware(guarantee, inputs.rows)), "yellow")
     if asked.seed is not None:
         console.line("The noise is seeded, and protects nobody: this is a test.", "bold red")
     if len(asked.private) > 1 and not yes:
@@ -183,33 +188,37 @@ def _show_choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | Non
     console.show_rows(("choice", "value", "why"), [(each.name, each.value, each.why) for each in chosen])
 
 
-def _write(folder: Path, place: Workplace, done: Finished) -> None:
+def _write(folder: Path, place: Workplace, done: Finished) -> TrainingCard:
+    """The model and the card; what was drawn is kept until all of it is written."""
     from privet.cli.training.carded import card_of
     from privet.report import write_run
     from privet.training.models import store
 
+    card = card_of(done)
     store(folder, done.model, done.described)
     with console.progress_bar("Writing the report …") as progress:
-        write_run(folder, card_of(done), progress=progress)
+        write_run(folder, card, progress=progress)
     place.clear()
+    return card
 
 
-def _show(folder: Path, done: Finished) -> None:
-    from privet.report.origin import rounded
+def _show(folder: Path, asked: Asked, card: TrainingCard) -> None:
+    """The guarantee, and the scores that may be shared."""
+    from privet.report import shareable
+    from privet.report.origin import interval, rounded
     from privet.report.words import headline
 
+    shared = shareable(card)
+    others = [each.value for each in shared.compared if each.value.method is not shared.method.value]
+    scores = [(shared.method.value.value, each.value) for each in shared.scores]
+    scores += [(each.method.value, each.score) for each in others]
     console.line()
-    console.line(headline(done.guarantee), "bold green")
-    rows = []
-    for each in done.trained:
-        paid = () if each.paid is None else (each.paid,)
-        for score in (*each.public, *paid):
-            value = rounded(score.value.value, score.value.share)
-            rows.append((each.method.value, score.value.name, value, score.value.on))
-    if rows:
-        console.show_rows(("method", "score", "value", "on"), rows, right=("value",))
+    console.line(headline(card.privacy.guarantee.value), "bold green")
+    if scores:
+        rows = [(name, each.name, rounded(each.value, each.share), interval(each), each.on) for name, each in scores]
+        console.show_rows(("method", "score", "value", "interval", "on"), rows, right=("value",))
     console.line(f"{folder}/report.html may be shared; {folder}/internal.html must not.")
-    data = "DATA" if Path(done.asked.data).exists() else done.asked.data
+    data = "DATA" if Path(asked.data).exists() else asked.data
     console.line(f"privet predict {shlex.quote(str(folder))} {data}", "dim")
 
 

@@ -23,7 +23,7 @@ __all__ = ["read", "user_keys_of"]
 _MOVED = 1 << 16
 
 
-def read(path: str | PathLike[str], schema: Schema, *, labelled: bool = True) -> Table:
+def read(path: str | PathLike[str], schema: Schema, *, labelled: bool = True, every_row: bool = False) -> Table:
     """The table in a CSV (also gzipped) or Parquet file.
 
     The file must have the columns of the schema and no others, in any order. Every row becomes numbers by the schema
@@ -31,7 +31,8 @@ def read(path: str | PathLike[str], schema: Schema, *, labelled: bool = True) ->
     outside of the bounds is clamped, what is not listed is `other`. Left out are rows without a target (unless its rule
     gives them one), rows without a user, and those beyond the first `most_rows_per_user` of a user.
 
-    Without `labelled`, as for predictions, target and user are not read, may be absent, and every row is kept.
+    Without `labelled`, as for predictions, target and user are not read, may be absent, and every row is kept. With
+    `every_row`, rows without a target are kept: their class is `other`, their number NaN.
     """
     source = Source.of(path, schema.separator)
     _fits(source, schema, labelled)
@@ -46,7 +47,8 @@ def read(path: str | PathLike[str], schema: Schema, *, labelled: bool = True) ->
         kept = np.ones(len(batch), dtype=np.bool_)
         if label is not None:
             target = _values(batch[label.name], label, schema)
-            kept &= target != label.other if isinstance(label, Category) else ~np.isnan(target)
+            if not every_row:
+                kept &= target != label.other if isinstance(label, Category) else ~np.isnan(target)
         if user is not None:
             owners = user_keys_of(batch[user], schema.missing)
             kept &= owners[1]

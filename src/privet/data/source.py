@@ -14,6 +14,7 @@ import numpy.typing as npt
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.data.blocks import CsvFile, first_bytes
 from privet.data.columns import Category
+from privet.data.schema import SEPARATORS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,6 +44,8 @@ class Source:
         start = first_bytes(place)
         if start == b"PAR1":
             return Source(place, _parquet_header(place), None)
+        if place.suffix == ".parquet" or b"\0" in start:
+            raise _unreadable(place)
         if start[:2] == b"PK":
             raise InvalidInput("file", f"{place.name!r} is an archive or a spreadsheet", "export it as CSV or Parquet")
         found = CsvFile.of(place, separator)
@@ -53,10 +56,19 @@ class Source:
         for name in names:
             if name not in self.header:
                 problem = f"{self.path.name!r} has no column {name!r}, which is {what}"
-                raise InvalidInput("file", problem, "check the spelling, and that the first line is a header")
+                advice = "check the spelling, and that the first line is a header"
+                if other := self._other_separator():
+                    advice += f"; cells seem to be parted by {other!r}: say separator = {other!r} in the schema"
+                raise InvalidInput("file", problem, advice)
         for name in self.header:
             if self.header.count(name) > 1:
                 raise InvalidInput("file", f"{self.path.name!r} has two columns {name!r}", "give each its own name")
+
+    def _other_separator(self) -> str | None:
+        """What parts the cells of a header that came out as one."""
+        if self.csv is None or len(self.header) != 1:
+            return None
+        return next((each for each in SEPARATORS if each != self.csv.separator and each in self.header[0]), None)
 
     def batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
         """These columns, in this order."""
@@ -91,7 +103,12 @@ class Source:
                 if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Categorical, pl.Enum, pl.Null)):
                     problem = f"{self.path.name!r} has {kind} in {name!r}"
                     raise InvalidInput("file", problem, "store it as a number or a text, or call it an identifier")
-            yield from frame.collect_batches(chunk_size=_BATCH, maintain_order=True)
+            rows, total = 0, int(pl.scan_parquet(self.path, glob=False).select(pl.len()).collect().item())
+            for batch in frame.collect_batches(chunk_size=_BATCH, maintain_order=True):
+                rows += len(batch)
+                yield batch
+            if rows != total:
+                raise _unreadable(self.path)  # a damaged page ends the batches early, without an error
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
             raise _unreadable(self.path) from None
 

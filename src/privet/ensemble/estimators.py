@@ -39,10 +39,11 @@ class Fitted:
         if isinstance(member, int):
             return F.one_hot(torch.full((len(rows),), member), self.classes).float()
         if not hasattr(member, "predict_proba"):
-            return F.one_hot(torch.from_numpy(np.asarray(member.predict(rows), dtype=np.int64)), self.classes).float()
-        # A shard may lack a class, and then the estimator does not know of it.
+            return F.one_hot(torch.tensor(np.asarray(member.predict(rows), dtype=np.int64)), self.classes).float()
+        # A shard may lack a class, and then the estimator does not know of it. Copied: what comes from a cluster is
+        # read-only.
         found = torch.zeros(len(rows), self.classes)
-        known = torch.from_numpy(np.asarray(member.classes_, dtype=np.int64))
+        known = torch.tensor(np.asarray(member.classes_, dtype=np.int64))
         found[:, known] = torch.from_numpy(np.asarray(member.predict_proba(rows), dtype=np.float32))
         return found
 

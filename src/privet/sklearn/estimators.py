@@ -12,10 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from privet.core.errors import InvalidInput
 from privet.data.columns import Number
-from privet.mechanisms.contribution import numbers
-from privet.mechanisms.histogram import Categories
+from privet.sklearn.cells import keys, numbers
 from privet.sklearn.fitting import Fitting
-from privet.sklearn.rows import Bounds, column, pair, plain
+from privet.sklearn.rows import Bounds, column, listed, pair, plain
 from privet.training.models import Family
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
@@ -92,10 +91,10 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
     def fit(self, X: Any, y: Any) -> PrivateClassifier:
         """Train on rows and their classes, and charge the ledger if there is one."""
         classes = _classes(self.classes)
-        known = Categories(tuple(classes.tolist()))
+        known = listed("classes", classes)
 
         def targets(rows: int) -> tuple[Any, Any]:
-            codes = known.place(column(y, rows))
+            codes = known.place(keys(column(y, rows)))
             return np.where(codes < 0, _BLANK, codes), (codes >= 0).astype(np.float32)
 
         fitted: PrivateClassifier = self._fitted(X, len(classes), targets)
@@ -201,9 +200,9 @@ def _classes(classes: Any) -> npt.NDArray[Any]:
         )
     if isinstance(classes, (str, bytes)) or not isinstance(classes, (Sequence, np.ndarray)):
         raise InvalidInput("classes", "is not a list", 'list all classes: classes=["no", "yes"]')
-    listed = np.asarray(classes)
-    found = np.unique(listed) if listed.ndim == 1 else listed
-    if listed.ndim != 1 or len(found) != len(listed) or len(found) < 2:
+    given = np.asarray(classes)
+    found = np.unique(given) if given.ndim == 1 else given
+    if given.ndim != 1 or len(found) != len(given) or len(found) < 2:
         raise InvalidInput("classes", "are fewer than two, or name one twice", "list every class once")
     return found
 

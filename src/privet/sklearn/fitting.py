@@ -71,14 +71,15 @@ class Fitting:
 
     def _fitted(self, X: Any, outputs: int, targets: Callable[[int], tuple[Any, Any]]) -> Self:
         """Train on rows, of whose targets `targets` gives the values and which of them count."""
-        array = cells(self, X, reset=True)
+        given = cells(self, X, reset=True)
+        held = len(given[0])
         names = getattr(self, "feature_names_in_", None)
-        columns = Columns.of(self.bounds, self.categories, names, array.shape[1])
-        y, counts = targets(len(array))
-        rows = self._rows(len(array))
+        columns = Columns.of(self.bounds, self.categories, names, len(given))
+        y, counts = targets(held)
+        rows = self._rows(held)
         model = choose(columns.schema, outputs, rows, self.family, self.bins)
         chosen = self._recipe(rows, model, outputs)
-        x = columns.table(array)
+        x = columns.table(given)
         if not len(x):  # a row that adds nothing stands for none, so that nothing shows whether there are any
             x, y, counts = np.zeros((1, x.shape[1])), np.zeros(1, dtype=y.dtype), np.zeros(1)
         data = tuple(torch.from_numpy(np.ascontiguousarray(part)) for part in (x.astype(np.float32), y, counts))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.data.split import hashes
-from privet.mechanisms.contribution import numbers
+from privet.sklearn.cells import columns_of, words
 
 __all__ = ["HashedFolds"]
 
@@ -49,22 +49,14 @@ class HashedFolds:
         del y
         if groups is not None:
             raise InvalidInput("groups", "are given, and folds are by rows", "leave them out")
-        fold = self._fold(np.asarray(X))
+        fold = self._fold(X)
         for place in range(self.n_splits):
             yield np.flatnonzero(fold != place), np.flatnonzero(fold == place)
 
-    def _fold(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-        flat = rows.reshape(len(rows), -1)
-        if flat.dtype.kind not in "biuf":
-            flat = np.stack([_words(flat[:, place]) for place in range(flat.shape[1])], 1)
-        found: npt.NDArray[np.uint64] = hashes([flat.astype(np.float64)], self.key) % np.uint64(self.n_splits)
+    def _fold(self, X: Any) -> npt.NDArray[np.uint64]:
+        _, columns = columns_of(X)
+        if not columns:
+            raise InvalidInput("X", "has no columns", "give rows and columns")
+        rows = np.stack([words(column) for column in columns], 1)
+        found: npt.NDArray[np.uint64] = hashes([rows], self.key) % np.uint64(self.n_splits)
         return found
-
-
-def _words(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """A number for each cell, whatever it holds: itself, or what its letters hash to."""
-    found = numbers(column)
-    for place in np.flatnonzero(np.isnan(found)):
-        letters = np.frombuffer(repr(column[place]).encode(), dtype=np.uint8)[None, :]
-        found[place] = float(hashes([letters], "cell")[0] >> np.uint64(11))
-    return found

@@ -19,32 +19,27 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.data.columns import Category, Number
 from privet.data.schema import Schema
-from privet.mechanisms.contribution import numbers
 from privet.mechanisms.histogram import Categories
+from privet.sklearn.cells import column_of, columns_of, key, keys, numbers
 
-__all__ = ["Bounds", "Columns", "cells", "column", "pair", "plain"]
+__all__ = ["Bounds", "Columns", "cells", "column", "listed", "pair", "plain"]
 
 Bounds: TypeAlias = Sequence[Any]
 """(low, high): each a number, or one number for each feature."""
 
 
-def cells(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
-    """X as rows and columns of whatever type; names and number of columns are kept, or compared with those kept."""
+def cells(estimator: Any, X: Any, *, reset: bool) -> list[npt.NDArray[Any]]:
+    """The columns of X, each of whatever type; their names and number are kept, or compared with those kept."""
     if issparse(X):
         raise TypeError("X is sparse data, and Privet bounds every cell; give a dense array: X.toarray()")
-    try:
-        array = np.asarray(X)
-    except ValueError:
-        raise InvalidInput("X", "has rows of different lengths", "give one cell for each column") from None
-    if array.dtype.kind == "c":
-        raise InvalidInput("X", "is complex", "Complex data not supported: give real and imaginary parts as columns")
-    if array.ndim != 2:
+    dimensions, columns = columns_of(X)
+    if dimensions != 2:
         advice = "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row"
-        raise InvalidInput("X", f"has {array.ndim} dimensions, where rows and columns are wanted", advice)
-    if not array.shape[1]:
+        raise InvalidInput("X", f"has {dimensions} dimensions, where rows and columns are wanted", advice)
+    if not columns:
         raise InvalidInput("X", "has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return array
+    return columns
 
 
 def column(y: Any, rows: int) -> npt.NDArray[Any]:
@@ -52,13 +47,19 @@ def column(y: Any, rows: int) -> npt.NDArray[Any]:
     if y is None:
         problem = "is None: the estimator requires y to be passed, but the target y is None"
         raise InvalidInput("y", problem, "give one target for each row")
-    array = np.asarray(y)
-    if array.ndim == 0 or (array.ndim > 1 and array.shape[1:] != (1,)):
-        raise InvalidInput("y", f"has {array.ndim} dimensions", "y should be a 1d array, one target for each row")
-    found: npt.NDArray[Any] = column_or_1d(array, warn=True)  # whose shape is right, so that it quotes nothing
+    found: npt.NDArray[Any] = column_or_1d(column_of("y", y), warn=True)  # whose shape is right: it quotes nothing
     if len(found) != rows:
         raise InvalidInput("y", "has another number of rows than X", "give one target for each row")
     return found
+
+
+def listed(argument: str, values: Sequence[Any]) -> Categories:
+    """Public values, to be looked up by `keys`."""
+    found = tuple(key(each) for each in values)
+    if not found or len(set(found)) != len(found):
+        problem = "are none, or name one twice: 1, 1.0, True and '1' are one value, as are numbers with one float64"
+        raise InvalidInput(argument, problem, "list every value once")
+    return Categories(found)
 
 
 def pair(argument: str, bounds: Any, advice: str) -> tuple[Any, Any]:
@@ -117,15 +118,15 @@ class Columns:
                 found.append(Category(f"x{place}", tuple(f"v{code}" for code in range(values.size))))
         return Schema(tuple(found))
 
-    def table(self, X: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Rows as `privet.data.Table.x` has them: each cell by itself, and none raises."""
-        found = np.empty(X.shape, dtype=np.float64)
+    def table(self, X: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.float64]:
+        """Columns as `privet.data.Table.x` has them: each cell by itself, and none raises."""
+        found = np.empty((len(X[0]), len(X)), dtype=np.float64)
         for place, (number, values) in enumerate(zip(self.numbers, self.values, strict=True)):
             if values is not None:
-                codes = values.place(X[:, place])
+                codes = values.place(keys(X[place]))
                 found[:, place] = np.where(codes < 0, values.size, codes)
             elif number is not None:
-                found[:, place] = number.scaled(numbers(X[:, place]))
+                found[:, place] = number.scaled(numbers(X[place]))
         return found
 
 
@@ -136,13 +137,13 @@ def _values(categories: Any, names: Sequence[str] | None, width: int) -> tuple[C
     if not isinstance(categories, Mapping):
         raise InvalidInput("categories", "is not a dict", 'give {column: values}, such as {"ward": ["north", "south"]}')
     places = {name: place for place, name in enumerate(names if names is not None else ())}
-    for key, listed in categories.items():
-        place = places.get(key, key) if isinstance(key, str) else key
+    for name, given in categories.items():
+        place = places.get(name, name) if isinstance(name, str) else name
         if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not 0 <= place < width:
-            raise InvalidInput("categories", f"has the column {key!r}, which X has not", "use its name or its place")
-        if isinstance(listed, (str, bytes)) or not isinstance(listed, (Sequence, np.ndarray)):
-            raise InvalidInput("categories", f"has no list of values for {key!r}", "list every value once")
-        found[int(place)] = Categories(tuple(listed.tolist() if isinstance(listed, np.ndarray) else listed))
+            raise InvalidInput("categories", f"has the column {name!r}, which X has not", "use its name or its place")
+        if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
+            raise InvalidInput("categories", f"has no list of values for {name!r}", "list every value once")
+        found[int(place)] = listed("categories", given)
     return tuple(found)
 
 

@@ -20,7 +20,7 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.ledger import Ledger
 from privet.mechanisms import Categories, DiscreteLaplace, Histogram, Laplace, Norm, VectorSum
-from privet.mechanisms.contribution import numbers
+from privet.sklearn.cells import column_of, keys, numbers
 from privet.sklearn.rows import Bounds, pair
 
 __all__ = ["PrivateScorer", "private_scorer"]
@@ -99,11 +99,12 @@ class PrivateScorer:
         return replace(found, guarantee=guarantee).map(_share)
 
     def _bounded(self, predicted: Any, y: Any) -> Bounded[Any]:
-        said, true = np.asarray(predicted), np.asarray(y)
-        if said.ndim != 1 or said.shape != true.shape:
+        said, true = column_of("the predictions", predicted).ravel(), column_of("y", y).ravel()
+        if said.shape != true.shape:
             raise InvalidInput("y", "has another shape than the predictions", "give one target for each row")
         if self._range is None:
-            return self._counts((said == true).tolist())
+            pairs = zip(keys(said), keys(true), strict=True)  # what is missing is wrong
+            return self._counts([mine is not None and mine == theirs for mine, theirs in pairs])
         low, high = self._range
         error = np.abs(numbers(said).clip(low, high) - numbers(true).clip(low, high)) / (high - low)
         worse = np.where(np.isnan(error), 1.0, error)  # what is no number is all wrong

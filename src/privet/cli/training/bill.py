@@ -98,7 +98,11 @@ class Bill:
 
     unit: Unit
     delta: float
+    why: str
+    """Why δ is what it is."""
     lines: tuple[tuple[str, Event], ...]
+    first: int
+    """How many of the lines are drawn before the plan of the others is made."""
     learning: Learning | None
     counting: DiscreteLaplace | None
     scoring: Scoring | None
@@ -126,7 +130,8 @@ class Bill:
             _only_examples(asked)
         if asked.method is MethodWord.INPUT:
             return _randomizing(asked, inputs)
-        delta, _ = chosen_delta(asked, inputs.units)
+        # Users may be as many as rows.
+        delta, why = chosen_delta(asked, inputs.rows)
         unit = inputs.unit if asked.user is None else Unit(whose=Whose.USER)
         most = asked.rows_per_user or inputs.rows_per_user
         lines: list[tuple[str, Event]] = []
@@ -166,7 +171,9 @@ class Bill:
             lines.append((f"the model, by {METHODS[method]}", event))
             if scoring is not None:
                 lines.append((f"its score on held-out rows ({METHODS[method]})", scoring.event))
-        return Bill(unit, delta, tuple(lines), learning, counting, scoring, (after, share), block, plan, tuning)
+        first = int(learning is not None or counting is not None)
+        shares = after, share
+        return Bill(unit, delta, why, tuple(lines), first, learning, counting, scoring, shares, block, plan, tuning)
 
     def planned(self, asked: Asked, inputs: Inputs, model: Model) -> Recipe:
         """DP-SGD's plan, once everything is known that it depends on."""
@@ -281,7 +288,8 @@ def _randomizing(asked: Asked, inputs: Inputs) -> Bill:
         raise InvalidInput("compare", problem, "train them by themselves, and use: privet report compare")
     plan = InputPerturbation(inputs.schema, asked.epsilon)
     lines = (("every record, randomised by itself", plan.event),)
-    return Bill(plan.unit, 0.0, lines, None, None, None, (asked.epsilon, 0.0), None, None, randomizing=plan)
+    why = "randomised response needs none"
+    return Bill(plan.unit, 0.0, why, lines, 0, None, None, None, (asked.epsilon, 0.0), None, None, randomizing=plan)
 
 
 def _regression(asked: Asked, inputs: Inputs) -> bool:

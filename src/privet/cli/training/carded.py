@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from math import ceil
 
 from privet.cli.training.asked import Asked, MethodWord
-from privet.cli.training.bill import METHODS, Bill, chosen_delta
+from privet.cli.training.bill import METHODS, Bill
 from privet.cli.training.inputs import Inputs
 from privet.cli.training.work import Finished, Trained
 from privet.core.event import Composed, Event
@@ -72,7 +72,7 @@ def card_of(done: Finished) -> TrainingCard:
         growth=_growth(done, privacy.guarantee.value),
         randomness=Public(Randomness.SEEDED if seeded else Randomness.SECURE),
         versions=Public(_versions()),
-        ledger=None if done.budget is None else Public(Charged(done.budget[0], (done.budget[1],), done.budget[2])),
+        ledger=None if done.budget is None else Public(Charged(*done.budget)),
         rows=_rows(done),
         schema=_schema(done),
         scores=_scores(main),
@@ -83,8 +83,7 @@ def card_of(done: Finished) -> TrainingCard:
 
 def choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | None) -> tuple[Choice, ...]:
     """What was chosen, and why; all of it public."""
-    why = "randomised response needs none" if not bill.delta else chosen_delta(asked, inputs.units)[1]
-    found = [Choice("δ", digits_up(bill.delta), why)]
+    found = [Choice("δ", digits_up(bill.delta), bill.why)]
 
     def choice(name: str, value: str, given: object) -> None:
         found.append(Choice(name, value, _RULE if given is None else "asked for"))
@@ -108,7 +107,8 @@ def choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | None) -> 
         found.append(Choice("noise multiplier", f"{plan.noise_multiplier:.10g}", "the least that keeps ε"))
         found.append(Choice("average of the weights", f"decay {plan.average:.4g}", _RULE))
     if bill.scoring is not None:
-        found.append(Choice("rows held out for the score", f"{asked.hold_out:.0%}", "by a keyed hash of the row"))
+        whose = "user's id" if inputs.whose is Whose.USER else "row"
+        found.append(Choice("rows held out for the score", f"{asked.hold_out:.0%}", f"by a keyed hash of the {whose}"))
         found.append(Choice("ε for the score", f"{bill.scoring.epsilon:g}", f"{asked.score_share:.0%} of ε"))
     return tuple(found)
 

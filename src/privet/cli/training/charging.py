@@ -1,69 +1,176 @@
-"""The charge of a run: the whole bill at once, before anything is drawn."""
+"""The charge of a run: the whole bill, before anything is drawn; and what it is resumed with."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from privet.cli.place import opened
 from privet.cli.training.asked import Asked
 from privet.cli.training.bill import Bill
-from privet.cli.training.folder import Charged, Workplace
+from privet.cli.training.folder import Begun, Charged, Stated, Workplace
+from privet.cli.training.inputs import Inputs
 from privet.core.errors import InvalidInput
+from privet.core.event import Composed, Event
 from privet.data import NAMES
 
 if TYPE_CHECKING:
+    from privet.ledger import Ledger
     from privet.ledger.charge import Charge
     from privet.ledger.fingerprint import Fingerprint
 
-__all__ = ["charged", "draw"]
+__all__ = ["Charges", "charged", "stated"]
 
 _WAIT = 60.0
+_PIECE = 1 << 20
+
+
+@dataclass
+class Charges:
+    """What a run has reserved: what it learns first, and all the rest; none of them where there is no ledger.
+
+    Two entries, so that a run that learns too little to go on with pays for what it learned, and for nothing else.
+    """
+
+    each: tuple[Charge, ...] = ()
+    entries: tuple[str, ...] = ()
+    head: str | None = None
+    place: Workplace | None = field(default=None, repr=False)
+
+    def draw(self, *, first: bool = False) -> None:
+        """Tell the ledger, once, that noise may be drawn from now on: all of it, or what is learned first alone."""
+        from privet.ledger.records import State
+
+        for charge in self.each[:1] if first else self.each:
+            if charge.state is State.RESERVED:
+                charge.draw()
+
+    def commit(self) -> None:
+        """Everything was drawn and kept."""
+        for charge in self.each:
+            self.head = charge.commit()
+        if self.each and self.place is not None and self.head is not None:
+            self.place.commit(self.head)
+
+    def give_back(self) -> bool:
+        """Give back what was not drawn; whether the rest of the run was among it."""
+        from privet.ledger.records import State
+
+        if self.each and self.each[-1].state is not State.RESERVED:
+            return False
+        for charge in self.each:
+            if charge.state is State.RESERVED:
+                charge.abort()
+            elif charge.state is State.DRAWING:
+                charge.commit()
+        return True
 
 
 @contextmanager
-def charged(asked: Asked, place: Workplace, command: str, bill: Bill, *, resuming: bool) -> Iterator[Charge | None]:
-    """The charge of the whole bill, if there is a ledger; given back if it ends before anything was drawn."""
-    if asked.ledger is None:
-        if not resuming:
-            place.begin(asked, command, None)
-        yield None
-        return
-    with opened(asked.url, None, _WAIT) as ledger, ExitStack() as unless_drawn:
-        if resuming:
-            _, _, before = place.found()
-            if before is None:
-                raise InvalidInput("ledger", "is named, and the run was not charged", "leave it out")
-            yield ledger.resume(before.entry, before.token)
+def charged(
+    asked: Asked, place: Workplace, command: str, bill: Bill, now: Stated, begun: Begun | None
+) -> Iterator[Charges]:
+    """The charges of the whole bill, if there is a ledger; given back where the run ends before anything was drawn."""
+    with ExitStack() as stack:
+        if begun is not None:
+            begun.stated.require_same(now)
+            yield stack.enter_context(_resumed(asked, place, bill, begun))
             return
-        charge = ledger.reserve(
-            asked.ledger,
-            bill.event,
-            unit=bill.unit,
-            purpose=command[:1000],
-            fingerprint=_fingerprint(asked) if ledger.budget(asked.ledger).version else None,
-            resumable=True,
-        )
-        unless_drawn.callback(_give_back, charge, place)
-        place.begin(asked, command, Charged(charge.id, charge.token or ""))
-        yield charge
+        charges = Charges(place=place)
+        if asked.ledger is not None:
+            ledger = stack.enter_context(opened(asked.url, None, _WAIT))
+            charges.each = _reserved(stack, ledger, asked.ledger, asked, bill, command)
+            charges.entries = tuple(each.id for each in charges.each)
+        stack.push(_Unwound(charges, place))
+        place.begin(asked, command, tuple(Charged(each.id, each.token or "") for each in charges.each), now)
+        yield charges
 
 
-def draw(charge: Charge | None) -> None:
-    """Tell the ledger, once, that noise may be drawn from now on."""
-    from privet.ledger.records import State
+def _reserved(
+    stack: ExitStack, ledger: Ledger, budget: str, asked: Asked, bill: Bill, command: str
+) -> tuple[Charge, ...]:
+    fingerprint = _fingerprint(asked) if ledger.budget(budget).version else None
+    found: list[Charge] = []
+    with ExitStack() as refused:
+        for event in _events(bill):
+            charge = ledger.reserve(
+                budget, event, unit=bill.unit, purpose=command[:1000], fingerprint=fingerprint, resumable=True
+            )
+            refused.callback(charge.abort)
+            found.append(charge)
+        refused.pop_all()
+    return tuple(found)
 
-    if charge is not None and charge.state is State.RESERVED:
-        charge.draw()
+
+@contextmanager
+def _resumed(asked: Asked, place: Workplace, bill: Bill, begun: Begun) -> Iterator[Charges]:
+    """The charges of a run that was stopped: those of this very bill, and of no other."""
+    entries = tuple(each.entry for each in begun.charges)
+    if asked.ledger is None or begun.head is not None:
+        yield Charges(entries=entries, head=begun.head)
+        return
+    with opened(asked.url, None, _WAIT) as ledger:
+        budget = ledger.budget(asked.ledger)
+        charges = tuple(ledger.resume(each.entry, each.token) for each in begun.charges)
+        wrong = [each for each in charges if each.budget != asked.ledger]
+        if wrong or budget.unit != bill.unit or tuple(each.event for each in charges) != _events(bill):
+            problem = "is not what was charged: the ledger's entries have another budget, unit or event"
+            raise InvalidInput("resume", problem, "train anew, which costs anew")
+        yield Charges(charges, entries, place=place)
 
 
-def _give_back(charge: Charge, place: Workplace) -> None:
-    from privet.ledger.records import State
+def _events(bill: Bill) -> tuple[Event, ...]:
+    """What is learned first, and all the rest."""
+    events = [event for _, event in bill.lines]
+    parts = [events[: bill.first], events[bill.first :]] if bill.first else [events]
+    return tuple(part[0] if len(part) == 1 else Composed(tuple(part)) for part in parts if part)
 
-    if charge.state is State.RESERVED and not place.begun:
-        charge.abort()
+
+@dataclass
+class _Unwound:
+    """What becomes of a run that has just begun and ends with an error, or by Ctrl-C."""
+
+    charges: Charges
+    place: Workplace
+
+    def __enter__(self) -> _Unwound:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            return
+        stopped = issubclass(kind, KeyboardInterrupt) and self.place.begun
+        trained = self.place.checkpoint.exists() or self.place.standing.exists()
+        if not stopped and not trained and self.charges.give_back():
+            self.place.clear()
+
+
+def stated(asked: Asked, inputs: Inputs, bill: Bill, key: str | None = None) -> Stated:
+    """What a run is begun with."""
+    schema = None if inputs.schema is None else inputs.schema.to_toml()
+    facts = repr((schema, inputs.classes, inputs.shape, inputs.peak, inputs.rows, str(bill.unit), bill.delta))
+    key = key or secrets.token_hex(16)
+    found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)
+    for path in (asked.data if asked.data not in NAMES else None, asked.test):
+        found.update(b"none" if path is None else _digest(Path(path)))
+    return Stated(bill.event.to_json(), hashlib.sha256(facts.encode()).hexdigest(), found.hexdigest(), key)
+
+
+def _digest(path: Path) -> bytes:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            found.update(piece)
+    return found.digest()
 
 
 def _fingerprint(asked: Asked) -> Fingerprint | None:

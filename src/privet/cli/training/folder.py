@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +20,56 @@ from privet.core.unit import Unit
 from privet.report.put import put
 from privet.training.models import Described, Model, restore, store
 
-__all__ = ["Charged", "Workplace", "place_for", "release_data", "release_of"]
+__all__ = ["Begun", "Charged", "Stated", "Workplace", "place_for", "release_data", "release_of"]
 
-_HIDDEN, _STATE, _FINISHED = ".privet", "run.json", "finished"
+_HIDDEN, _STATE, _KEPT = ".privet", "run.json", "kept"
 _FORMAT = 1
 
 
 @dataclass(frozen=True)
 class Charged:
-    """Where the run was charged, and what resuming its charge needs."""
+    """An entry of the ledger, and what resuming its charge needs."""
 
     entry: str
     token: str
 
 
 @dataclass(frozen=True)
+class Stated:
+    """What a run was begun with, so that it goes on with the same."""
+
+    event: str
+    """All that was priced, as JSON."""
+    facts: str
+    """A hash of what is public of the data: the schema, classes, shape and rows."""
+    files: str
+    """A keyed hash of the files: it tells nothing of them to those who cannot guess them whole."""
+    key: str
+
+    def require_same(self, now: Stated) -> None:
+        """Refuse to go on with other things than those that were charged."""
+        for name, what in (("facts", "schema"), ("event", "plan"), ("files", "data")):
+            if getattr(self, name) != getattr(now, name):
+                problem = f"is not what the run was begun with, so that it is not what was charged: the {what} changed"
+                raise InvalidInput("resume", problem, "put it back as it was; or train anew, which costs anew")
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A run that was stopped."""
+
+    asked: Asked
+    command: str
+    charges: tuple[Charged, ...]
+    stated: Stated
+    head: str | None
+    """The chain's head, if the charge was committed."""
+
+
+@dataclass(frozen=True)
 class Workplace:
-    """The hidden part of a run's folder."""
+    """The hidden part of a run's folder: whatever was drawn is kept here before anything else happens, so that a run
+    that goes on reads it and never draws it again."""
 
     folder: Path
 
@@ -63,62 +96,64 @@ class Workplace:
     @property
     def begun(self) -> bool:
         """Whether there is anything that a resumed run would go on from."""
-        return any(path.exists() for path in (self.checkpoint, self.standing, self.hidden / _FINISHED))
+        return any(path.exists() for path in (self.checkpoint, self.standing, self.hidden / _KEPT))
 
-    def begin(self, asked: Asked, command: str, charged: Charged | None) -> None:
+    def begin(self, asked: Asked, command: str, charges: tuple[Charged, ...], stated: Stated) -> None:
         """Make it, and write down what was asked and charged."""
         self.hidden.mkdir(mode=0o700, parents=True, exist_ok=True)
-        entry, token = (None, None) if charged is None else (charged.entry, charged.token)
-        said = {"privet-run": _FORMAT, "asked": asked.to_json(), "command": command, "entry": entry, "token": token}
-        self._put(said | {"schema": None, "rows": None, "head": None})
+        said = {"privet-run": _FORMAT, "asked": asked.to_json(), "command": command, "head": None}
+        self._put(said | {"charges": [asdict(each) for each in charges], "stated": asdict(stated)})
 
-    def found(self) -> tuple[Asked, str, Charged | None]:
-        """What a run that was stopped was asked for, its command, and its charge."""
+    def found(self) -> Begun:
+        """What a run that was stopped was asked for, and what was charged for it."""
         said = self._read()
-        charged = None if said["entry"] is None else Charged(said["entry"], said["token"])
-        return Asked.from_json(said["asked"]), said["command"], charged
+        try:
+            charges = tuple(Charged(**each) for each in said["charges"])
+            asked, stated = Asked.from_json(said["asked"]), Stated(**said["stated"])
+            return Begun(asked, said["command"], charges, stated, said["head"])
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise self._unreadable() from None
 
     def keep(self, name: str, release: Release[Any]) -> None:
-        """Keep something small that was released on the way: the schema's text, the number of rows."""
-        self._put(self._read() | {name: {"value": release.value, **release_data(release)}})
+        """Keep something small that was released: the schema's text, the number of rows, a score."""
+        (self.hidden / _KEPT).mkdir(mode=0o700, exist_ok=True)
+        text = json.dumps({"value": release.value, **release_data(release)})
+        put(self.hidden / _KEPT / f"{name}.json", text, "out", private=True)
 
     def kept(self, name: str) -> Release[Any] | None:
         """What was kept.
 
         Guarantee: that of the release that was kept; nothing is drawn here.
         """
-        found = self._read()[name]
-        return None if found is None else release_of(found, found["value"])
+        place = self.hidden / _KEPT / f"{name}.json"
+        if not place.exists():
+            return None
+        found = json.loads(place.read_text(encoding="utf-8"))
+        return release_of(found, found["value"])
+
+    def keep_model(self, name: str, release: Release[Model], described: Described) -> None:
+        """Keep a model that was trained."""
+        place = self.hidden / _KEPT / f"{name}-model"
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        store(place, release.value, described)
+        self.keep(name, release.map(lambda _: None))
+
+    def kept_model(self, name: str) -> Release[Model] | None:
+        """The model that was trained before the stop, if it was.
+
+        Guarantee: that of the release that was kept; nothing is drawn here.
+        """
+        release = self.kept(name)
+        return None if release is None else release.map(lambda _: restore(self.hidden / _KEPT / f"{name}-model")[0])
 
     def commit(self, head: str) -> None:
         """Write down that the charge was committed, and the chain's head."""
         self._put(self._read() | {"head": head})
 
-    def committed(self) -> str | None:
-        """The chain's head, if the charge was committed."""
-        found = self._read()["head"]
-        return None if found is None else str(found)
-
-    def finish(self, release: Release[Model], described: Described) -> None:
-        """Keep a model that was trained, before anything else is done with it."""
-        place = self.hidden / _FINISHED
-        place.mkdir(mode=0o700, exist_ok=True)
-        store(place, release.value, described)
-        put(place / "release.json", json.dumps(release_data(release)), "out", private=True)
-
-    def finished(self) -> Release[Model] | None:
-        """The model that was trained before the stop, if it was finished.
-
-        Guarantee: that of the release that was kept; nothing is drawn here.
-        """
-        place = self.hidden / _FINISHED / "release.json"
-        if not place.exists():
-            return None
-        model, _ = restore(place.parent)
-        return release_of(json.loads(place.read_text(encoding="utf-8")), model)
-
     def clear(self) -> None:
-        """Remove it: the run is complete."""
+        """Remove it: the run is complete, or nothing of it was begun."""
         shutil.rmtree(self.hidden, ignore_errors=True)
 
     def _put(self, said: dict[str, Any]) -> None:
@@ -131,17 +166,20 @@ class Workplace:
             if said["privet-run"] != _FORMAT:
                 raise InvalidInput("out", f"is {str(self.folder)!r}, of another version of Privet", "use that version")
         except FileNotFoundError:
-            done = (self.folder / "card.json").exists()
-            what = "is complete" if done else "is no run that was stopped"
-            raise InvalidInput(
-                "out", f"is {str(self.folder)!r}, which {what}", "resume a folder of privet train"
-            ) from None
+            if (self.folder / "card.json").exists():
+                problem = f"is {str(self.folder)!r}, which is complete"
+                raise InvalidInput("out", problem, "there is nothing to go on with") from None
+            problem = f"is {str(self.folder)!r}, which is no run that was stopped"
+            raise InvalidInput("out", problem, "name the folder of one") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             if isinstance(error, InvalidInput):
                 raise
-            problem = f"is {str(self.folder)!r}, whose {_HIDDEN}/{_STATE} cannot be read"
-            raise InvalidInput("out", problem, "its charge stays; train again in another folder") from None
+            raise self._unreadable() from None
         return dict(said)
+
+    def _unreadable(self) -> InvalidInput:
+        problem = f"is {str(self.folder)!r}, whose {_HIDDEN}/{_STATE} cannot be read"
+        return InvalidInput("out", problem, "its charge stays; train again in another folder")
 
 
 def release_data(release: Release[Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.cli.training.asked import Asked
+from privet.cli.training.asked import Asked, MethodWord
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit, Whose
 from privet.data import NAMES, Category, Images, Kind, Learning, Schema, Source, Table, learning, named, read
@@ -105,7 +106,7 @@ class Inputs:
 def with_schema(inputs: Inputs, asked: Asked, schema: Schema) -> Inputs:
     """The same data with a schema that was learned: its rows are read by it."""
     whole = replace(inputs, schema=schema, classes=schema.classes, rows=asked.rows or schema.rows, paid=True)
-    test = None if asked.test is None else _test(asked.test, schema)
+    test = None if asked.test is None else _test(asked, schema)
     return replace(whole, train=read(asked.data, schema), test=test)
 
 
@@ -141,8 +142,9 @@ def _table(asked: Asked, path: Path) -> Inputs:
         None,
         1,
         schema.rows,
-        train=read(path, schema),
-        test=None if asked.test is None else _test(asked.test, schema),
+        # Where every record makes a report of its own, one without a target makes one, too.
+        train=read(path, schema, every_row=asked.method is MethodWord.INPUT),
+        test=None if asked.test is None else _test(asked, schema),
     )
 
 
@@ -169,10 +171,20 @@ def _schema(asked: Asked) -> Schema:
     return schema
 
 
-def _test(path: str, schema: Schema) -> Table:
+def _test(asked: Asked, schema: Schema) -> Table:
+    _require_other(asked)
     # Whose a public row is does not matter, and every one of them counts.
     plain = replace(schema, user=None, most_rows_per_user=None)
-    return read(path, plain)
+    return read(asked.test or "", plain)
+
+
+def _require_other(asked: Asked) -> None:
+    """A test file is public, and the private rows are not: refuse what is plainly the same."""
+    data, test = Path(asked.data), Path(asked.test or "")
+    same = test.exists() and data.exists() and (test.samefile(data) or filecmp.cmp(test, data, shallow=False))
+    if same:
+        problem = "is the file that is learned from, whose rows are private"
+        raise InvalidInput("test", problem, "leave it out: a part of the rows is held out, and the score is paid for")
 
 
 def _pictures(asked: Asked, path: Path) -> Inputs:
@@ -182,6 +194,8 @@ def _pictures(asked: Asked, path: Path) -> Inputs:
     if len(asked.classes) < 2:
         raise InvalidInput("classes", "are missing", "list all labels of the pictures: --classes cat,dog")
     train = _images(path, asked.classes, asked.rows)
+    if asked.test is not None:
+        _require_other(asked)
     test = None if asked.test is None else _images(Path(asked.test), asked.classes, None)
     if test is not None and test.x.shape[1:] != train.x.shape[1:]:
         raise InvalidInput("test", "has pictures of another shape", "give pictures like those to learn from")
@@ -209,7 +223,13 @@ def _images(path: Path, classes: tuple[str, ...], rows: int | None) -> Images:
 def _codes(labels: npt.NDArray[Any], classes: tuple[str, ...]) -> npt.NDArray[np.int64]:
     """The place of each label among the classes; -1 where it is none of them, and the picture is left out."""
     places = {name: place for place, name in enumerate(classes)}
-    return np.array([places.get(str(label).strip(), -1) for label in labels.tolist()], dtype=np.int64)
+    return np.array([places.get(_spelt(label), -1) for label in labels.tolist()], dtype=np.int64)
+
+
+def _spelt(label: object) -> str:
+    """A label by itself: one that is no number elsewhere turns all others into 1.0, 2.0, …"""
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label) if whole and isinstance(label, float) else label).strip()
 
 
 def _kind(column: str, kind: str) -> tuple[str, Kind]:

@@ -87,7 +87,7 @@ RowsPerUser = Annotated[
 ]
 Classes = Annotated[str | None, typer.Option(help="For an .npz: all labels, with commas.", rich_help_panel=_DATA)]
 Epsilon = Annotated[
-    float, typer.Option(help="The ε of everything that is released, together.", rich_help_panel=_PRIVACY)
+    float, typer.Option(help="The ε of a method with all that it needs; --compare adds more.", rich_help_panel=_PRIVACY)
 ]
 Delta = Annotated[
     float | None,

@@ -61,11 +61,16 @@ def measured(model: nn.Module, rows: Rows, classes: int, on: str) -> tuple[Score
         errors = (outputs - rows.y).double() * scale if len(rows) else torch.tensor([float("nan")])
         roughly = Score(_ERROR, float(errors.abs().mean()), on, share=False)
         return roughly, Score("root mean squared error", float(errors.square().mean().sqrt()), on, share=False)
-    right = float((outputs.argmax(1) == rows.y).double().mean()) if len(rows) else float("nan")
+    right = float(_right(outputs, rows.y).double().mean()) if len(rows) else float("nan")
     found = [Score("accuracy", right, on)]
     if classes == 2 and len(rows):
         found.append(Score("AUC", auc(outputs[:, 1] - outputs[:, 0], rows.y), on, share=False))
     return tuple(found)
+
+
+def _right(outputs: Tensor, answers: Tensor) -> Tensor:
+    """Which rows are right; where a model gives no number, none is."""
+    return (outputs.argmax(1) == answers) & outputs.isfinite().all(1)
 
 
 def auc(scores: Tensor, answers: Tensor) -> float:
@@ -126,7 +131,7 @@ class Scoring:
         outputs = outputs_of(model, rows.x)
         users = rows.users if self.unit.whose is Whose.USER else None
         if self.classes:
-            right = (outputs.argmax(1) == rows.y).double().numpy() if len(rows) else np.zeros(0)
+            right = _right(outputs, rows.y).double().numpy() if len(rows) else np.zeros(0)
             (mechanism,) = self._mechanisms
             drawn = mechanism.release(self._answers(right, users), rng=rng, source=source)
             reach = mechanism.interval((1 + _CONFIDENCE) / 2)

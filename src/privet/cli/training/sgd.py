@@ -45,13 +45,12 @@ def train(
     place: Workplace,
     resume: bool,
     rng: Rng | None,
-    drawing: Callable[[], None],
     after: Callable[[Run, float], None],
 ) -> Release[nn.Module]:
     """Train `model`, which has `losses`, and release it.
 
-    Guarantee: that of the recipe's plan (`DPSGD`). `drawing` is called once the first step is made, before anything of
-    it can be seen; `after`, after each step, with the batch's mean loss, which is internal.
+    Guarantee: that of the recipe's plan (`DPSGD`); the ledger has been told that noise is drawn. `after` is called
+    after each step with the batch's mean loss, which is internal.
     """
     losses: Callable[[Any, Any, float], Tensor] = model.losses  # type: ignore[assignment]
     optimizer = recipe.optimizer(model)
@@ -61,7 +60,7 @@ def train(
     else:
         run = recipe.plan.attach(model, optimizer, dataset, journal=place.journal, **arguments)
         run.save(place.checkpoint)
-    begun, saved = run.steps > 0, time.monotonic()
+    saved = time.monotonic()
     total, seen = 0.0, 0
     try:
         for inputs, targets in run.batches():
@@ -70,9 +69,6 @@ def train(
             total, seen = total + float(each.detach().sum()), seen + len(each)
             if not run.step(each):
                 continue
-            if not begun:
-                drawing()
-                begun = True
             after(run, total / max(seen, 1))
             total, seen = 0.0, 0
             if time.monotonic() - saved > _SAVED_EVERY:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,8 @@ from torch import nn
 from privet.accounting import epsilon as price
 from privet.cli.training import sgd
 from privet.cli.training.asked import Asked, MethodWord
-from privet.cli.training.bill import METHODS, Bill, Tuning, convex, described
-from privet.cli.training.charging import charged, draw
+from privet.cli.training.bill import METHODS, RADIUS, Bill, Tuning, convex, described
+from privet.cli.training.charging import Charges, charged, stated
 from privet.cli.training.folder import Workplace
 from privet.cli.training.inputs import Inputs, with_schema
 from privet.cli.training.methods import convex_model, plain_model
@@ -31,12 +30,12 @@ from privet.core.unit import Whose
 from privet.data import Number, Schema, Table
 from privet.mechanisms import Count
 from privet.report import Score
+from privet.report.put import put
 from privet.training.convex import AdditiveModel
 from privet.training.models import Additive, Described, Model
 from privet.training.recipe import Kind, Recipe
 
 if TYPE_CHECKING:
-    from privet.ledger.charge import Charge
     from privet.training.run import Run
 
 __all__ = ["Finished", "Trained", "Work"]
@@ -75,8 +74,8 @@ class Finished:
     followed: sgd.Followed
     schema: Release[str] | None
     rows: Release[int] | None
-    budget: tuple[str, str, str] | None
-    """The ledger's budget, the entry's id, and the chain's head."""
+    budget: tuple[str, tuple[str, ...], str] | None
+    """The ledger's budget, the ids of the entries, and the chain's head."""
 
 
 @dataclass
@@ -106,33 +105,30 @@ class Work:
         model = self._model(inputs)
         bill = Bill.of(asked, inputs, model)
         guarantee = price(bill.event, bill.delta, unit=bill.unit)
-        with ExitStack() as stack:
-            if not self.resuming:
-                self.confirm(asked, inputs, bill, guarantee)
-            charge = stack.enter_context(charged(asked, self.place, self.command, bill, resuming=self.resuming))
-            schema, rows = self._schema(inputs, bill, charge, rng), None
+        begun = self.place.found() if self.resuming else None
+        now = stated(asked, inputs, bill, None if begun is None else begun.stated.key)
+        if begun is None:
+            self.confirm(asked, inputs, bill, guarantee)
+        with charged(asked, self.place, self.command, bill, now, begun) as charges:
+            schema, rows = self._schema(inputs, bill, charges, rng), None
             if schema is not None:
                 inputs = with_schema(inputs, asked, Schema.from_toml(schema.value))
                 _require_classes(inputs)
             elif bill.counting is not None:
-                rows = self._count(inputs, bill, charge, rng)
+                rows = self._count(inputs, bill, charges, rng)
                 inputs = replace(inputs, rows=max(rows.value, 1))
             model = self._model(inputs)
             if model is None:
                 raise InvalidInput("rows", "are not known")
             self.tell("Preparing rows …")
             parts = parts_of(asked, inputs, model, self._cache)
-            trained, plan, followed = self._trained(inputs, bill, model, parts, charge, rng)
-            head = None if charge is None else charge.commit()
-        said = described(asked, inputs, inputs.units or 1)
+            trained, plan, followed = self._trained(inputs, bill, model, parts, charges, rng)
+            charges.commit()
         main = trained[0].release
         if main is None:
             raise InvalidInput("method", "is none")
-        if asked.method is MethodWord.INPUT and bill.randomizing is not None:
-            said = replace(said, family="additive", bins=bill.randomizing.bins)
-        elif asked.method is not MethodWord.DPSGD:
-            said = replace(said, family="convex", radius=_radius(main.value))
-        budget = None if asked.ledger is None or charge is None else (asked.ledger, charge.id, head or "")
+        said = self.described(inputs, bill, asked.method)
+        budget = None if asked.ledger is None else (asked.ledger, charges.entries, charges.head or "")
         return Finished(
             asked,
             self.command,
@@ -159,7 +155,7 @@ class Work:
             self._built = said, said.build(units)
         return self._built[1]
 
-    def _schema(self, inputs: Inputs, bill: Bill, charge: Charge | None, rng: Rng | None) -> Release[str] | None:
+    def _schema(self, inputs: Inputs, bill: Bill, charges: Charges, rng: Rng | None) -> Release[str] | None:
         if bill.learning is None or inputs.source is None:
             return None
         found = self.place.kept("schema")
@@ -169,13 +165,14 @@ class Work:
         for _ in inputs.source.batches(list(inputs.source.header[:1])):
             pass  # what is damaged shows before anything is drawn
         self.tell("Learning the schema …")
-        draw(charge)
+        charges.draw(first=True)
         learned = bill.learning.release(inputs.source, rng=rng or default_rng(), name=_SOURCE)
         text = learned.map(lambda schema: replace(schema, rows=self.asked.rows or schema.rows).to_toml())
         self.place.keep("schema", text)
+        put(self.place.folder / "schema.toml", text.value, "out")  # paid for, also if the run comes to nothing
         return text
 
-    def _count(self, inputs: Inputs, bill: Bill, charge: Charge | None, rng: Rng | None) -> Release[int]:
+    def _count(self, inputs: Inputs, bill: Bill, charges: Charges, rng: Rng | None) -> Release[int]:
         found = self.place.kept("rows")
         if found is not None:
             return found
@@ -184,7 +181,7 @@ class Work:
         data = inputs.train
         users = data.users if isinstance(data, Table) else None
         asked = Count(bill.unit, inputs.rows_per_user)(np.ones(len(data), dtype=np.bool_), users)
-        draw(charge)
+        charges.draw(first=True)
         released = bill.counting.release(asked, rng=rng or default_rng(), source=_SOURCE).map(int)
         self.place.keep("rows", released)
         return released
@@ -199,42 +196,59 @@ class Work:
         bill: Bill,
         model: Model,
         parts: Parts,
-        charge: Charge | None,
+        charges: Charges,
         rng: Rng | None,
     ) -> tuple[tuple[Trained, ...], Recipe | None, sgd.Followed]:
         followed, plan = sgd.Followed(), None
         found: list[Trained] = []
         for method in (self.asked.method, *self.asked.compare):
-            release: Release[nn.Module] | None = None
             self.tell(f"Training by {METHODS[method]} …")
             if bill.tuning is not None and method is MethodWord.DPSGD:
-                trained, plan = self._by_tuning(inputs, bill, bill.tuning, model, parts, charge, rng)
+                trained, plan = self._by_tuning(inputs, bill, bill.tuning, model, parts, charges, rng)
                 found.append(trained)
                 continue
-            if bill.randomizing is not None and method is MethodWord.INPUT:
-                draw(charge)
-                release = bill.randomizing.fit(
-                    parts.train.x.numpy(), parts.train.y.numpy(), source=_SOURCE, rng=rng or default_rng()
-                ).map(_module)
-            elif method is MethodWord.DPSGD:
+            if method is MethodWord.DPSGD:
                 plan = bill.planned(self.asked, inputs, model)
                 if bill.recipe is None:
                     self.planned(self.asked, inputs, bill, plan)
-                release = self._by_sgd(inputs, bill, plan, model, parts, charge, rng, followed)
-            elif method is not MethodWord.NONE:
-                draw(charge)
-                front = model.front if inputs.kind is Kind.TABLE else None
-                release = convex_model(
-                    convex(method, inputs, bill.shares),
-                    front,
-                    parts.train.x,
-                    parts.train.y,
-                    len(inputs.classes),
-                    rng=rng,
-                    source=_SOURCE,
+            release = None
+            if method is not MethodWord.NONE:
+                release = self.place.kept_model(method.value)
+            if release is None and method is not MethodWord.NONE:
+                if plan is not None and ":" in self.asked.model:
+                    _require_trainable(plan, model.head if inputs.kind is Kind.PICTURES else model, parts)
+                charges.draw()
+                made = (
+                    self._by_sgd(inputs, bill, plan, model, parts, rng, followed)
+                    if method is MethodWord.DPSGD and plan is not None
+                    else self._at_once(method, inputs, bill, model, parts, rng)
                 )
-            found.append(self._scored(method, inputs, bill, model, parts, release, charge, rng))
+                release = made.map(lambda head: _whole(head, model))
+                self.place.keep_model(method.value, release, self.described(inputs, bill, method))
+            found.append(self._scored(method, inputs, bill, model, parts, release, charges, rng))
         return tuple(found), plan, followed
+
+    def described(self, inputs: Inputs, bill: Bill, method: MethodWord) -> Described:
+        """The model that a method makes."""
+        said = described(self.asked, inputs, inputs.units or 1)
+        if bill.randomizing is not None:
+            return replace(said, family="additive", bins=bill.randomizing.bins)
+        return said if method is MethodWord.DPSGD else replace(said, family="convex", radius=RADIUS)
+
+    def _at_once(
+        self, method: MethodWord, inputs: Inputs, bill: Bill, model: Model, parts: Parts, rng: Rng | None
+    ) -> Release[nn.Module]:
+        """The methods that draw once.
+
+        Guarantee: that of the method's event.
+        """
+        train = parts.train
+        if bill.randomizing is not None:
+            plan = bill.randomizing
+            return plan.fit(train.x.numpy(), train.y.numpy(), source=_SOURCE, rng=rng or default_rng()).map(_module)
+        front = model.front if inputs.kind is Kind.TABLE else None
+        found = convex(method, inputs, bill.shares)
+        return convex_model(found, front, train.x, train.y, len(inputs.classes), rng=rng, source=_SOURCE)
 
     def _by_tuning(
         self,
@@ -243,7 +257,7 @@ class Work:
         tuning: Tuning,
         model: Model,
         parts: Parts,
-        charge: Charge | None,
+        charges: Charges,
         rng: Rng | None,
     ) -> tuple[Trained, Recipe]:
         """The best of several; its score is part of what was released, and looks better than it is: it was chosen."""
@@ -265,7 +279,7 @@ class Work:
             lambda found: _whole(found, model),
             lambda whole: whole.head if pictures else whole,
         )
-        draw(charge)
+        charges.draw()
         release = tuned(
             tuning,
             model.head if pictures else model,
@@ -294,13 +308,9 @@ class Work:
         plan: Recipe,
         model: Model,
         parts: Parts,
-        charge: Charge | None,
         rng: Rng | None,
         followed: sgd.Followed,
     ) -> Release[nn.Module]:
-        done = self.place.finished() if self.resuming else None
-        if done is not None:
-            return done.map(lambda whole: whole if inputs.kind is Kind.TABLE else whole.head)
         whole = copy.deepcopy(model if inputs.kind is Kind.TABLE else model.head)
         whole.train()
         chosen = sgd.points(plan.steps)
@@ -327,16 +337,10 @@ class Work:
                 place=self.place,
                 resume=self.resuming,
                 rng=rng,
-                drawing=lambda: draw(charge),
                 after=after,
             )
         release.value.eval()
-        if bill.block is not None:
-            release = sgd.as_block(release, bill.block)
-        self.place.finish(
-            release.map(lambda found: _whole(found, model)), described(self.asked, inputs, inputs.units or 1)
-        )
-        return release
+        return release if bill.block is None else sgd.as_block(release, bill.block)
 
     def _scored(
         self,
@@ -345,8 +349,8 @@ class Work:
         bill: Bill,
         model: Model,
         parts: Parts,
-        release: Release[nn.Module] | None,
-        charge: Charge | None,
+        release: Release[Model] | None,
+        charges: Charges,
         rng: Rng | None,
     ) -> Trained:
         """A method's model with its scores; those on private rows that nobody paid for are internal."""
@@ -358,18 +362,23 @@ class Work:
             usable = _usable(plain, model, inputs)
             every = [measured(usable, rows, classes, on) for rows, on in parts.named]
             return Trained(method, None, internal=tuple(score for some in every for score in some))
-        usable = _usable(release.value, model, inputs)
+        usable = release.value.head if inputs.kind is Kind.PICTURES else release.value
         public: tuple[Release[Score], ...] = ()
         if parts.test is not None:
             scores = measured(usable, parts.test, classes, TEST)
             public = tuple(release.map(lambda _, score=score: score) for score in scores)  # type: ignore[misc]
         paid = None
         if bill.scoring is not None and parts.held is not None:
-            draw(charge)
-            score = bill.scoring.release(usable, parts.held, rng=rng or default_rng(), source=_SOURCE, on=HELD)
-            paid = Release.join(release, score).map(lambda both: both[1])
+            name = f"{method.value}-score"
+            paid = self.place.kept(name)
+            if paid is None:
+                charges.draw()
+                score = bill.scoring.release(usable, parts.held, rng=rng or default_rng(), source=_SOURCE, on=HELD)
+                paid = Release.join(release, score).map(lambda both: both[1].to_json())
+                self.place.keep(name, paid)
+            paid = paid.map(Score.from_json)
         internal = measured(usable, parts.train, classes, OWN_ROWS)
-        return Trained(method, release.map(lambda found: _whole(found, model)), public, paid, internal)
+        return Trained(method, release, public, paid, internal)
 
 
 def _whole(found: nn.Module, model: Model) -> Model:
@@ -389,13 +398,16 @@ def _usable(found: nn.Module, model: Model, inputs: Inputs) -> nn.Module:
     return found if inputs.kind is Kind.PICTURES else _whole(found, model)
 
 
+def _require_trainable(plan: Recipe, model: nn.Module, parts: Parts) -> None:
+    """Refuse a model of the user's own that couples rows, by made-up rows, before anything is paid for."""
+    found = plan.plan.explain(model, (parts.train.x[:1], parts.train.y[:1])) if len(parts.train) else None
+    if found is not None and found.refusals:
+        raise InvalidInput("model", f"cannot be trained privately: {found.refusals[0]}")
+
+
 def _require_classes(inputs: Inputs) -> None:
     """What was released may be too little to go on with; to say so costs nothing more."""
     schema = inputs.schema
     if schema is not None and not isinstance(schema.label, Number) and len(inputs.classes) < 2:
         problem = f"is {schema.target!r}, of which fewer than two values were found in enough rows"
         raise InvalidInput("target", problem, "what was learned is paid for; list the values in a schema")
-
-
-def _radius(model: Model) -> float:
-    return float(getattr(model.head, "radius", 1.0))

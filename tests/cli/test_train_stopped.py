@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ def test_a_run_goes_on_with_what_was_charged_and_nothing_else(privet: Run) -> No
     """Fails when another schema, other data, or an edited state is trained on under the charge of the first; or when a
     refusal throws the run away."""
     _killed_early(privet)
-    changes = {
+    changes: dict[str, Callable[[str], str]] = {
         "schema.toml": lambda text: text.replace("rows = 600", "rows = 60"),
         "patients.csv": lambda text: text.replace("p1,", "p7,", 1),
         "run/.privet/run.json": lambda text: text.replace('\\"epsilon\\": 1.0', '\\"epsilon\\": 3.5'),

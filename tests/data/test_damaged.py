@@ -22,6 +22,15 @@ def parquet(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def zeroed(path: Path) -> bytes:
+    """A page in the middle is gone; header and footer are whole."""
+    ages = [n % 97 * 1.25 for n in range(3000)]
+    frame = pl.DataFrame({"person": ["ann"] * 3000, "age": ages, "ward": "north", "well": "yes"})
+    frame.write_parquet(path)
+    whole = path.read_bytes()
+    return whole[:200] + bytes(700) + whole[900:]
+
+
 BAD: dict[str, tuple[Callable[[Path], bytes], str]] = {
     "empty": (lambda path: b"", "is empty"),
     "blank": (lambda path: b"\xef\xbb\xbf\n\n", "is empty"),
@@ -47,6 +56,7 @@ BAD: dict[str, tuple[Callable[[Path], bytes], str]] = {
     "a column twice": (lambda path: b"person,age,ward,well,age\n", "has two columns 'age'"),
     "a spreadsheet": (lambda path: b"PK\x03\x04" + SECRET.encode(), "is an archive or a spreadsheet"),
     "Parquet cut in half": (lambda path: parquet(path)[: len(parquet(path)) // 2], "is damaged, or no such table"),
+    "Parquet with a page of zeros": (zeroed, "is damaged, or no such table"),
     "Parquet with a changed footer": (lambda path: parquet(path)[:-40] + b"\xff" * 32 + b"PAR1", "is damaged"),
 }
 

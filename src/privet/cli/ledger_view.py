@@ -14,6 +14,9 @@ from privet.report.words import counted, down, protected, up
 
 __all__ = ["brief", "show_budgets", "show_statement", "show_verification", "total"]
 
+_LONGEST = 300
+"""Letters of an event in a table."""
+
 _NEARLY = 0.02
 """How far two shares may miss the whole before one would wonder."""
 
@@ -58,7 +61,7 @@ def show_statement(statement: Statement) -> None:
                 entry.id,
                 entry.state.value,
                 entry.purpose,
-                brief(entry.event),
+                _short(brief(entry.event)),
                 _charged(entry),
                 entry.reserved[:16].replace("T", " ") + " UTC",
             )
@@ -111,6 +114,11 @@ def _left(budget: Budget) -> str:
     if budget.epsilon_left <= 0:
         return "nothing"
     return f"ε {down(budget.epsilon_left)}, δ {budget.delta_left:.3g}"
+
+
+def _short(text: str) -> str:
+    """An event of many parts by its beginning; --json has it whole."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _apart(budget: Budget) -> str:

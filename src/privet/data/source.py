@@ -44,7 +44,7 @@ class Source:
         start = first_bytes(place)
         if start == b"PAR1":
             return Source(place, _parquet_header(place), None)
-        if place.suffix == ".parquet" or b"\0" in start:
+        if place.suffix == ".parquet" or start[:1] == b"\0":
             raise _unreadable(place)
         if start[:2] == b"PK":
             raise InvalidInput("file", f"{place.name!r} is an archive or a spreadsheet", "export it as CSV or Parquet")

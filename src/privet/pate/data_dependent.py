@@ -89,7 +89,8 @@ def data_dependent(plan: Plan, votes: Votes, delta: float, *, orders: Sequence[f
     require_one_teacher(plan.unit)
     share = checked.share("delta", delta)
     matching(plan, votes)
-    costs = [float(question_cost(plan, votes.counts, order).sum()) for order in orders]
+    missed, support = log_missed(plan.aggregator, votes.counts), plan.aggregator.support(votes.counts)
+    costs = [float(tested_cost(plan, support, label_cost(plan, missed, order), order).sum()) for order in orders]
     found = [rdp_to_epsilon([order], [cost], share) for order, cost in zip(orders, costs, strict=True)]
     at = int(np.argmin(found))
     whatever = plan.guarantee(share).epsilon.upper  # holds for these data as well

@@ -36,7 +36,7 @@ def gnss_rdp(order: float, beta: float, sigma: float) -> float:
     is largest at r = e^-β (proof in `docs/pate.md`). It is exact, and infinite for a ≥ 1/(1 - e^-2β).
 
     >>> round(gnss_rdp(8.0, 0.02, 4.0), 4)
-    0.3568
+    0.354
     """
     spread = 1 + order * math.expm1(-2 * beta)
     if spread <= 0:

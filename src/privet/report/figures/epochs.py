@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from privet.core.guarantee import digits_up
 from privet.report.card import Typed
 from privet.report.figures.drawing import SERIES, Figure, Part, Row, axis, line, marks
 from privet.report.origin import origin, plain, rounded
@@ -27,7 +28,8 @@ def growth_by_epoch(growth: Growth) -> Figure:
     """ε against epochs for several δ; the run itself is the last epoch at the δ in the middle."""
     points = [list(zip(growth.epochs, row, strict=True)) for row in growth.by_delta]
     lines = [
-        _marked(line(each, f"δ = {d:.3g}", i), i) for i, (each, d) in enumerate(zip(points, growth.deltas, strict=True))
+        _marked(line(each, f"δ = {digits_up(d)}", i), i)
+        for i, (each, d) in enumerate(zip(points, growth.deltas, strict=True))
     ]
     own = min(1, len(points) - 1)
     last, upper = points[own][-1]
@@ -37,12 +39,18 @@ def growth_by_epoch(growth: Growth) -> Figure:
         "data": [*lines, *([itself] if finite else [])],
         "layout": {"xaxis": _epochs(last), "yaxis": axis("ε") | {"rangemode": "tozero"}},
     }
-    after = f" After {last:g} epochs, ε ≤ {up(upper)} at δ = {growth.deltas[own]:.3g}." if finite else ""
+    after = f" After {last:g} epochs, ε ≤ {up(upper)} at δ = {digits_up(growth.deltas[own])}." if finite else ""
+    open_ = [d for d, row in zip(growth.deltas, growth.by_delta, strict=True) if not any(map(math.isfinite, row))]
+    drawn = [digits_up(delta) for delta in growth.deltas if delta not in open_]
+    if open_:
+        after += (
+            f" For δ = {listed([digits_up(delta) for delta in open_])} there is no finite ε: a part has a δ above it."
+        )
     return Figure(
         "epochs",
         "How ε grows with the number of epochs",
-        f"ε against epochs for δ = {listed([f'{delta:.3g}' for delta in growth.deltas])}.{after}",
-        ("epochs", *(f"ε at δ = {delta:.3g}" for delta in growth.deltas)),
+        f"ε against epochs for δ = {listed(drawn or [digits_up(delta) for delta in growth.deltas])}.{after}",
+        ("epochs", *(f"ε at δ = {digits_up(delta)}" for delta in growth.deltas)),
         tuple((f"{e:g}", *(up(row[i]) for row in growth.by_delta)) for i, e in enumerate(growth.epochs)),
         spec if any(each["x"] for each in lines) else None,
     )

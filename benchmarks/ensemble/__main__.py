@@ -1,6 +1,6 @@
 """Teachers for MNIST, all at once, beside a loop of scikit-learn's ridge regressions in the same process.
 
-Run: python -m benchmarks.ensemble [--threads 2] [--cache FOLDER]
+Run: python -m benchmarks.ensemble [--threads 1] [--cache FOLDER]
 
 Teachers are ridge regressions on scattering features, which are made first and not timed. Both ways get the same
 shards, the same ±1 labels and the same penalty, and take turns; medians are compared, and their votes. README.md here
@@ -26,6 +26,7 @@ import numpy.typing as npt
 import sklearn
 import torch
 from sklearn.linear_model import Ridge as OtherRidge
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from privet.data import Images, named
@@ -95,7 +96,7 @@ def measure(x: Tensor, asked: Tensor, train_set: Images, test_set: Images, teach
 def main() -> None:
     """Measure every number of teachers, print a line for each, and keep the numbers."""
     parser = argparse.ArgumentParser(prog=COMMAND)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "privet-features")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
@@ -107,9 +108,10 @@ def main() -> None:
     rows, questions = (front.cached(torch.from_numpy(part.x), asked.cache) for part in (mnist.train, mnist.test))
     load = os.getloadavg()[0]
     found = []
-    for teachers in COUNTS:
-        found.append(measure(rows, questions, mnist.train, mnist.test, teachers))
-        print(json.dumps(found[-1], indent=1), flush=True)
+    with threadpool_limits(asked.threads):
+        for teachers in COUNTS:
+            found.append(measure(rows, questions, mnist.train, mnist.test, teachers))
+            print(json.dumps(found[-1], indent=1), flush=True)
     report = {
         "command": COMMAND,
         "python": platform.python_version(),

@@ -27,8 +27,8 @@ from privet.local import (
     best_mean,
     noisy,
 )
-from privet.local.exact import growth
 from privet.local.joint import parts_of
+from privet.mechanisms.coins import growth
 from tests.local.branches import largest_odds
 from tests.local.laws import law_of
 from tests.mechanisms.laws import gaussian_mass, hockey_stick

@@ -29,7 +29,8 @@ from privet.local import (
     best_oracle,
     collected,
 )
-from privet.local.exact import cost, growth, threshold
+from privet.mechanisms.coins import cost, growth, threshold
+from privet.mechanisms.randomized_response import RandomizedResponse as OneResponse
 from tests.local.branches import largest_odds
 from tests.local.laws import as_reports, law_of
 
@@ -229,8 +230,8 @@ def test_the_best_oracle_changes_with_the_domain() -> None:
 
 class _Halved(RandomizedResponse):
     @property
-    def limit(self) -> int:
-        return threshold(growth(2 * self.epsilon) / (self.domain - 1))
+    def response(self) -> OneResponse:
+        return OneResponse(2 * self.epsilon, self.domain)
 
 
 class _WithoutTheHalf(SymmetricUnary):
@@ -240,10 +241,16 @@ class _WithoutTheHalf(SymmetricUnary):
         return own, 2**64 - own
 
 
+class _OneMore(OneResponse):
+    @property
+    def threshold(self) -> int:
+        return OneResponse(self.epsilon, self.categories).threshold + 1
+
+
 class _RoundedUp(RandomizedResponse):
     @property
-    def limit(self) -> int:
-        return super().limit + 1
+    def response(self) -> OneResponse:
+        return _OneMore(self.epsilon, self.domain)
 
 
 @pytest.mark.parametrize("mistake", [_Halved, _WithoutTheHalf, _RoundedUp])

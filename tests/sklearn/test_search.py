@@ -22,7 +22,15 @@ from privet.core.event import Composed, Repeated
 from privet.core.random import SeededRng
 from privet.core.unit import Unit
 from privet.ledger import Ledger
-from privet.sklearn import HashedFolds, PrivateClassifier, PrivateRegressor, private_scorer, release_of
+from privet.sklearn import (
+    HashedFolds,
+    PrivateClassifier,
+    PrivateRegressor,
+    PrivateScorer,
+    private_fit,
+    private_scorer,
+    release_of,
+)
 
 GRID = {"bins": [2, 4]}
 
@@ -136,8 +144,8 @@ def test_a_search_charges_every_fit_and_every_score(tmp_path: Path) -> None:
 def test_the_price_of_a_search_is_that_of_all_its_parts() -> None:
     """Catches a part that is left out: the event and ε are compared with a composition that is written out here."""
     x, y = made_up()
-    found = search(classifier(), {"epsilon": [0.5, 1.0]}, return_train_score=True).fit(x, y)
-    release = release_of(found)
+    found = search(classifier(), {"epsilon": [0.5, 1.0]}, return_train_score=True)
+    release = private_fit(found, x, y)
     fits = [classifier(epsilon=each).plan().event() for each in (0.5, 1.0)]
     last = found.best_estimator_.release_.event
     whole = Composed((last, *(Repeated(fit, 3) for fit in fits), Repeated(private_scorer(0.5).event, 12)))
@@ -147,7 +155,6 @@ def test_the_price_of_a_search_is_that_of_all_its_parts() -> None:
     assert price(release.event, 1e-4).epsilon.upper == pytest.approx(release.guarantee.epsilon.upper, rel=1e-9)
     assert release.guarantee.epsilon.upper > found.best_estimator_.guarantee_.epsilon.upper
     assert not release.tainted
-    assert release_of(found).draws == release.draws
 
 
 def test_random_searches_and_pipelines_have_prices_too() -> None:
@@ -155,8 +162,8 @@ def test_random_searches_and_pipelines_have_prices_too() -> None:
     pipe = Pipeline([("length", Normalizer()), ("model", classifier(random_state=3))])
     found = RandomizedSearchCV(
         pipe, {"model__bins": [2, 3, 4]}, n_iter=2, scoring=private_scorer(0.5), cv=HashedFolds(2), error_score="raise"
-    ).fit(x, y)
-    release = release_of(found)
+    )
+    release = private_fit(found, x, y)
     assert release.guarantee is not None
     assert 1.0 < release.guarantee.epsilon.upper < 8.0
     assert release.tainted
@@ -166,25 +173,81 @@ def function_of(rows: Any) -> Any:
     return rows
 
 
-@pytest.mark.parametrize(
-    ("changed", "estimator", "reason"),
-    [
-        ({"scoring": "accuracy"}, {}, "nobody paid"),
-        ({"scoring": {"a": private_scorer(0.5), "b": "accuracy"}, "refit": "a"}, {}, "nobody paid"),
-        ({"scoring": None}, {"public_scores": True}, "nobody paid"),
-        ({"cv": KFold(3)}, {}, "one row moves others"),
-        ({"refit": lambda results: 0}, {}, "times"),
-        ({}, {"rows": None}, "counted the rows"),
-    ],
-)
-def test_a_search_that_looked_without_paying_is_marked(changed: Any, estimator: Any, reason: str) -> None:
-    """Catches a finite ε for a choice that nobody paid for."""
+class Silent(PrivateScorer):
+    """A scorer with the price of ours, and without its noise."""
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        return float((estimator.predict(X) == y).mean())
+
+
+class Scaled(PrivateClassifier):
+    """A classifier with the guarantee of ours, and means of the rows inside."""
+
+
+class Own(GridSearchCV):  # type: ignore[misc]
+    """A search that could do anything."""
+
+
+UNPAID: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"scoring": "accuracy"}, {}, "nobody paid"),
+    ({"scoring": Silent(0.5)}, {}, "nobody paid"),
+    ({"scoring": {"a": private_scorer(0.5), "b": "accuracy"}, "refit": "a"}, {}, "nobody paid"),
+    ({"scoring": None}, {"public_scores": True}, "nobody paid"),
+    ({"cv": KFold(3)}, {}, "one row moves others"),
+    ({"cv": 3}, {}, "one row moves others"),
+    ({"refit": lambda results: 0}, {}, "times"),
+    ({"refit": False}, {}, "no last fit"),
+    ({}, {"rows": None}, "counted the rows"),
+]
+
+
+@pytest.mark.parametrize(("changed", "estimator", "reason"), UNPAID)
+def test_a_search_that_would_look_without_paying_is_refused(changed: Any, estimator: Any, reason: str) -> None:
+    """Catches a finite ε for a choice that nobody paid for, and fits that were made before it was noticed."""
     x, y = made_up()
-    release = release_of(search(classifier(**estimator), **changed).fit(x, y))
-    assert release.guarantee is not None
-    assert release.guarantee.epsilon.upper == float("inf")
-    assert any(reason in each for each in release.guarantee.assumptions)
-    assert price(release.event, 1e-4, unit=release.unit).epsilon.upper == float("inf")
+    found = search(classifier(**estimator), **changed)
+    with pytest.raises(InvalidInput, match=reason):
+        private_fit(found, x, y)
+    assert not hasattr(found, "cv_results_")
+
+
+def test_classes_of_someones_own_are_refused() -> None:
+    """Catches a price by the name of a parent, whose methods a child may have replaced."""
+    x, y = made_up()
+    given = {"bounds": (0, 1), "classes": [0, 1], "rows": 100, "bins": 2, "epochs": 1}
+    own = Own(classifier(), GRID, scoring=private_scorer(0.5), cv=HashedFolds(2))
+    for made in (Scaled(**given), search(Scaled(**given)), own):
+        with pytest.raises(InvalidInput, match="class of someone's own"):
+            private_fit(made, x, y)
+    marked = release_of(Scaled(**given).fit(x, y)).guarantee
+    assert marked is not None
+    assert marked.epsilon.upper == float("inf")
+
+
+def test_a_candidate_that_is_drawn_and_not_private_is_marked() -> None:
+    x, y = made_up()
+    drawn = RandomizedSearchCV(
+        classifier(), {"rows": [None]}, n_iter=1, scoring=private_scorer(0.5), cv=HashedFolds(2), error_score="raise"
+    )
+    marked = private_fit(drawn, x, y).guarantee
+    assert marked is not None
+    assert marked.epsilon.upper == float("inf")
+    assert "counted the rows" in marked.assumptions[0]
+
+
+@pytest.mark.parametrize("made", [{}, {"cv": KFold(3)}, {"scoring": "accuracy"}, {"refit": lambda results: 0}])
+def test_of_a_search_nothing_is_believed_afterwards(made: dict[str, Any]) -> None:
+    """Catches a finite ε for a search by `KFold`, or by plain scores, that was given our folds and scorer after it."""
+    x, y = made_up()
+    found = search(classifier(), **made).fit(x, y)
+    for _ in range(2):
+        release = release_of(found)
+        assert release.guarantee is not None
+        assert release.guarantee.epsilon.upper == float("inf")
+        assert "private_fit" in release.guarantee.assumptions[0]
+        assert price(release.event, 1e-4, unit=release.unit).epsilon.upper == float("inf")
+        found.set_params(cv=HashedFolds(3), scoring=private_scorer(0.5), refit=True)
+        found.scorer_ = found.scoring
 
 
 def test_without_a_scorer_nothing_is_fitted(tmp_path: Path) -> None:
@@ -213,6 +276,11 @@ def test_steps_that_learn_are_marked() -> None:
         assert guarantee is not None
         assert (guarantee.epsilon.upper <= 1.0) is finite
     assert release_of(own[-1]).draws == own[-1].release_.draws
+    with pytest.raises(InvalidInput, match="StandardScaler"):
+        private_fit(scaled, x, y)
+    again = private_fit(own, x, y, public_steps=["own"])
+    assert again.value is own
+    assert again.draws == own[-1].release_.draws
 
 
 def test_what_is_not_ours_has_no_release() -> None:
@@ -221,10 +289,8 @@ def test_what_is_not_ours_has_no_release() -> None:
         release_of(RandomForestClassifier(2).fit(x, y))
     with pytest.raises(InvalidInput, match="refit"):
         release_of(search(classifier(), refit=False).fit(x, y))
-    changed = search(classifier()).fit(x, y)
-    changed.estimator.set_params(epsilon=0.1)
-    with pytest.raises(InvalidInput, match="changed after the search"):
-        release_of(changed)
+    with pytest.raises(InvalidInput, match="estimator"):
+        private_fit(RandomForestClassifier(2), x, y)
 
 
 def test_cross_validation_with_regressors(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.core.random import Rng
-from privet.local.exact import WORD, Booleans, Integers, coins, growth, threshold
 from privet.local.single import NumberOracle
+from privet.mechanisms.coins import WORD, Booleans, Integers, coins, growth, threshold
 
 __all__ = ["HadamardResponse"]
 

@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.exact import Integers, growth
 from privet.local.response import RandomizedResponse
 from privet.local.single import NumberOracle
+from privet.mechanisms.coins import Integers, growth
 
 __all__ = ["LocalHashing"]
 

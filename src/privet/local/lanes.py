@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privet.local.exact import Integers, Words
+from privet.mechanisms.coins import Integers, Words
 
 __all__ = ["is_blank_beyond", "lane_counts", "set_lane", "words_for"]
 

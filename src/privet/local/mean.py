@@ -21,9 +21,9 @@ from privet.core.event import Event, Pure
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Neighbours, Unit
-from privet.local.exact import Integers, usable
 from privet.local.oracle import ONE_REPORT, whole_numbers
 from privet.local.shares import quantile
+from privet.mechanisms.coins import Integers, usable
 
 __all__ = ["Mean", "MeanMechanism", "Sum"]
 

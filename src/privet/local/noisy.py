@@ -14,9 +14,9 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Approximate
 from privet.core.random import Rng, discrete_gaussian, discrete_laplace
 from privet.core.unit import Neighbours, Unit, Whose
-from privet.local.exact import Integers
 from privet.local.mean import MeanMechanism
 from privet.mechanisms import DiscreteGaussian
+from privet.mechanisms.coins import Integers
 from privet.mechanisms.reach import Reach
 
 __all__ = ["LocalGaussian", "LocalLaplace"]

@@ -21,8 +21,8 @@ from privet.core.event import Event, Pure
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Neighbours, Trust, Unit, Whose
-from privet.local.exact import Integers, usable
 from privet.local.shares import Shares
+from privet.mechanisms.coins import Integers, usable
 
 __all__ = ["ONE_REPORT", "FrequencyOracle", "PureOracle", "Tally", "collected", "whole_numbers"]
 
@@ -109,8 +109,8 @@ class FrequencyOracle(ABC):
         """The reports as a release.
 
         Guarantee: each report is `event`, for the unit `unit`: one person's answer becomes any other one, and whoever
-        collects the reports need not be trusted. Exact probabilities (`privet.local.exact`); no assumption on others'
-        answers. Whoever answers twice pays twice.
+        collects the reports need not be trusted. Exact probabilities (`privet.mechanisms.coins`); nothing is assumed of
+        others' answers. Whoever answers twice pays twice.
         """
         return Release.of(self.randomize(values, rng), self.event, unit=self.unit, source=source, randomness=rng.kind)
 

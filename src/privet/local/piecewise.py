@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from privet.core.random import Rng
-from privet.local.exact import WORD, Integers, coins, growth, threshold
 from privet.local.mean import MeanMechanism
+from privet.mechanisms.coins import WORD, Integers, coins, growth, threshold
 
 __all__ = ["Piecewise"]
 

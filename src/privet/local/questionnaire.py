@@ -16,9 +16,9 @@ from typing import Any
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
-from privet.local.exact import usable
 from privet.local.joint import Part, SampledQuestions, SplitQuestions, parts_of
 from privet.local.table import best_mean, best_oracle
+from privet.mechanisms.coins import usable
 
 __all__ = ["VERSION", "Budget", "Question", "Questionnaire", "read_questionnaire"]
 

@@ -21,10 +21,10 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Pure
 from privet.core.random import Rng
 from privet.core.unit import Neighbours
-from privet.local.exact import WORD, Integers, Words, cost, growth, packed, threshold
 from privet.local.lanes import is_blank_beyond, lane_counts, words_for
 from privet.local.oracle import FrequencyOracle
 from privet.local.shares import Floats, Shares
+from privet.mechanisms.coins import WORD, Integers, Words, cost, growth, packed, threshold
 
 __all__ = ["Rappor"]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy.typing as npt
 
 from privet.core import event
 from privet.core.random import Rng
-from privet.local.exact import WORD, Integers, coins, growth, threshold
 from privet.local.single import NumberOracle
+from privet.mechanisms import randomized_response as mechanisms
+from privet.mechanisms.coins import Integers
 
 __all__ = ["RandomizedResponse"]
 
@@ -30,23 +32,28 @@ class RandomizedResponse(NumberOracle):
     [0.4, 0.6]
     """
 
+    @cached_property
+    def response(self) -> mechanisms.RandomizedResponse:
+        """What draws one report."""
+        return mechanisms.RandomizedResponse(self.epsilon, self.domain)
+
     @property
     def event(self) -> event.RandomizedResponse:
         """K-ary randomised response."""
-        return event.RandomizedResponse(self.epsilon, self.domain)
+        return self.response.event
 
     @property
     def limit(self) -> int:
-        """The truth is told where a word is below this: the largest T with T·(K - 1) ≤ e^ε·(2^64 - T)."""
-        return threshold(growth(self.epsilon) / (self.domain - 1))
+        """The truth is told where a word is below this."""
+        return self.response.threshold
 
     @property
     def keep(self) -> Fraction:
-        return Fraction(self.limit, WORD)
+        return self.response.keep
 
     @property
     def other(self) -> Fraction:
-        return (1 - self.keep) / (self.domain - 1)
+        return self.response.lie
 
     @property
     def outputs(self) -> int:
@@ -54,13 +61,7 @@ class RandomizedResponse(NumberOracle):
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Integers:
         """One answer for each; ε-DP for a replaced answer (Kairouz, Bonawitz & Ramage 2016)."""
-        reports = self.checked_values(values).copy()
-        lies = (~coins(self.limit, reports.size, rng)).nonzero()[0]
-        drawn = rng.below(self.domain - 1, lies.size)
-        # The numbers from the true one on move up by one, so that each other answer is as likely.
-        drawn += drawn >= reports[lies]
-        reports[lies] = drawn
-        return reports
+        return self.response.randomize(self.checked_values(values), rng=rng)
 
     def _supports(self, counts: Integers) -> Integers:
         return counts

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.exact import WORD, Integers, Words, coins, growth, packed, threshold
 from privet.local.lanes import is_blank_beyond, lane_counts, set_lane, words_for
 from privet.local.oracle import PureOracle
+from privet.mechanisms.coins import WORD, Integers, Words, coins, growth, packed, threshold
 
 __all__ = ["BitOracle", "OptimizedUnary", "SymmetricUnary"]
 

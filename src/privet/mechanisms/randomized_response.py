@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
@@ -14,15 +13,12 @@ import numpy.typing as npt
 from privet.core import checked, event
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
+from privet.mechanisms.coins import WORD, coins, growth, threshold
 
 __all__ = ["RandomizedResponse"]
 
-_WORD: Final = 1 << 64
 _LARGEST_EPSILON: Final = 700.0
 _MOST_CATEGORIES: Final = 1 << 32
-# e^-ε to 600 digits: what its rounding leaves of a probability is far below the margin, which is far below 2^-64.
-_DIGITS: Final = Context(prec=600, rounding=ROUND_FLOOR)
-_MARGIN: Final = Decimal("1e-30")
 
 
 @dataclass(frozen=True)
@@ -49,17 +45,14 @@ class RandomizedResponse:
             raise InvalidInput("epsilon", f"is {self.epsilon:g}, and 64 bits do not hold it", "use 700 or less")
         if checked.count("categories", self.categories, 2) > _MOST_CATEGORIES:
             raise InvalidInput("categories", f"are {self.categories:,}", "hash them into fewer first")
-        if self.threshold * self.categories < _WORD:  # rounded down below 1/K, a lie would be likelier than the truth
+        if self.threshold * self.categories < WORD:  # rounded down below 1/K, a lie would be likelier than the truth
             problem = f"is {self.epsilon:g}, and 64 bits do not hold it for {self.categories:,} categories"
             raise InvalidInput("epsilon", problem, "use a larger one")
 
     @cached_property
     def threshold(self) -> int:
-        """Words below this tell the truth."""
-        others = Decimal(self.categories - 1)
-        lies = _DIGITS.multiply(others, _DIGITS.exp(_DIGITS.minus(Decimal(self.epsilon))))
-        truth = _DIGITS.divide(Decimal(_WORD), _DIGITS.add(Decimal(1), lies))
-        return min(int(_DIGITS.subtract(truth, _MARGIN)), _WORD - 1)
+        """Words below this tell the truth: the largest T with T·(K - 1) ≤ e^ε·(2^64 - T)."""
+        return min(threshold(growth(self.epsilon) / (self.categories - 1)), WORD - 1)
 
     @property
     def event(self) -> event.RandomizedResponse:
@@ -69,7 +62,7 @@ class RandomizedResponse:
     @property
     def keep(self) -> Fraction:
         """The chance that the truth is told, exactly."""
-        return Fraction(self.threshold, _WORD)
+        return Fraction(self.threshold, WORD)
 
     @property
     def lie(self) -> Fraction:
@@ -81,11 +74,14 @@ class RandomizedResponse:
 
         How many random bits are used does not depend on the values.
         """
-        true = np.clip(np.asarray(values, dtype=np.int64), 0, self.categories - 1)
-        told = rng.words(true.size).reshape(true.shape) < np.uint64(self.threshold)
-        others = rng.below(self.categories - 1, true.shape)
-        others += others >= true
-        return np.where(told, true, others)
+        reports = np.clip(np.asarray(values, dtype=np.int64), 0, self.categories - 1)
+        flat = reports.reshape(-1)
+        lies = np.flatnonzero(~coins(self.threshold, flat.size, rng))
+        drawn = rng.below(self.categories - 1, lies.size)
+        # The numbers from the true one on move up by one, so that each other answer is as likely.
+        drawn += drawn >= flat[lies]
+        flat[lies] = drawn
+        return reports
 
     def unbiased(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """How many truths there are of each kind, from the counts of all reports: right on average, some below 0."""

@@ -11,9 +11,17 @@ if find_spec("sklearn") is None:
 if find_spec("torch") is None:
     raise _MissingExtra("torch", "train")
 
-from privet.sklearn.composed import release_of
+from privet.sklearn.composed import private_fit, release_of
 from privet.sklearn.estimators import PrivateClassifier, PrivateRegressor
 from privet.sklearn.folds import HashedFolds
 from privet.sklearn.scorer import PrivateScorer, private_scorer
 
-__all__ = ["HashedFolds", "PrivateClassifier", "PrivateRegressor", "PrivateScorer", "private_scorer", "release_of"]
+__all__ = [
+    "HashedFolds",
+    "PrivateClassifier",
+    "PrivateRegressor",
+    "PrivateScorer",
+    "private_fit",
+    "private_scorer",
+    "release_of",
+]

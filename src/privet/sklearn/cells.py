@@ -95,10 +95,10 @@ def columns_of(X: Any) -> tuple[int, list[npt.NDArray[Any]]]:
     if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_columns")):
         return 2, [_cells(np.asarray(getattr(X, "iloc", X)[:, place])) for place in range(X.shape[1])]
     if _listed(X):
-        if not len(X) or not any(map(_listed, X)):
+        if not len(X) or not any(map(_row, X)):
             return 1, [_objects(X)]
-        width = len(X[0]) if _listed(X[0]) else -1
-        if not all(_listed(row) and len(row) == width for row in X):
+        width = len(X[0]) if _row(X[0]) else -1
+        if not all(_row(row) and len(row) == width for row in X):
             raise InvalidInput("X", "has rows of different lengths", "give one cell for each column")
         return 2, [_objects([row[place] for row in X]) for place in range(width)]
     array = np.asarray(X)
@@ -123,9 +123,12 @@ def column_of(argument: str, values: Any) -> npt.NDArray[Any]:
 
 def _listed(values: Any) -> bool:
     """Whether these are several values without a type for all of them."""
-    if isinstance(values, np.ndarray):
-        return values.ndim > 0 and values.dtype.kind == "O" and values.ndim == 1
     return isinstance(values, Sequence) and not isinstance(values, (str, bytes, bytearray))
+
+
+def _row(values: Any) -> bool:
+    """Whether this is a row of a list: its cells may have a type, for they are one row's."""
+    return _listed(values) or (isinstance(values, np.ndarray) and values.ndim > 0)
 
 
 def _objects(values: Any) -> npt.NDArray[Any]:

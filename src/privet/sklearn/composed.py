@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.base import clone
 from sklearn.feature_extraction import FeatureHasher
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import GridSearchCV, ParameterGrid, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer
 from sklearn.utils.validation import check_is_fitted
@@ -24,39 +24,72 @@ from privet.sklearn.estimators import PrivateClassifier, PrivateRegressor
 from privet.sklearn.folds import HashedFolds
 from privet.sklearn.scorer import PrivateScorer
 
-__all__ = ["release_of"]
+__all__ = ["private_fit", "release_of"]
 
 _PRIVATE = (PrivateClassifier, PrivateRegressor)
 _ROWWISE = (Binarizer, FeatureHasher, Normalizer)
 """Steps that learn nothing and look at each row by itself. All others are the user's promise."""
 
 
-def release_of(fitted: Any, *, public_steps: Collection[str] = ()) -> Release[Any]:
-    """A fitted estimator, pipeline or search as what may leave, or may not; `guarantee` covers all that was done.
+_SEARCHES = (GridSearchCV, RandomizedSearchCV)
+
+
+def private_fit(estimator: Any, X: Any, y: Any, *, public_steps: Collection[str] = ()) -> Release[Any]:
+    """Fit an estimator, a pipeline or a search, in place, as what may leave; `guarantee` covers all that was done.
+
+    How a search was made can be changed, or forgotten, after it. So it is looked at and fitted here in one go: what
+    cannot be paid for is refused before any row is read, and before anything is charged.
 
     Args:
-        fitted: a `PrivateClassifier` or `PrivateRegressor`; a `Pipeline` that ends in one; a `GridSearchCV` or
+        estimator: a `PrivateClassifier` or `PrivateRegressor`; a `Pipeline` that ends in one; a `GridSearchCV` or
             `RandomizedSearchCV` over either, of which the best estimator is the value.
+        X, y: the private rows and their targets.
         public_steps: names of a pipeline's steps that learn nothing from the rows and look at each by itself, such as a
             `FunctionTransformer` of logarithms. You must keep that true; scalers and encoders that are fitted do learn.
 
     Guarantee: for the unit of the final fit, at its δ. A pipeline costs its estimator, if no other step learned from
     rows. A search costs every fit of every candidate in every fold, every score, and the last fit, whatever their order
-    (adaptive composition; no fold is counted as parallel), provided that its scores are `private_scorer`'s, its folds
-    `HashedFolds`, and `rows` a public number. Where any of this fails the event is `NonPrivate`, with the reason, and ε
-    is infinite: scikit-learn cannot be kept from choosing by scores that nobody paid for, but the result says so. The
-    times in `cv_results_` are of private rows and are no part of this release.
+    (adaptive composition; no fold is counted as parallel): its scores are `private_scorer`'s, its folds `HashedFolds`,
+    and `rows` a public number. Where a `RandomizedSearchCV` drew a candidate that is not private, the event is
+    `NonPrivate`, with the reason, and ε is infinite. The times in `cv_results_` are of private rows and are no part of this release.
     """
     steps = checked.texts("public_steps", public_steps)
-    if isinstance(fitted, (GridSearchCV, RandomizedSearchCV)):
+    search = isinstance(estimator, _SEARCHES)
+    base = estimator.estimator if search else estimator
+    if _final(base) is None:
+        problem = f"is or searches a {type(base).__name__}, of which nothing is known here"
+        raise InvalidInput("estimator", problem, "give a private estimator, a pipeline that ends in one, or a search")
+    for reason in _planned(estimator, steps) if search else _learned(estimator, steps):
+        raise InvalidInput("estimator", f"would not be private: {reason}", "nothing was fitted, nothing was charged")
+    estimator.fit(X, y)
+    return _search(estimator, steps) if search else release_of(estimator, public_steps=steps)
+
+
+def release_of(fitted: Any, *, public_steps: Collection[str] = ()) -> Release[Any]:
+    """A fitted estimator or pipeline as what may leave, or may not.
+
+    Args:
+        fitted: a `PrivateClassifier` or `PrivateRegressor`, or a `Pipeline` that ends in one, with the steps that it
+            was fitted with; or a search, which is always marked: see `private_fit`.
+        public_steps: as for `private_fit`.
+
+    Guarantee: for the unit of the final fit, at its δ. A pipeline costs its estimator, if no other step learned from
+    rows; else the event is `NonPrivate`, with the reason, and ε is infinite. So it is for a search, because nothing that
+    scikit-learn keeps of it says by which folds, scores and arguments it was made: those that it has can be set later.
+    """
+    steps = checked.texts("public_steps", public_steps)
+    if isinstance(fitted, _SEARCHES):
         check_is_fitted(fitted)
-        return _search(fitted, steps)
+        return _with(*_best(fitted), _marks([*_unpaid(fitted), _AFTERWARDS]))
     final = _final(fitted)
     if final is None:
         problem = f"is a {type(fitted).__name__}, of which nothing is known here"
         raise InvalidInput("fitted", problem, "give a private estimator, a pipeline that ends in one, or a search")
     check_is_fitted(final, "release_")
     return _with(fitted, final, _marks(_learned(fitted, steps)))
+
+
+_AFTERWARDS = "how a search was made cannot be known after it; let private_fit(search, X, y) make it"
 
 
 def _final(fitted: Any) -> PrivateClassifier | PrivateRegressor | None:
@@ -66,10 +99,14 @@ def _final(fitted: Any) -> PrivateClassifier | PrivateRegressor | None:
 
 
 def _learned(fitted: Any, public: tuple[str, ...]) -> Iterator[str]:
-    """Why steps before the last may have learned from rows that nobody paid for."""
-    for name, step in fitted.steps[:-1] if isinstance(fitted, Pipeline) else ():
+    """Why steps, or what they have been made into, may have learned from rows that nobody paid for."""
+    steps = fitted.steps if isinstance(fitted, Pipeline) else []
+    for name, step in steps[:-1]:
         if step is not None and step != "passthrough" and name not in public and type(step) not in _ROWWISE:
             yield f"the step {name!r} ({type(step).__name__}) may have learned from the rows, unpaid"
+    for part in (fitted, *(step for _, step in steps[-1:])):
+        if type(part) not in (Pipeline, *_PRIVATE):
+            yield f"{type(part).__name__} is a class of someone's own, which may do what nobody paid for"
 
 
 def _marks(reasons: Iterable[str]) -> list[Event]:
@@ -92,20 +129,33 @@ def _with(value: Any, final: Any, others: list[Event], *, seeded: bool = False) 
     return Release(value, draws, own.unit, randomness, guarantee)
 
 
-def _search(search: Any, public: tuple[str, ...]) -> Release[Any]:
+def _best(search: Any) -> tuple[Any, Any]:
+    """The best estimator, and the private one that it is or ends in."""
     best = getattr(search, "best_estimator_", None)
     final = _final(best)
     if final is None:
         problem = "is a search without a private best estimator"
         raise InvalidInput("fitted", problem, "let it end in a private estimator, and leave refit at True")
-    candidates = [clone(search.estimator).set_params(**given) for given in search.cv_results_["params"]]
-    marks = _marks([*_unpaid(search), *(reason for each in candidates for reason in _unplanned(each, public))])
+    return best, final
+
+
+def _planned(search: Any, public: tuple[str, ...]) -> Iterator[str]:
+    """Why a search would not be private, as far as that is known before its candidates are drawn."""
+    yield from _unpaid(search)
+    for given in ParameterGrid(search.param_grid) if isinstance(search, GridSearchCV) else ():
+        yield from _unplanned(clone(search.estimator).set_params(**clone(given, safe=False)), public)
+
+
+def _search(search: Any, public: tuple[str, ...]) -> Release[Any]:
+    """What a search cost that was fitted just now."""
+    best, final = _best(search)
+    candidates = [
+        clone(search.estimator).set_params(**clone(given, safe=False)) for given in search.cv_results_["params"]
+    ]
+    marks = _marks(reason for each in candidates for reason in _unplanned(each, public))
     if marks:
         return _with(best, final, marks)
     ends = [end for end in map(_final, candidates) if end is not None]
-    if ends[search.best_index_].plan().event() != final.release_.event:
-        problem = "has an estimator whose arguments were changed after the search"
-        raise InvalidInput("fitted", problem, "leave search.estimator as it was; search on a clone of what you change")
     folds = search.n_splits_
     events: list[Event] = []
     for event, count in Counter(end.plan().event() for end in ends).items():
@@ -119,15 +169,19 @@ def _search(search: Any, public: tuple[str, ...]) -> Release[Any]:
 
 
 def _scorers(search: Any) -> list[Any]:
-    return list(search.scorer_.values()) if isinstance(search.scorer_, Mapping) else [search.scorer_]
+    return list(search.scoring.values()) if isinstance(search.scoring, Mapping) else [search.scoring]
 
 
 def _unpaid(search: Any) -> Iterator[str]:
-    """What a search looked at without paying."""
-    if not all(isinstance(scorer, PrivateScorer) for scorer in _scorers(search)):
-        yield "the search chose by scores of private rows that nobody paid for; use scoring=private_scorer(epsilon)"
+    """What a search looks at without paying."""
+    if type(search) not in _SEARCHES:
+        yield f"{type(search).__name__} is a class of someone's own, which may do what nobody paid for"
+    if not all(type(scorer) is PrivateScorer for scorer in _scorers(search)):
+        yield "the search chooses by scores of private rows that nobody paid for; use scoring=private_scorer(epsilon)"
     if callable(search.refit):
-        yield "the search chose by a function that sees times of private rows; leave refit at True"
+        yield "the search chooses by a function that sees times of private rows; leave refit at True"
+    elif search.refit is False:
+        yield "the search has no last fit, and so no model; leave refit at True"
     if type(search.cv) is not HashedFolds:
         yield "the search's folds are such that one row moves others; use cv=HashedFolds(k)"
 

@@ -44,7 +44,7 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
     Attributes:
         release_: the model, with its event, unit and randomness.
         guarantee_: what this fit costs. It knows nothing of other fits, nor of how the arguments were chosen: see
-            `release_of` for searches and pipelines.
+            `private_fit` for searches and pipelines.
         classes_: the classes in order.
 
     Guarantee: that of DP-SGD for one example (`DPSGD`): add/remove with `rows`, and zero-out without. Bounds, classes,

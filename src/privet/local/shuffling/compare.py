@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from privet.accounting.shuffling import largest_local_epsilon
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.local.exact import usable
+from privet.mechanisms.coins import usable
 
 __all__ = ["Costs", "cost_of_trust"]
 

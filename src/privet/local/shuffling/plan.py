@@ -16,8 +16,8 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Pure, RandomizedResponse, Shuffled
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Trust, Unit, Whose
-from privet.local.exact import usable
 from privet.local.shuffling.onion import length_of, public_key
+from privet.mechanisms.coins import usable
 
 __all__ = ["ONE_IN_A_CROWD", "MixPlan", "Stop", "read_plan"]
 

@@ -10,8 +10,8 @@ import pytest
 
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.local.exact import WORD, coins, cost, growth, packed, threshold, usable
 from privet.local.lanes import lane_counts
+from privet.mechanisms.coins import WORD, coins, cost, growth, packed, threshold, usable
 from tests.local.branches import Branches
 
 EPSILONS = (1e-4, 0.1, 0.5, 1.0, 1.0986122886681098, 2.0, 7.3, 20.0, 40.0)

@@ -18,6 +18,7 @@ import statistics
 import tempfile
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ import numpy.typing as npt
 import sklearn
 import torch
 from sklearn.linear_model import Ridge as OtherRidge
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from privet.data import Images, named
@@ -108,7 +108,7 @@ def main() -> None:
     rows, questions = (front.cached(torch.from_numpy(part.x), asked.cache) for part in (mnist.train, mnist.test))
     load = os.getloadavg()[0]
     found = []
-    with threadpool_limits(asked.threads):
+    with import_module("threadpoolctl").threadpool_limits(asked.threads):
         for teachers in COUNTS:
             found.append(measure(rows, questions, mnist.train, mnist.test, teachers))
             print(json.dumps(found[-1], indent=1), flush=True)

@@ -30,7 +30,7 @@ from privet.core import (
 )
 
 if TYPE_CHECKING:
-    from privet import accounting, data, ledger, local, mechanisms, query, sklearn, training
+    from privet import accounting, data, ledger, local, mechanisms, pate, query, sklearn, training
     from privet.ledger import Ledger
     from privet.training import DPSGD, fit
 
@@ -61,12 +61,13 @@ __all__ = [
     "ledger",
     "local",
     "mechanisms",
+    "pate",
     "query",
     "sklearn",
     "training",
 ]
 
-_ROOMS = ("accounting", "data", "ledger", "local", "mechanisms", "query", "sklearn", "training")
+_ROOMS = ("accounting", "data", "ledger", "local", "mechanisms", "pate", "query", "sklearn", "training")
 _NAMES = {"DPSGD": "privet.training", "Ledger": "privet.ledger", "fit": "privet.training"}
 
 

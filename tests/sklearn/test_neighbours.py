@@ -104,15 +104,13 @@ def test_what_one_row_holds_moves_no_other(container: str, odd: str) -> None:
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("bounds", [None, (0, 2)])
 def test_one_row_moves_a_score_by_one(container: str, odd: str, bounds: Any) -> None:
-    """Catches a text among the labels that makes all of them wrong: what is right and wrong moves by 1 in L1."""
-    if (container, odd) == ("arrays of NumPy's choice", "complex"):
-        pytest.skip("NumPy makes complex numbers of all")
+    """Catches a text among the labels that makes all of them wrong: right and wrong move by 1 in L1, but for a grid."""
     _, labels = some_rows()
     scorer, made = private_scorer(1.0, target_bounds=bounds), CONTAINERS[container][1]
     before = scorer._bounded(np.array(labels), made(labels)).value
     after = scorer._bounded(np.array([*labels, 0]), made([*labels, ODD[odd]])).value
-    assert before == pytest.approx([ROWS, 0])
-    assert np.abs(after - before).sum() == pytest.approx(1.0)
+    assert before == pytest.approx([ROWS, 0], abs=1e-4)
+    assert np.abs(after - before).sum() == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("make", [PrivateClassifier, PrivateRegressor])
@@ -134,8 +132,36 @@ def test_one_row_of_no_class_leaves_a_fit_as_it_was(make: Any) -> None:
     assert np.abs(weights(rows, ["?"] * ROWS) - alone).max() > 1e-4
 
 
-SAME = [1, 1.0, True, np.int8(1), np.float32(1), np.uint64(1), np.True_, "1", "1.0", " 01 ", "True", b"1", np.array(1)]
-OTHERS = ["one", "", "x", dt.date(2020, 1, 1), dt.timedelta(1), (1, 2), 1j, 2, -1.5, float("inf"), frozenset((1,))]
+SAME = [
+    1,
+    1.0,
+    True,
+    np.int8(1),
+    np.float32(1),
+    np.uint64(1),
+    np.True_,
+    "1",
+    "1.0",
+    " 01 ",
+    "True",
+    b"1",
+    1 + 0j,
+    np.array(1),
+]
+OTHERS = [
+    "one",
+    "",
+    "x",
+    dt.date(2020, 1, 1),
+    dt.timedelta(1),
+    (1, 2),
+    1j,
+    np.complex64(2j),
+    2,
+    -1.5,
+    float("inf"),
+    frozenset((1,)),
+]
 MISSING = [None, float("nan"), np.float32("nan"), "nan", np.datetime64("NaT"), np.timedelta64("NaT")]
 
 
@@ -144,7 +170,9 @@ def test_one_value_has_one_form() -> None:
     assert {key(each) for each in SAME} == {1.0}
     assert {key(each) for each in MISSING} == {None}
     assert len({key(each) for each in (1, None, *OTHERS)}) == len(OTHERS) + 2
-    assert key(np.datetime64("2020-01-01", "ns")) == key(dt.date(2020, 1, 1)) == dt.datetime(2020, 1, 1)
+    assert (
+        key(np.datetime64("2020-01-01", "ns")) == key(dt.date(2020, 1, 1)) == np.datetime64("2020-01-01", "us").item()
+    )
     assert key(np.timedelta64(5, "s")) == dt.timedelta(seconds=5)
     assert key(10**400) == -key(-(10**400)) == float("inf")
     assert key({"a": [1]}) == "{'a': [1]}"
@@ -156,7 +184,9 @@ def test_one_value_has_one_form() -> None:
         np.array([1, 2**53 + 1, -(2**62)]),
         np.array([0.1, -0.0, np.nan, np.inf]),
         np.array([0.1, 3.0], dtype=np.float32),
+        np.array([0.1, np.inf, 1e-320], dtype=np.longdouble) * 10,
         np.array([True, False]),
+        np.array([1, 1j, np.nan]),
         np.array(["1", "x", "nan", ""]),
         np.array([b"1", b"x"]),
         np.array(["2020-01-01", "NaT"], dtype="M8[ns]"),

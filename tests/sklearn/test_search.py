@@ -214,7 +214,7 @@ def test_a_search_that_would_look_without_paying_is_refused(changed: Any, estima
 def test_classes_of_someones_own_are_refused() -> None:
     """Catches a price by the name of a parent, whose methods a child may have replaced."""
     x, y = made_up()
-    given = {"bounds": (0, 1), "classes": [0, 1], "rows": 100, "bins": 2, "epochs": 1}
+    given: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "rows": 100, "bins": 2, "epochs": 1}
     own = Own(classifier(), GRID, scoring=private_scorer(0.5), cv=HashedFolds(2))
     for made in (Scaled(**given), search(Scaled(**given)), own):
         with pytest.raises(InvalidInput, match="class of someone's own"):

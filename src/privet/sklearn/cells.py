@@ -1,8 +1,8 @@
 """What a cell holds, in one form that does not depend on the cells beside it.
 
-NumPy, pandas and Polars choose one type for a whole column, so that a single row can turn the numbers of all others into
-texts (`np.array([1, "x"])`) or whole numbers into fractions (a missing value in pandas). If `1`, `1.0` and `"1"` were
-then three values, one row would move every other. So they are one here, whoever wrote them down and how.
+NumPy, pandas and Polars choose one type for a whole column, so that a single row can turn the numbers of all others
+into texts (`np.array([1, "x"])`) or whole numbers into fractions (a missing value in pandas). If `1`, `1.0` and `"1"`
+were then three values, one row would move every other. So they are one here, whoever wrote them down and how.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ def key(value: Any) -> Any:
     >>> key("one"), key(float("nan")), key("nan"), key([1, "x"])
     ('one', None, None, (1.0, 'x'))
     """
+    if type(value) is float or type(value) is np.float64:  # most cells, so that these are asked first
+        return float(value) if value == value else None
+    if type(value) is int:
+        return _float(value)
     if isinstance(value, (bytes, bytearray)):
         value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, str):
@@ -48,6 +52,8 @@ def key(value: Any) -> Any:
         return None
     if isinstance(value, (dt.date, dt.timedelta, np.datetime64, np.timedelta64)):
         return _time(value)
+    if isinstance(value, (complex, np.complexfloating)):
+        return complex(value) if value.imag else float(value.real)
     found = _float(value)
     return _other(value) if found is None else found
 
@@ -63,7 +69,7 @@ def numbers(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Each cell as a number; NaN where it is none."""
     if column.dtype.kind in _NUMERIC:
         return _float64(column)
-    if column.dtype.kind == "O" and all(issubclass(each, _PLAIN) for each in set(map(type, column))):
+    if column.dtype.kind == "O" and all(map(_plain, set(map(type, column)))):
         try:
             return column.astype(np.float64)  # by float() of each, as `key` does it
         except OverflowError:  # a whole number beyond all floats; `key` says infinity
@@ -144,9 +150,15 @@ def _cells(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return column if column.ndim == 1 else _objects(list(column))
 
 
-def _float64(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _plain(kind: type) -> bool:
+    """Whether what `key` makes of this is float(); NumPy's stretches of time are whole numbers to it."""
+    return issubclass(kind, _PLAIN) and not issubclass(kind, np.timedelta64)
+
+
+def _float64(column: Any) -> npt.NDArray[np.float64]:
     with np.errstate(over="ignore"):  # a wider float may be beyond them, and is infinite
-        return column.astype(np.float64)
+        found: npt.NDArray[np.float64] = column.astype(np.float64)
+    return found
 
 
 def _text(value: str) -> Any:
@@ -163,6 +175,8 @@ def _float(value: Any) -> float | None:
     if not hasattr(value, "__float__"):
         return None
     try:
+        if isinstance(value, np.floating):
+            return float(_float64(value))
         return float(value)
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")

@@ -51,7 +51,8 @@ def private_fit(estimator: Any, X: Any, y: Any, *, public_steps: Collection[str]
     rows. A search costs every fit of every candidate in every fold, every score, and the last fit, whatever their order
     (adaptive composition; no fold is counted as parallel): its scores are `private_scorer`'s, its folds `HashedFolds`,
     and `rows` a public number. Where a `RandomizedSearchCV` drew a candidate that is not private, the event is
-    `NonPrivate`, with the reason, and ε is infinite. The times in `cv_results_` are of private rows and are no part of this release.
+    `NonPrivate`, with the reason, and ε is infinite. The times in `cv_results_` are of private rows and are no part of
+    this release.
     """
     steps = checked.texts("public_steps", public_steps)
     search = isinstance(estimator, _SEARCHES)
@@ -74,8 +75,8 @@ def release_of(fitted: Any, *, public_steps: Collection[str] = ()) -> Release[An
         public_steps: as for `private_fit`.
 
     Guarantee: for the unit of the final fit, at its δ. A pipeline costs its estimator, if no other step learned from
-    rows; else the event is `NonPrivate`, with the reason, and ε is infinite. So it is for a search, because nothing that
-    scikit-learn keeps of it says by which folds, scores and arguments it was made: those that it has can be set later.
+    rows; else the event is `NonPrivate`, with the reason, and ε is infinite. So it is for a search, because nothing
+    that scikit-learn keeps of it says by which folds, scores and arguments it was made: they can be set later.
     """
     steps = checked.texts("public_steps", public_steps)
     if isinstance(fitted, _SEARCHES):

@@ -167,6 +167,26 @@ def test_no_row_raises(name: str) -> None:
         assert (found[:, 2] == 1).all()
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_member_without_rows_learns_from_nobody(name: str) -> None:
+    """Fails when a place that is filled up for want of rows is filled with another member's, and learned from."""
+    found = []
+    for seed in (0, 1):
+        inputs, labels = made(40, seed)
+        own = [np.arange(40), np.zeros(0, np.int64)]
+        found.append(train(LEARNERS[name], inputs, labels, own, classes=CLASSES).scores(ASKED))
+    assert torch.equal(found[0][1], found[1][1])
+    assert not torch.equal(found[0][0], found[1][0])
+
+
+def test_a_class_that_a_shard_lacks_is_not_taken_for_another() -> None:
+    """Fails when probabilities of an estimator that knows classes 1 and 2 alone are read as those of 0 and 1."""
+    inputs, labels = made(200)
+    without = torch.nonzero(labels > 0)[:, 0].numpy()
+    found = train(LEARNERS["logistic"], inputs, labels, [without], classes=CLASSES)
+    assert (votes(found, inputs[without])[:, 0] == labels[without].numpy()).mean() > 0.95
+
+
 @pytest.mark.parametrize("name", ["ridge", "mlp", "tree"])
 def test_processes_do_the_same(name: str) -> None:
     """Fails when a part gets other rows, or a member's stream follows from its place in a part and not its number."""
@@ -239,7 +259,7 @@ def test_estimators_are_seeded_and_refusals_are_told() -> None:
         train(near, inputs, labels, [np.arange(10)] * 2, classes=CLASSES)
 
 
-def test_votes_are_the_same_in_stretches() -> None:
+def test_votes_are_the_same_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a stretch is lost, doubled or transposed; of equal scores the first class is named."""
     inputs, labels = made(200)
     found = train(Ridge(), inputs, labels, shards(np.arange(200), 4), classes=CLASSES)
@@ -248,6 +268,8 @@ def test_votes_are_the_same_in_stretches() -> None:
     assert whole.dtype == np.int32
     np.testing.assert_array_equal(whole, found.scores(ASKED).argmax(2).T.numpy())
     np.testing.assert_array_equal(whole, np.concatenate([*vote_stretches(found, ASKED, at_once=7)]))
+    monkeypatch.setattr("privet.ensemble.votes._NUMBERS", 4 * CLASSES * 9)  # nine rows at a time
+    np.testing.assert_array_equal(whole, votes(found, ASKED))
     assert votes(found, ASKED[:0]).shape == (0, 4)
     nothing = train(Ridge(), inputs, labels, [np.zeros(0, np.int64)], classes=CLASSES)
     assert not votes(nothing, ASKED).any()

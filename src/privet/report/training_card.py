@@ -14,7 +14,7 @@ from privet.core.event import Composed, Event
 from privet.core.guarantee import Evidence, Guarantee
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
-from privet.report.card import Public, RunCard, Typed, leaves, require_shareable
+from privet.report.card import Public, RunCard, Shareable, Typed, leaves, require_shareable
 from privet.report.internal import Internal
 from privet.report.training_records import BillLine, Charged, Choice, Growth, Method, Score, Series, Trial
 
@@ -38,8 +38,9 @@ class TrainingCard:
     """The data set's name."""
     model: Public[str]
     method: Public[Method]
-    choices: Public[tuple[Choice, ...]]
-    """The plan: noise, clip, batch, epochs, learning rate, …, and why each was chosen."""
+    choices: Shareable[tuple[Choice, ...]]
+    """The plan: noise, clip, batch, epochs, learning rate, …, and why each was chosen. It is public, or was made of what
+    was released."""
     privacy: RunCard
     """The price of everything that was paid for, what it means, and what was assumed (`conditions`)."""
     bill: Public[tuple[BillLine, ...]]
@@ -72,6 +73,8 @@ class TrainingCard:
         require_shareable(self.privacy)
         for name, kind in (("event", Event), ("guarantee", Guarantee), ("meaning", Meaning)):
             _require_public(f"privacy.{name}", getattr(self.privacy, name), kind)
+        if not isinstance(self.choices, (Public, Release)) or not isinstance(self.choices.value, tuple):
+            raise InvalidInput("choices", "is neither Public nor a Release of a tuple", "wrap it in what it is")
         for name, kind in (("choices", Choice), ("bill", BillLine), ("versions", tuple)):
             if not all(isinstance(each, kind) for each in getattr(self, name).value):
                 raise InvalidInput(name, f"holds something else than a {kind.__name__}")
@@ -111,7 +114,6 @@ _PUBLIC: dict[str, type] = {
     "data": str,
     "model": str,
     "method": Method,
-    "choices": tuple,
     "bill": tuple,
     "randomness": Randomness,
     "versions": tuple,

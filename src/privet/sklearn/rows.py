@@ -6,7 +6,7 @@ they are left out here, but for those of columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -53,7 +53,7 @@ def column(y: Any, rows: int) -> npt.NDArray[Any]:
     return found
 
 
-def listed(argument: str, values: Sequence[Any]) -> Categories:
+def listed(argument: str, values: Iterable[Any]) -> Categories:
     """Public values, to be looked up by `keys`."""
     found = tuple(key(each) for each in values)
     if not found or len(set(found)) != len(found):

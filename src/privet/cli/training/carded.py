@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from math import ceil
+from typing import Any
 
 from privet.cli.training.asked import Asked, MethodWord
 from privet.cli.training.bill import METHODS, Bill
@@ -14,6 +15,7 @@ from privet.cli.training.work import Finished, Trained
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.randomness import Randomness
+from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.report import (
     Choice,
@@ -30,7 +32,7 @@ from privet.report import (
     priced,
     tried,
 )
-from privet.report.card import Typed
+from privet.report.card import Shareable, Typed
 from privet.report.training_records import Charged
 from privet.training.models import Model
 from privet.training.recipe import Kind, Recipe
@@ -66,7 +68,7 @@ def card_of(done: Finished) -> TrainingCard:
         data=Public(inputs.name),
         model=Public(_model(done)),
         method=Public(_METHOD[asked.method]),
-        choices=Public(choices(asked, inputs, bill, done.recipe)),
+        choices=_choices(done),
         privacy=privacy,
         bill=lines,
         growth=_growth(done, privacy.guarantee.value),
@@ -79,6 +81,15 @@ def card_of(done: Finished) -> TrainingCard:
         history=_history(done),
         compared=_compared(done),
     )
+
+
+def _choices(done: Finished) -> Shareable[tuple[Choice, ...]]:
+    """Public; or of what was released, where the plan follows from what was learned or selected."""
+    found = choices(done.asked, done.inputs, done.bill, done.recipe)
+    learned: Release[Any] | None = done.schema or done.rows
+    if done.bill.tuning is not None:
+        learned = done.trained[0].release
+    return Public(found) if learned is None else learned.map(lambda _: found)
 
 
 def choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | None) -> tuple[Choice, ...]:

@@ -30,7 +30,7 @@ from privet.core import (
 )
 
 if TYPE_CHECKING:
-    from privet import accounting, data, ledger, local, mechanisms, pate, query, sklearn, training
+    from privet import accounting, data, ensemble, ledger, local, mechanisms, pate, query, sklearn, training
     from privet.ledger import Ledger
     from privet.training import DPSGD, fit
 
@@ -57,6 +57,7 @@ __all__ = [
     "Whose",
     "accounting",
     "data",
+    "ensemble",
     "fit",
     "ledger",
     "local",
@@ -67,7 +68,7 @@ __all__ = [
     "training",
 ]
 
-_ROOMS = ("accounting", "data", "ledger", "local", "mechanisms", "pate", "query", "sklearn", "training")
+_ROOMS = ("accounting", "data", "ensemble", "ledger", "local", "mechanisms", "pate", "query", "sklearn", "training")
 _NAMES = {"DPSGD": "privet.training", "Ledger": "privet.ledger", "fit": "privet.training"}
 
 

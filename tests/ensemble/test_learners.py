@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -228,7 +230,7 @@ def test_other_processes(where: Where) -> None:
 
 def test_an_absent_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a missing Ray shows as a traceback, and not as one line that says what to install."""
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     inputs, labels = made(20)
     with pytest.raises(MissingExtra, match=r"pip install 'privet\[ray\]'"):
         train(Ridge(), inputs, labels, [np.arange(20)] * 2, classes=CLASSES, where=Ray())
@@ -268,7 +270,7 @@ def test_votes_are_the_same_in_stretches(monkeypatch: pytest.MonkeyPatch) -> Non
     assert whole.dtype == np.int32
     np.testing.assert_array_equal(whole, found.scores(ASKED).argmax(2).T.numpy())
     np.testing.assert_array_equal(whole, np.concatenate([*vote_stretches(found, ASKED, at_once=7)]))
-    monkeypatch.setattr("privet.ensemble.votes._NUMBERS", 4 * CLASSES * 9)  # nine rows at a time
+    monkeypatch.setattr(import_module("privet.ensemble.votes"), "_NUMBERS", 4 * CLASSES * 9)  # nine rows at a time
     np.testing.assert_array_equal(whole, votes(found, ASKED))
     assert votes(found, ASKED[:0]).shape == (0, 4)
     nothing = train(Ridge(), inputs, labels, [np.zeros(0, np.int64)], classes=CLASSES)

@@ -204,6 +204,16 @@ def test_a_type_for_all_cells_says_the_same_as_none(array: npt.NDArray[Any]) -> 
     np.testing.assert_array_equal(numbers(array), numbers(mixed)[:-1])
 
 
+def test_one_value_has_one_fold() -> None:
+    """Catches bits of -0, or of another NaN, that come with the type of a column and not with the value."""
+    zeros, gone = [0, 0.0, -0.0, "-0", False], [None, "nan", np.nan, np.copysign(np.nan, -1.0)]
+    for alike in (zeros, gone):
+        assert len(set(words(column_of("y", alike)).tolist())) == 1
+    assert len(set(words(np.array([np.nan, np.copysign(np.nan, -1.0)])).tolist())) == 1
+    assert len(set(words(np.array([0.0, -0.0])).tolist())) == 1
+    assert len(set(words(column_of("y", [0, None, *OTHERS])).tolist())) == len(OTHERS) + 2
+
+
 @pytest.mark.parametrize("twice", [[1, 1.0, 2], ["1", 1], ["01", "1"], [True, 1], [2**53, 2**53 + 1]])
 def test_values_that_are_one_are_not_listed_twice(twice: list[Any]) -> None:
     """Catches a list of which one value could never be found."""

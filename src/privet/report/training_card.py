@@ -39,8 +39,8 @@ class TrainingCard:
     model: Public[str]
     method: Public[Method]
     choices: Shareable[tuple[Choice, ...]]
-    """The plan: noise, clip, batch, epochs, learning rate, …, and why each was chosen. It is public, or was made of what
-    was released."""
+    """The plan: noise, clip, batch, epochs, learning rate, …, and why each was chosen. It is public, or was made of
+    what was released."""
     privacy: RunCard
     """The price of everything that was paid for, what it means, and what was assumed (`conditions`)."""
     bill: Public[tuple[BillLine, ...]]

@@ -159,4 +159,7 @@ Cache = Annotated[
     Path | None,
     typer.Option(help="Keep features of pictures here; they are as private as these.", rich_help_panel=_RUN),
 ]
-Seed = Annotated[int | None, typer.Option(help="For tests alone: seeded noise protects nobody.", rich_help_panel=_RUN)]
+Seed = Annotated[
+    int | None,
+    typer.Option(click_type=WHOLE, help="For tests alone: seeded noise protects nobody.", rich_help_panel=_RUN),
+]

@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_a_page_with_less_noise_would_be_seen(
     asking: Any, part: Any, value: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fails when the test above could not tell half the noise (twice ε) from the law."""
-    louder = type(part)(*(2 * each if name == "epsilon" else each for name, each in part.__dict__.items()))
+    louder = replace(part, epsilon=2 * part.epsilon)
     law = spoken(part) | {key: text for key, text in spoken(louder).items() if key in ("limit", "start", "slope")}
     expected = law_of(part, value, monkeypatch)
     assert statistic(asking, law, value, expected) > chi2.isf(RARE, len(expected) - 1)

@@ -69,6 +69,17 @@ def test_the_second_time_is_free(table: Run) -> None:
     assert good(table(words, "--fresh --json")).json["charged"] is not None
 
 
+def test_another_confidence_of_a_stored_answer(table: Run) -> None:
+    """Fails when a stored interval is shown without a word under a confidence that it does not have, or charged."""
+    words = "query clinic.csv 'mean(age)' --epsilon 0.5 --ledger clinic"
+    assert "stored with" not in good(table(words)).out
+    shown = good(table(words, "--confidence 0.99")).out
+    assert "95 % from" in shown
+    assert "it was stored with 95 % confidence, which is shown; 99 % needs a fresh draw" in shown
+    assert states() == [State.COMMITTED]
+    assert "99 % from" in good(table(words, "--confidence 0.99 --fresh")).out
+
+
 def test_json(table: Run) -> None:
     """Fails when the JSON lacks an interval, the price, the chain's head or the draws."""
     found = good(table("query clinic.csv 'count by town' --epsilon 1 --delta 1e-6 --ledger clinic --json")).json
@@ -113,13 +124,18 @@ BAD = {
     "query clinic.csv 'mean(ward)' --epsilon 1 --ledger clinic": "has no bounds",
     "query clinic.csv 'count by town' --epsilon 1 --ledger clinic": "--delta is 0",
     "query clinic.csv count --epsilon 0 --ledger clinic": "--epsilon is 0.0, which is not positive",
-    "query clinic.csv count --epsilon 1 --confidence 2 --ledger clinic": "--confidence is 2.0",
+    "query clinic.csv count --epsilon 1 --confidence 95 --ledger clinic": "--confidence is 95, which is not between 0",
+    "query clinic.csv count --epsilon 1 --confidence 0 --ledger clinic": "use 0.95 for 95 %",
+    "query clinic.csv count --epsilon 1 --confidence 1 --ledger clinic": "use 0.95 for 95 %",
+    "query clinic.csv count --epsilon 1 --confidence nan --ledger clinic": "--confidence is nan",
     "query clinic.csv count --epsilon 9 --ledger clinic": "refuses 'count'",
     "query clinic.csv count --epsilon 1 --ledger clinik": "there is no budget for 'clinik'",
     "query clinic.csv count --epsilon 1 --ledger clinic.db": "--ledger is 'clinic.db', a database",
     "query clinic.csv count --epsilon 1 --ledger clinic --schema no.toml": "--schema 'no.toml' cannot be read",
     "query no.csv count --epsilon 1 --ledger clinic --schema clinic.schema.toml": "'no.csv' cannot be read",
     "query clinic.csv count --epsilon 1 --ledger clinic --plot page.txt": "--plot is 'page.txt', and the page is HTML",
+    "query nosuch.csv count --epsilon 1 --ledger clinic": "nosuch.csv' cannot be read",
+    "query clinic.csv 'count where age > 200' --epsilon 1 --ledger clinic": "'age' from 0 to 100, so that this is true",
     "query clinic.csv --epsilon 1": "missing: QUESTIONS",
     "query clinic.csv count": "missing: --epsilon",
 }

@@ -61,6 +61,39 @@ def test_an_answer_on_the_terminal_is_not_repeated(
     assert "perhaps" not in refused.err
 
 
+def test_whoever_mistypes_on_a_terminal_is_asked_again(
+    privet: Run, questionnaire: Questionnaire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when one slip throws all answers away, or the slip is repeated."""
+    typed = io.StringIO("yes\nkar\ncar\n1000\n37.625\n")
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    done = privet("survey answer commute.toml --out reports.jsonl")
+    assert done.code == 0, done.err
+    assert done.out.count("That cannot be: give") == 2
+    assert len(Path("reports.jsonl").read_text(encoding="utf-8").splitlines()) == 1
+    assert "kar" not in done.out
+
+
+def test_a_page_that_no_phone_can_open(
+    privet: Run, questionnaire: Questionnaire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when a room is shown a QR code of this machine's own address without a word, or warned for nothing."""
+    monkeypatch.setattr("privet.local.endpoint.Endpoint.serve_forever", lambda endpoint: None)
+    assert "No phone can open http://127.0.0.1:" in privet("survey live commute.toml --port 0").out
+    assert "No phone" not in privet("survey live commute.toml --port 0 --address http://192.168.1.5:8000/").out
+
+
+def test_reports_of_another_questionnaire(privet: Run, questionnaire: Questionnaire) -> None:
+    """Fails when one is told that there are no reports, where they are of a questionnaire that was changed since."""
+    write_reports(questionnaire, 20)
+    text = Path("commute.toml").read_text(encoding="utf-8")
+    Path("other.toml").write_text(text.replace("Commuting", "Commuting, May"), encoding="utf-8")
+    done = privet("survey estimate other.toml reports.jsonl")
+    assert done.code == 2
+    assert "are of another questionnaire than 'other.toml', or of it before it was changed (20 of them)" in done.err
+
+
 def test_files_are_merged_once(privet: Run, questionnaire: Questionnaire) -> None:
     """Fails when a report in two files is counted twice, or a bad line stops the others."""
     write_reports(questionnaire, 20, "monday.jsonl", 1)
@@ -98,6 +131,10 @@ def test_estimates_are_shown_written_and_right(privet: Run, questionnaire: Quest
     [
         ("survey estimate commute.toml nothing.jsonl", "no such file"),
         ("survey estimate commute.toml commute.toml", "hold none of this questionnaire"),
+        (
+            "survey estimate commute.toml commute.toml --confidence 95",
+            "--confidence is 95, which is not between 0 and 1; use 0.95",
+        ),
         ("survey estimate commute.toml commute.toml --confidence 1", "--confidence"),
         ("survey estimate commute.toml commute.toml --confidence 0", "--confidence"),
         ("survey design nothing.toml", "cannot be read"),

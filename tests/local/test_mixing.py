@@ -24,7 +24,9 @@ from privet.core import event
 from privet.core.errors import InvalidInput
 from privet.core.event import Shuffled
 from privet.core.random import Randomness, SeededRng, default_rng
-from privet.core.unit import Trust
+from privet.core.unit import Neighbours, Trust
+from privet.local.questionnaire import Question, Questionnaire
+from privet.local.reports import Collection, Outcome, named, report_on
 from privet.local.response import RandomizedResponse
 from privet.local.shuffling import (
     ONE_IN_A_CROWD,
@@ -35,11 +37,13 @@ from privet.local.shuffling import (
     MixServer,
     Stop,
     Taken,
+    carried,
     read_plan,
     seal,
     send,
     shuffled_release,
 )
+from privet.local.shuffling.carried import is_carried
 from privet.local.shuffling.compare import cost_of_trust
 from privet.local.shuffling.onion import LAYER, padded, unpadded
 from privet.local.shuffling.server import posted
@@ -249,7 +253,7 @@ def test_the_first_server_waits_and_closes() -> None:
 def test_the_release_says_what_it_rests_on() -> None:
     """Catches a release under another trust, with the batch's size for the honest reports, or of too few reports."""
     plan, _ = plan_of(1000, dishonest=100, categories=2, close_at=1100)
-    reports = [b"1", b"0"] * 525
+    reports = [b'{"answer": 1}', b'{"answer": 0}'] * 525
     release = shuffled_release(plan, reports, randomness=Randomness.SECURE)
     assert release.value == tuple(sorted(reports))
     assert release.unit.trust is Trust.SHUFFLED
@@ -335,6 +339,135 @@ def test_the_commands(tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl").read_text() == '{"answer": 0}\n' * 3 + '{"answer": 1}\n' * 3
     assert not list(tmp_path.glob("[012].key"))  # each of them served once, and is gone
     assert "cannot be read" in said("serve", path, "--key", "0.key", code=2)
+
+
+SURVEY = Questionnaire(
+    "Commuting", 2.0, (Question("fare", "Free ride?", ("no", "yes")), Question("minutes", "How long?", low=0, high=9))
+)
+
+
+def lines_of(survey: Questionnaire, people: int) -> list[bytes]:
+    rng, answers = SeededRng(5), {"fare": 1, "minutes": 4.0, "smoker": 0}
+    return [json.dumps(report_on(survey, answers, rng)).encode() for _ in range(people)]
+
+
+def test_a_report_is_what_the_plan_prices() -> None:
+    """Catches three answers of ε = 2 sent under a plan that prices one of ε = 1, by the sender and by the collector."""
+    (line,) = lines_of(SURVEY, 1)
+    for without, _ in (plan_of(3), plan_of(3, categories=2)):
+        with pytest.raises(InvalidInput, match="plan names none"):
+            send(without, line)  # before anything listens
+        assert not is_carried(without, line)
+    coin, _ = plan_of(3, categories=2)
+    assert carried(coin, b' {"answer":1} ') == b'{"answer": 1}'
+    for bad in (
+        b"1",
+        b'{"answer": 2}',
+        b'{"answer": true}',
+        b'{"answer": 1, "id": "me"}',
+        b"yes",
+        b"\xff",
+        b"[" * 10**5,
+    ):
+        with pytest.raises(InvalidInput, match="2 categories"):
+            carried(coin, bad)
+    plan, keys = plan_of(2)
+    asked = replace(plan, epsilon=2.0, survey=SURVEY, payload=200)
+    with pytest.raises(InvalidInput, match="epsilon is 1, and one report of the survey 'Commuting' has 2"):
+        replace(plan, survey=SURVEY)
+    with pytest.raises(InvalidInput, match="beside a survey"):
+        replace(asked, categories=2)
+    other = lines_of(replace(SURVEY, epsilon=4.0), 1)[0]
+    for bad in (other, b'{"answer": 1}', b"yes", line[:-1]):
+        with pytest.raises(InvalidInput, match="none of the plan's survey"):
+            send(asked, bad)
+    # whoever does not check still gets nothing past the collector, which drops what it has no price for
+    collector = Batch(asked, keys[2])
+    for each in (other, line, carried(asked, line) + b" "):
+        layer = seal(each, [asked.collector.key], asked.payload, asked.name)
+        assert collector.add(layer) is Taken.BAD
+    layer = seal(carried(asked, line), [asked.collector.key], asked.payload, asked.name)
+    assert collector.add(layer) is Taken.ACCEPTED
+    with pytest.raises(MixRefused, match="1 reports of the batch 'test' are not what"):
+        shuffled_release(asked, [carried(asked, line), other], randomness=Randomness.SEEDED)
+    assert asked.name != replace(plan, epsilon=2.0, payload=200).name
+    assert asked.event == Shuffled(event.Pure(2.0, Neighbours.REPLACE), 2)
+    smoking = Questionnaire("Smoking", 2.0, (Question("smoker", "Do you?", ("no", "yes")),))
+    assert replace(asked, survey=smoking).event == Shuffled(event.RandomizedResponse(2.0), 2)
+
+
+def test_the_id_of_a_report_stays_behind() -> None:
+    """Catches an id, or another order of words, by which the collector knows whose report this is."""
+    plan, _ = plan_of(2)
+    asked = replace(plan, epsilon=2.0, survey=SURVEY, payload=200)
+    (line,) = lines_of(SURVEY, 1)
+    read = json.loads(line)
+    sent = carried(asked, line)
+    assert read["id"].encode() not in sent
+    assert json.loads(sent)["answers"] == read["answers"]
+    assert carried(asked, json.dumps(dict(reversed(read.items())), indent=0).replace("\n", "").encode()) == sent
+    assert is_carried(asked, sent)
+    collection, rng = Collection(SURVEY), SeededRng(6)
+    assert collection.add(sent) is Outcome.REFUSED  # without an id nobody would see that it came twice
+    assert [collection.add(named(sent, rng)) for _ in range(2)] == [Outcome.ACCEPTED] * 2
+
+
+def test_a_survey_is_sent_through_the_mix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Catches a batch of a survey that cannot be estimated, or that takes an id with it; and lines that get lost
+    without a word where the batch closes before all are sent."""
+    plan, keys = plan_of(20)
+    path = written(replace(plan, epsilon=2.0, payload=200), keys, tmp_path)
+    assert main(["survey", "design", str(tmp_path / "commute.toml"), "--draft"]) == 0
+    path.write_text('survey = "commute.toml"\n' + path.read_text())
+    found = read_plan(path)
+    assert found.survey is not None
+    rng, answers = SeededRng(5), {"fare": 1, "transport": 2, "minutes": 40.0}
+    lines = [json.dumps(report_on(found.survey, answers, rng)) for _ in range(30)]
+    for name, some in (("all", lines), ("some", lines[:12]), ("rest", lines[12:]), ("twice", lines[:1] * 2)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(some) + "\n")
+    capsys.readouterr()
+
+    def said(name: str, code: int) -> str:
+        assert main(["mix", "send", str(path), str(tmp_path / f"{name}.jsonl")]) == code
+        shown = capsys.readouterr()
+        return shown.out + shown.err
+
+    assert "are 30, and the batch closes at 20; nothing was sent" in said("all", 2)
+    assert "line 2 of" in said("twice", 2)
+    processes = [
+        subprocess.Popen([sys.executable, "-m", "privet", "mix", *words], cwd=tmp_path, env=ENV)
+        for words in (
+            ["collect", str(path), "--key", "2.key", "--out", "out.jsonl"],
+            ["serve", str(path), "--key", "1.key"],
+            ["serve", str(path), "--key", "0.key"],
+        )
+    ]
+    assert "12 of 12 reports" in said("some", 0)
+    refusal = said("rest", 2)
+    assert "8 of 18 reports are on their way to 'test'; not taken: lines 9 to 18 of" in refusal
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    arrived = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert not {each["id"] for each in arrived} & {json.loads(line)["id"] for line in lines}
+    answered = sorted(json.dumps(json.loads(line)["answers"], sort_keys=True) for line in lines[:20])
+    assert sorted(json.dumps(each["answers"], sort_keys=True) for each in arrived) == answered
+    assert main(["survey", "estimate", str(tmp_path / "commute.toml"), str(tmp_path / "out.jsonl")]) == 0
+    assert "20 reports" in capsys.readouterr().out
+
+
+def test_a_word_that_means_nothing_in_a_plan_is_named(tmp_path: Path) -> None:
+    """Catches a misspelt word that is left out in silence, and two servers that cannot both listen."""
+    plan, keys = plan_of(3)
+    path = written(plan, keys, tmp_path)
+    whole = path.read_text()
+    path.write_text(whole.replace("[collector]", '[collector]\nadress = "x"'))
+    with pytest.raises(InvalidInput, match="adress means nothing"):
+        read_plan(path)
+    path.write_text("minimun = 3\n" + whole)
+    with pytest.raises(InvalidInput, match="minimun means nothing"):
+        read_plan(path)
+    first, second = plan.servers
+    with pytest.raises(InvalidInput, match="address is the same at two stops"):
+        replace(plan, servers=(first, replace(second, address=first.address + "/")))
 
 
 def test_the_price_of_trust() -> None:

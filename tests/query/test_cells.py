@@ -76,7 +76,7 @@ COMPARED: dict[str, Callable[[float], bool]] = {
     "x = 2": lambda v: v == 2,
     "x != 2": lambda v: not math.isnan(v) and v != 2,
     "x >= 50": lambda v: v >= 50,
-    "x > 50": lambda v: False,
+    "x < 50": lambda v: v < 50,
     "x is missing": math.isnan,
     "not x > 2": lambda v: not v > 2,
     "x in (1, 2)": lambda v: v in (1, 2),

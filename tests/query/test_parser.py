@@ -31,6 +31,7 @@ from privet.query import (
     parse,
     plan,
 )
+from privet.query.words import nearest
 from tests.query.tables import SCHEMA
 
 GOOD = {
@@ -81,6 +82,11 @@ BAD = {
     "average(age)": (1, "average", "write mean"),
     "cont": (1, "cont", "did you mean count?"),
     "mean age": (6, "age", "as in mean(age)"),
+    "count where ward = NORTH": (20, "NORTH", "did you mean north?"),
+    "count where age >= 101": (20, "101", "compare it with a number between"),
+    "count where age > 100": (19, "100", "compare it with a number between"),
+    "count where not age < 0": (23, "0", "compare it with a number between"),
+    "count where age in (5, 200)": (24, "200", "compare it with a number between"),
     "mean(agee)": (6, "agee", "did you mean age?"),
     "mean(age": (9, "", "expected `)`"),
     "mean(age))": (10, ")", "expected where, by, weight or the end"),
@@ -164,3 +170,8 @@ def test_names_with_other_signs_are_quoted() -> None:
     question = parse('mean("hours per week") where `by` in ("18-25", "it\'s") by "by"', schema)
     assert question == Question(Mean("hours per week"), OneOf("by", ("18-25", "it's")), ("by",))
     assert parse(str(question), schema) == question
+
+
+def test_a_suggestion_does_not_depend_on_capitals() -> None:
+    """Fails when male is taken for Female, with which it shares more letters than with Male."""
+    assert nearest("male", ("Female", "Male")).startswith("did you mean Male?")

@@ -25,7 +25,8 @@ def _trained(rows: int, users: bool = False) -> tuple[list[int], torch.Tensor]:
     for x, y in run.batches():
         run.step(F.cross_entropy(model(x), y, reduction="none"))
         steps.append(run.steps)
-    return steps, run.release().value.weight.detach()
+    run.release()
+    return steps, model.weight.detach().clone()
 
 
 @pytest.mark.parametrize("users", [False, True])

@@ -71,6 +71,8 @@ def plan(file: _Plan, as_json: AsJson = False) -> None:
         console.show_json({"privet": 1, "command": "mix plan"} | said)
         return
     console.line(f"{found.batch}: {_price(found)}", "bold green")
+    if found.survey is not None:
+        console.line(f"Only reports of the survey {found.survey.title!r} ({found.survey.digest}) are taken.", "dim")
     _show_trust(found)
 
 
@@ -102,16 +104,15 @@ def send(
 ) -> None:
     """Send reports, already randomised, each in layers of encryption of its own.
 
+    All of them must be what the plan prices. The id of a survey's report stays behind: it would say whose it is.
+
     privet mix send commute-mix.toml my-report.jsonl
     """
-    from privet.local.shuffling import Taken, read_plan
-    from privet.local.shuffling import send as sent
+    from privet.cli.mix_send import lines_of, send_all
+    from privet.local.shuffling import read_plan
 
     found = read_plan(file)
-    lines = [line for path in reports for line in _lines(path)]
-    outcomes = [sent(found, line) for line in lines]
-    taken = outcomes.count(Taken.ACCEPTED)
-    console.line(f"{taken:,} of {len(lines):,} reports are on their way to {found.batch!r}.", "bold green")
+    send_all(found, [line for path in reports for line in lines_of(path)])
 
 
 def collect(
@@ -127,6 +128,7 @@ def collect(
     """
     from privet.core import checked
     from privet.core.random import Randomness, default_rng
+    from privet.local.reports import named
     from privet.local.shuffling import MixServer, read_plan, shuffled_release
     from privet.report.put import put
 
@@ -141,7 +143,10 @@ def collect(
     console.line(f"The collector waits for {found.minimum:,} reports or more.", "bold")
     counts = server.run(waits)
     release = shuffled_release(found, server.reports or (), randomness=Randomness.SECURE)
-    put(out, "".join(report.decode() + "\n" for report in release.value), "out")
+    kept = release.value
+    if found.survey is not None:  # new ids, by which `privet survey` knows each report again
+        kept = tuple(named(report, default_rng()) for report in kept)
+    put(out, "".join(report.decode() + "\n" for report in kept), "out")
     with console.after(f"the reports {str(out)!r} were written"):
         console.line(f"{out}: {counts}; {_price(found)}", "bold green")
         _show_trust(found)
@@ -215,6 +220,7 @@ def _document(found: MixPlan) -> dict[str, Any]:
         "minimum": found.minimum,
         "honest": found.honest,
         "local_epsilon": found.epsilon,
+        "survey": None if found.survey is None else found.survey.digest,
         "event": encode(found.event),
         "guarantee": encode(found.guarantee),
     }
@@ -254,14 +260,6 @@ def _spent(path: Path) -> None:
         raise InvalidInput(
             "key", f"cannot be deleted: {reason}", "put it where it can; it may serve once only"
         ) from None
-
-
-def _lines(path: Path) -> list[bytes]:
-    try:
-        return [line for line in path.read_bytes().splitlines() if line.strip()]
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput("reports", f"in {str(path)!r} cannot be read: {reason}", "name a file of reports") from None
 
 
 mix.callback(help=help_of(about))(about)

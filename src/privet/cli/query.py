@@ -70,6 +70,8 @@ def query(
         raise MissingExtra("polars", "data")
     if plot is not None:
         require_writable(plot)
+    if not data.is_file():  # before the schema is looked for beside it
+        raise InvalidInput("data", f"{str(data)!r} cannot be read: no such file", "name a CSV or Parquet file")
     known = _schema(data, schema)
     with console.waiting("Asking …"):
         if ledger is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ from privet.cli.teach import help_of
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from privet.local.questionnaire import Questionnaire
+    from privet.local.questionnaire import Question, Questionnaire
     from privet.local.reports import Collection
 
 __all__ = ["about", "answer", "collect", "design", "estimate", "live", "survey"]
@@ -135,7 +136,7 @@ def answer(
 
     from privet.core.random import default_rng
     from privet.local.questionnaire import read_questionnaire
-    from privet.local.reports import answer_of, report_on
+    from privet.local.reports import report_on
 
     questionnaire = read_questionnaire(file)
     console.line(f"{questionnaire.title} (ε = {questionnaire.epsilon:g})", "bold")
@@ -147,12 +148,25 @@ def answer(
         for number, option in enumerate(question.options, start=1):
             console.line(f"  {number}. {option}")
         hint = f"{question.low:g} to {question.high:g}" if question.is_number else f"1 to {len(question.options)}"
-        answers[question.name] = answer_of(question, click.prompt(hint, type=str))
+        answers[question.name] = _asked(question, hint)
     line = json.dumps(report_on(questionnaire, answers, default_rng()), sort_keys=True)
     console.line()
     if out is not None:
         _append(out, line)
     click.echo(line)
+
+
+def _asked(question: Question, hint: str) -> float:
+    """An answer; whoever sits at a terminal is asked again after one that cannot be."""
+    from privet.local.reports import answer_of
+
+    while True:
+        try:
+            return answer_of(question, click.prompt(hint, type=str))
+        except InvalidInput as error:
+            if not sys.stdin.isatty():
+                raise
+            console.line(f"That cannot be: {error.advice}.", "yellow")
 
 
 def collect(
@@ -209,6 +223,9 @@ def estimate(
     if plot is not None:
         require_writable(plot)
     collection = _read(questionnaire, reports)
+    if not collection.reports and collection.others:
+        problem = f"are of another questionnaire than {str(file)!r}, or of it before it was changed"
+        raise InvalidInput("reports", f"{problem} ({collection.others:,} of them)", "name the one they were made with")
     if not collection.reports:
         raise InvalidInput(
             "reports", f"hold none of this questionnaire ({collection.refused:,} refused)", "collect some"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privet.local.endpoint import Endpoint, Page
     from privet.local.reports import Collection
 
+_NOT_FROM_OUTSIDE = ("127.0.0.1", "0.0.0.0")  # noqa: S104 (nothing is bound here)
 __all__ = ["live_endpoint", "live_page", "qr_code", "serve_live", "serve_reports"]
 
 
@@ -32,6 +33,9 @@ def serve_reports(collection: Collection, out: Path, host: str, port: int) -> No
 def serve_live(collection: Collection, out: Path, host: str, port: int, address: str | None, confidence: float) -> None:
     """Take reports and show them until it is interrupted."""
     with live_endpoint(collection, out, host, port, address, confidence) as endpoint:
+        if address is None and endpoint.server_address[0] in _NOT_FROM_OUTSIDE:
+            said = f"No phone can open {endpoint.address}, which is what the QR code says"
+            console.line(f"{said}; use --host 0.0.0.0 and --address with this machine's address.", "yellow")
         _until_stopped(endpoint, f"Open {endpoint.address}live on the projector; stop with Ctrl+C.")
 
 

@@ -69,7 +69,11 @@ def show_estimates(collection: Collection, confidence: float) -> None:
 def _counted(collection: Collection) -> str:
     left = [
         f"{count:,} {word}"
-        for count, word in ((collection.duplicates, "seen before"), (collection.refused, "refused"))
+        for count, word in (
+            (collection.duplicates, "seen before"),
+            (collection.refused, "refused"),
+            (collection.others, "of them of another questionnaire"),
+        )
         if count
     ]
     return f"{collection.reports:,} reports" + (f" ({', '.join(left)})" if left else "")

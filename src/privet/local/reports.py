@@ -17,7 +17,7 @@ from privet.local.mean import Mean
 from privet.local.questionnaire import VERSION, Budget, Question, Questionnaire
 from privet.local.shares import Shares
 
-__all__ = ["LONGEST_REPORT", "Collection", "Outcome", "answer_of", "report_on"]
+__all__ = ["LONGEST_REPORT", "Collection", "Outcome", "answer_of", "named", "report_on", "unnamed"]
 
 LONGEST_REPORT = 16_384
 """Bytes in a line; what is longer is no report."""
@@ -72,6 +72,23 @@ def report_on(questionnaire: Questionnaire, answers: Mapping[str, float], rng: R
     return {"privet": VERSION, "survey": questionnaire.digest, "id": rng.bits(16).hex(), "answers": drawn}
 
 
+def unnamed(questionnaire: Questionnaire, line: str | bytes) -> bytes | None:
+    """A report without its id, written in the one way there is; None for what is no report of this questionnaire.
+
+    Where reports are shuffled, an id would say whose report this is to whoever has seen it with its sender.
+    """
+    found = _valid(questionnaire, line)
+    if found is None:
+        return None
+    said = {"privet": VERSION, "survey": questionnaire.digest, "answers": found[1]}
+    return json.dumps(said, sort_keys=True).encode()
+
+
+def named(report: bytes, rng: Rng) -> bytes:
+    """A report with a new id, of those to whom it came without one; it links it to nobody."""
+    return json.dumps(json.loads(report) | {"id": rng.bits(16).hex()}, sort_keys=True).encode()
+
+
 class Collection:
     """Everything that was reported so far: a state for each question, and the ids that were seen.
 
@@ -81,17 +98,20 @@ class Collection:
     def __init__(self, questionnaire: Questionnaire) -> None:
         self.questionnaire = questionnaire
         self.reports = self.duplicates = self.refused = 0
+        self.others = 0
+        """How many of those refused say that they are of another questionnaire."""
         self._states: dict[str, State] = {name: part.empty() for name, part in questionnaire.parts.items()}
         self._waiting: dict[str, list[int]] = {name: [] for name in questionnaire.parts}
         self._seen: set[bytes] = set()
 
     def add(self, line: str | bytes) -> Outcome:
         """Count a report; what is none is refused and does no harm, and one that was counted before is not again."""
-        found = self._valid(line)
-        if found is None:
+        found = _valid(self.questionnaire, line)
+        if found is None or found[0] is None:
             self.refused += 1
+            self.others += _is_of_another(self.questionnaire, line)
             return Outcome.REFUSED
-        name, answers = found
+        name, answers = found[0], found[1]
         if name in self._seen:
             self.duplicates += 1
             return Outcome.DUPLICATE
@@ -102,33 +122,6 @@ class Collection:
                 self._count(question)
         self.reports += 1
         return Outcome.ACCEPTED
-
-    def _valid(self, line: str | bytes) -> tuple[bytes, dict[str, int]] | None:
-        if len(line) > LONGEST_REPORT:
-            return None
-        try:
-            read = json.loads(line)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(read, dict) or set(read) != {"privet", "survey", "id", "answers"}:
-            return None
-        name, answers = read["id"], read["answers"]
-        if read["privet"] != VERSION or read["survey"] != self.questionnaire.digest:
-            return None
-        if not isinstance(name, str) or not _ID.fullmatch(name) or not isinstance(answers, dict):
-            return None
-        parts = self.questionnaire.parts
-        wanted = 1 if self.questionnaire.budget is Budget.SAMPLE else len(parts)
-        if len(answers) != wanted or not set(answers) <= set(parts):
-            return None
-        if not all(type(value) is int and 0 <= value < _LARGEST for value in answers.values()):
-            return None
-        try:
-            for question, value in answers.items():
-                parts[question].checked_reports([value])
-        except InvalidInput:
-            return None
-        return bytes.fromhex(name), answers
 
     def _count(self, question: str) -> State:
         state, waiting = self._states[question], self._waiting[question]
@@ -146,3 +139,42 @@ def _estimated(state: State) -> Shares | Mean | None:
     if state.reports == 0:
         return None
     return state.estimated()
+
+
+def _object(line: str | bytes) -> dict[str, Any] | None:
+    if len(line) > LONGEST_REPORT:
+        return None
+    try:
+        read = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _valid(questionnaire: Questionnaire, line: str | bytes) -> tuple[bytes | None, dict[str, int]] | None:
+    """The id, if there is one, and the answers; None for what no respondent can have sent."""
+    read = _object(line)
+    if read is None or set(read) | {"id"} != {"privet", "survey", "id", "answers"}:
+        return None
+    name, answers = read.get("id"), read["answers"]
+    if read["privet"] != VERSION or read["survey"] != questionnaire.digest or not isinstance(answers, dict):
+        return None
+    if "id" in read and not (isinstance(name, str) and _ID.fullmatch(name)):
+        return None
+    parts = questionnaire.parts
+    wanted = 1 if questionnaire.budget is Budget.SAMPLE else len(parts)
+    if len(answers) != wanted or not set(answers) <= set(parts):
+        return None
+    if not all(type(value) is int and 0 <= value < _LARGEST for value in answers.values()):
+        return None
+    try:
+        for question, value in answers.items():
+            parts[question].checked_reports([value])
+    except InvalidInput:
+        return None
+    return None if name is None else bytes.fromhex(name), answers
+
+
+def _is_of_another(questionnaire: Questionnaire, line: str | bytes) -> bool:
+    read = _object(line)
+    return read is not None and isinstance(read.get("survey"), str) and read["survey"] != questionnaire.digest

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, ndtr, ndtri
 
+from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.mechanisms.additive import checked_confidence
 
 __all__ = ["Floats", "Shares", "on_simplex", "quantile"]
 
@@ -76,10 +76,9 @@ def quantile(confidence: float) -> float:
     >>> round(quantile(0.95), 3)
     1.96
     """
-    miss = checked_confidence(confidence)
-    if miss >= 1:
-        raise InvalidInput("confidence", f"is {confidence}, at which an interval is empty", "use 0.95")
-    return -float(ndtri(miss / 2))
+    if not 0 < checked.finite("confidence", confidence) < 1:
+        raise InvalidInput("confidence", f"is {confidence:g}, which is not between 0 and 1", "use 0.95 for 95 %")
+    return -float(ndtri((1 - confidence) / 2))
 
 
 def on_simplex(values: Floats) -> Floats:

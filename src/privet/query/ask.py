@@ -77,7 +77,7 @@ def ask(
     if account.stored is not None:
         account.stored.ready()
     new = [question for text, question in asked.items() if text not in known]
-    found = {text: kept.release() for text, kept in known.items()}
+    found = {text: kept.release().map(_said_of(confidence)) for text, kept in known.items()}
     if not new:
         return Reply(
             _joined([found[str(question)] for question in whole.questions]), (True,) * len(whole.questions), None, None
@@ -125,6 +125,19 @@ def _reserved(account: Account, made: Plan, data: Fingerprint) -> Charge:
 
 def _at(place: int) -> Callable[[tuple[Answer, ...]], Answer]:
     return lambda answers: answers[place]
+
+
+def _said_of(confidence: float) -> Callable[[Answer], Answer]:
+    """What is kept is the answer and not its sums, of which another interval could be made."""
+
+    def said(answer: Answer) -> Answer:
+        if answer.confidence == confidence:
+            return answer
+        stored, wanted = (f"{100 * each:g} %" for each in (answer.confidence, confidence))
+        note = f"it was stored with {stored} confidence, which is shown; {wanted} needs a fresh draw, which is paid for"
+        return replace(answer, notes=(*answer.notes, note))
+
+    return said
 
 
 def _joined(releases: Sequence[Release[Answer]]) -> Release[tuple[Answer, ...]]:

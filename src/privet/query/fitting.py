@@ -105,9 +105,12 @@ def _require_condition(condition: Condition | None, schema: Schema) -> None:
                 problem = f"{column.name!r} is a category, which is neither more nor less than a value"
                 raise Misfit(column.name, problem, "use = or != or in")
             _require_value(condition.value, column)
+            _require_possible(condition.op, condition.value, column)
         case OneOf():
             for value in condition.values:
-                _require_value(value, _found(condition.column, schema))
+                column = _found(condition.column, schema)
+                _require_value(value, column)
+                _require_possible(Op.EQUAL, value, column)
 
 
 def _require_value(value: str | float, column: Column) -> None:
@@ -117,6 +120,25 @@ def _require_value(value: str | float, column: Column) -> None:
     elif isinstance(column, Category) and column.values and name_of_value(value) not in column.values:
         problem = f"{name_of_value(value)!r} is not among the schema's values of {column.name!r}"
         raise Misfit(str(value), problem, nearest(name_of_value(value), column.values))
+
+
+def _require_possible(op: Op, value: str | float, column: Column) -> None:
+    """A comparison that no number within the public bounds passes has an answer already, which need not be paid for."""
+    if not isinstance(column, Number):
+        return
+    number = value_as_number(value)
+    possible = {
+        Op.EQUAL: column.low <= number <= column.high,
+        Op.LESS: number > column.low,
+        Op.AT_MOST: number >= column.low,
+        Op.MORE: number < column.high,
+        Op.AT_LEAST: number <= column.high,
+    }
+    if not possible.get(op, True):
+        problem = (
+            f"the schema has {column.name!r} from {column.low:g} to {column.high:g}, so that this is true of no row"
+        )
+        raise Misfit(str(value), problem, "compare it with a number between these, or correct the schema's bounds")
 
 
 def name_of_value(value: str | float) -> str:

@@ -16,11 +16,12 @@ from privet.core.event import Event, Exponential
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Whose
-from privet.mechanisms import Gaussian, Keys, Laplace, Partitions, ThresholdedCounts
+from privet.mechanisms import DiscreteLaplace, Gaussian, Keys, Laplace, Partitions, ThresholdedCounts
 from privet.mechanisms.grid import MOST_STEPS, Grid
 from privet.query.questions import TopK
 from privet.query.shares import Share
 from privet.query.sheet import Label, Sheet
+from privet.query.shown import interval_of_shown
 from privet.query.tally import Totals
 
 __all__ = ["Drawn", "Method", "on_grid"]
@@ -82,6 +83,19 @@ class Method:
         """Whether finding the groups also counts them: where one unit is one row, and rows are counted."""
         counted = self.sheet.whole and not self.sheet.ranked
         return self.sheet.private and counted and self.sheet.unit.whose is Whose.EXAMPLE
+
+    @property
+    def threshold(self) -> int | None:
+        """The least noisy count that is shown, where groups are found by their counts."""
+        return self._finding.threshold if isinstance(self._finding, ThresholdedCounts) else None
+
+    def ends(self, noisy: float, confidence: float) -> tuple[float, float]:
+        """The ends of an interval for one count, where a shown group has passed a threshold and where none has to."""
+        found = self._finding
+        if isinstance(found, ThresholdedCounts) and isinstance(found.noise, DiscreteLaplace):
+            return interval_of_shown(round(noisy), found.noise.scale, found.threshold, confidence)
+        width = self.width(confidence)
+        return max(noisy - width, 0.0), max(noisy + width, 0.0)
 
     @property
     def _chosen(self) -> bool:

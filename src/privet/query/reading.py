@@ -40,10 +40,10 @@ def answer_of(method: Method, drawn: Drawn, counts: Sequence[float] | None, conf
 
 
 def _counts(method: Method, drawn: Drawn, counts: Sequence[float] | None, confidence: float) -> list[Row]:
-    width, noisy = method.width(confidence), [float(value) for (value,) in drawn.values]
+    noisy = [float(value) for (value,) in drawn.values]
     values = [max(value, 0.0) for value in noisy] if counts is None else counts
     return [
-        Row(group, value, max(raw - width, 0.0), max(raw + width, 0.0))
+        Row(group, value, *method.ends(raw, confidence))
         for group, value, raw in zip(drawn.groups, values, noisy, strict=True)
     ]
 
@@ -109,6 +109,9 @@ def _notes(method: Method, confidence: float) -> list[str]:
         notes.append(f"no value left out has over {short:,} rows more, with {100 * confidence:g} % confidence")
     if sheet.private:
         notes.append("groups are private: only those with enough in them are shown")
+    if method.threshold is not None and not isinstance(measure, TopK):
+        shown = f"shown are counts that reach {method.threshold:,} with their noise"
+        notes.append(f"{shown}, so that those near it are overstated; the intervals allow for that")
     if sheet.rows > 1:
         notes.append(f"the first {sheet.rows} rows of each user are used")
     return notes

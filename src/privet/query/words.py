@@ -98,6 +98,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
     """Advice: the known word that is most like this one, and some of the others."""
     import difflib
 
-    like = difflib.get_close_matches(word, known, 1, 0.6)
+    plain = [each.casefold() for each in known]  # `male` is Male, and not Female, which has more letters of it
+    like = [known[plain.index(each)] for each in difflib.get_close_matches(word.casefold(), plain, 1, 0.6)]
     listed = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
     return f"did you mean {like[0]}? there is {listed}" if like else f"use one of: {listed}"

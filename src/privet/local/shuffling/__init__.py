@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privet.local.shuffling.carried import carried
 from privet.local.shuffling.client import send
 from privet.local.shuffling.collect import shuffled_release
 from privet.local.shuffling.mix import Batch, Counts, MixRefused, Taken
@@ -19,6 +20,7 @@ __all__ = [
     "MixServer",
     "Stop",
     "Taken",
+    "carried",
     "read_plan",
     "seal",
     "send",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privet.local.shuffling.carried import carried
 from privet.local.shuffling.mix import MixRefused, Taken
 from privet.local.shuffling.onion import seal
 from privet.local.shuffling.plan import MixPlan
@@ -17,9 +18,10 @@ def send(plan: MixPlan, report: bytes, *, source: tuple[str, int] | None = None)
     """Send one report, inside of a layer for each stop; raises `MixRefused` where the batch is closed.
 
     The report must be randomised already: it is worth the plan's ε by itself, whatever becomes of the batch. `source`
-    is the address to send from, where a machine has several.
+    is the address to send from, where a machine has several. What the plan does not price is refused (see `carried`),
+    and the id of a survey's report stays behind.
     """
-    sealed = seal(report, [stop.key for stop in plan.stops], plan.payload, plan.name)
+    sealed = seal(carried(plan, report), [stop.key for stop in plan.stops], plan.payload, plan.name)
     status, words = posted(plan.servers[0], "/report", sealed, patience=_PATIENCE, source=source)
     if status not in _TAKEN:
         raise MixRefused(words or f"the first server answered {status}")

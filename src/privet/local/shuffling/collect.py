@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from privet.core.random import Randomness
 from privet.core.release import Release
+from privet.local.shuffling.carried import is_carried
 from privet.local.shuffling.mix import MixRefused
 from privet.local.shuffling.plan import ONE_IN_A_CROWD, MixPlan
 
@@ -13,7 +14,7 @@ __all__ = ["shuffled_release"]
 
 
 def shuffled_release(plan: MixPlan, reports: Sequence[bytes], *, randomness: Randomness) -> Release[tuple[bytes, ...]]:
-    """The multiset of a batch's reports, sorted, as a release; refused where there are fewer than the plan asks for.
+    """The multiset of a batch's reports, sorted, as a release; refused where there are too few, or others.
 
     Guarantee: `plan.event` for one person whose answer becomes any other one (replace), under shuffled trust: (ε, δ) as
     in `plan.guarantee`, by the privacy blanket (Balle, Bell, Gascón & Nissim 2019; proof in
@@ -25,6 +26,9 @@ def shuffled_release(plan: MixPlan, reports: Sequence[bytes], *, randomness: Ran
     if len(reports) < plan.minimum:
         problem = f"the batch {plan.batch!r} has {len(reports):,} reports, and the plan asks for {plan.minimum:,}"
         raise MixRefused(f"{problem}; a smaller crowd hides less than was promised, so nothing is released")
+    strange = sum(not is_carried(plan, report) for report in reports)
+    if strange:
+        raise MixRefused(f"{strange:,} reports of the batch {plan.batch!r} are not what its plan prices")
     return Release.of(
         tuple(sorted(reports)),
         plan.event,

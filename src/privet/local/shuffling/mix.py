@@ -7,6 +7,7 @@ from enum import Enum
 
 from privet.core.errors import PrivetError
 from privet.core.random import Rng
+from privet.local.shuffling.carried import is_carried
 from privet.local.shuffling.onion import MixKey, unpadded
 from privet.local.shuffling.plan import MixPlan
 from privet.mechanisms.selection import shuffled
@@ -66,7 +67,8 @@ class Batch:
             return Taken.DUPLICATE
         inner = self._key.peel(layer, self._name) if len(layer) == self._length else None
         if inner is not None and self.is_last:
-            inner = unpadded(inner)
+            report = unpadded(inner)
+            inner = report if report is not None and is_carried(self.plan, report) else None
         if inner is None:
             self._bad += 1
             return Taken.BAD

@@ -16,6 +16,7 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Pure, RandomizedResponse, Shuffled
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Trust, Unit, Whose
+from privet.local.questionnaire import Questionnaire, read_questionnaire
 from privet.local.shuffling.onion import length_of, public_key
 from privet.mechanisms.coins import usable
 
@@ -26,7 +27,8 @@ ONE_IN_A_CROWD = Unit(whose=Whose.USER, neighbours=Neighbours.REPLACE, trust=Tru
 _VERSION = 1
 _MOST_PAYLOAD, _MOST_REPORTS, _MOST_SERVERS = 1 << 16, 10**7, 16
 _NEEDED = ("privet", "batch", "epsilon", "delta", "minimum", "server", "collector")
-_ALLOWED = (*_NEEDED, "categories", "close-at", "dishonest", "payload")
+_ALLOWED = (*_NEEDED, "categories", "close-at", "dishonest", "payload", "survey")
+_STOP = ("address", "key")
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ class MixPlan:
     """How many of the reports may have been made up, or be known to an attacker."""
     payload: int = 512
     """The longest report, in bytes; all are padded to this."""
+    survey: Questionnaire | None = None
+    """The questionnaire whose reports are sent, all answers of one person in each; no other reports are taken then."""
 
     def __post_init__(self) -> None:
         checked.text("batch", self.batch)
@@ -102,6 +106,17 @@ class MixPlan:
             raise InvalidInput("server", f"is there {len(self.servers)} times", advice)
         if len({stop.key for stop in self.stops}) < len(self.stops):
             raise InvalidInput("key", "is the same at two stops", "give each server and the collector its own")
+        if len({stop.where for stop in self.stops}) < len(self.stops):
+            raise InvalidInput("address", "is the same at two stops", "give each server and the collector its own")
+        if self.survey is not None and self.survey.epsilon != self.epsilon:
+            problem = (
+                f"is {self.epsilon:g}, and one report of the survey {self.survey.title!r} has {self.survey.epsilon:g}"
+            )
+            raise InvalidInput(
+                "epsilon", problem, "write the ε of the survey, which is that of all its answers together"
+            )
+        if self.survey is not None and self.categories:
+            raise InvalidInput("categories", "are there beside a survey, which says its own", "leave them out")
 
     @property
     def stops(self) -> tuple[Stop, ...]:
@@ -117,6 +132,8 @@ class MixPlan:
     def event(self) -> Shuffled:
         """What the collector gets to see of everybody's answers."""
         one = RandomizedResponse(self.epsilon, self.categories) if self.categories else None
+        if self.survey is not None and isinstance(self.survey.event, RandomizedResponse):
+            one = self.survey.event  # a single question
         return Shuffled(one or Pure(self.epsilon, Neighbours.REPLACE), self.honest)
 
     @property
@@ -130,8 +147,9 @@ class MixPlan:
     def name(self) -> bytes:
         """What every layer of every report is bound to: it changes with every word and number of the plan."""
         stops = [[stop.address, stop.key] for stop in self.stops]
+        survey = None if self.survey is None else self.survey.digest
         numbers = [self.epsilon, self.delta, self.minimum, self.close_at, self.dishonest, self.categories, self.payload]
-        return hashlib.sha256(json.dumps([_VERSION, self.batch, numbers, stops]).encode()).digest()
+        return hashlib.sha256(json.dumps([_VERSION, self.batch, numbers, stops, survey]).encode()).digest()
 
     def length(self, place: int) -> int:
         """How long every layer is that arrives at this stop."""
@@ -146,7 +164,7 @@ class MixPlan:
 
 
 def read_plan(path: Path) -> MixPlan:
-    """A plan from its TOML file."""
+    """A plan from its TOML file; the file of its survey, if it has one, is looked for beside it."""
     try:
         top = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -155,12 +173,12 @@ def read_plan(path: Path) -> MixPlan:
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput("file", f"{str(path)!r} is not TOML: {error}", "look at that line") from None
     try:
-        return _parsed(top)
+        return _parsed(top, path.parent)
     except InvalidInput as error:
         raise InvalidInput("file", f"{str(path)!r}: {error.argument} {error.problem}", error.advice) from None
 
 
-def _parsed(top: Mapping[str, Any]) -> MixPlan:
+def _parsed(top: Mapping[str, Any], folder: Path) -> MixPlan:
     if top.get("privet") != _VERSION:
         raise InvalidInput("privet", f"is {top.get('privet')!r}", f"write privet = {_VERSION} in the first line")
     for key in _NEEDED:
@@ -183,10 +201,14 @@ def _parsed(top: Mapping[str, Any]) -> MixPlan:
         close_at=top.get("close-at", 0),
         dishonest=top.get("dishonest", 0),
         payload=top.get("payload", 512),
+        survey=None if "survey" not in top else read_questionnaire(folder / checked.text("survey", top["survey"])),
     )
 
 
 def _stop(table: object) -> Stop:
-    if not isinstance(table, dict) or set(table) != {"address", "key"}:
+    for word in table if isinstance(table, dict) else ():
+        if word not in _STOP:
+            raise InvalidInput(word, "means nothing at a server or collector", f"use one of: {', '.join(_STOP)}")
+    if not isinstance(table, dict) or len(table) < len(_STOP):
         raise InvalidInput("server", "or collector is no table of an address and a key", "give it both, and no more")
     return Stop(table["address"], table["key"])

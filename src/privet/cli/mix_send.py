@@ -1,0 +1,102 @@
+"""Sending many reports to a mix: all are looked at before the first is sent, and what was not taken is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privet.cli import console
+from privet.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from privet.local.shuffling import MixPlan
+
+__all__ = ["Line", "lines_of", "send_all"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A report, and where it stands."""
+
+    path: Path
+    number: int
+    report: bytes
+
+    def __str__(self) -> str:
+        return f"line {self.number} of {str(self.path)!r}"
+
+
+def lines_of(path: Path) -> list[Line]:
+    """The lines of a file that are not empty."""
+    try:
+        read = path.read_bytes().splitlines()
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InvalidInput("reports", f"in {str(path)!r} cannot be read: {reason}", "name a file of reports") from None
+    return [Line(path, number, report) for number, report in enumerate(read, start=1) if report.strip()]
+
+
+def send_all(plan: MixPlan, lines: Sequence[Line]) -> None:
+    """Send them all, or say which were not taken; nothing is sent where one of them must not be."""
+    from privet.local.shuffling import MixRefused, Taken, send
+
+    reports = _checked(plan, lines)
+    left: list[Line] = []
+    for place, (line, report) in enumerate(zip(lines, reports, strict=True)):
+        try:
+            if send(plan, report) is not Taken.ACCEPTED:
+                left.append(line)
+        except MixRefused as refusal:
+            left += lines[place:]
+            raise MixRefused(f"{refusal}; {_said(plan, lines, left)}; not taken: {_named(left)}") from None
+    if left:
+        raise MixRefused(f"{_said(plan, lines, left)}; not taken: {_named(left)}")
+    console.line(f"{_said(plan, lines, left)}.", "bold green")
+
+
+def _checked(plan: MixPlan, lines: Sequence[Line]) -> list[bytes]:
+    from privet.local.shuffling import carried
+
+    if len(lines) > plan.close_at:
+        problem = f"are {len(lines):,}, and the batch closes at {plan.close_at:,}; nothing was sent"
+        raise InvalidInput("reports", problem, "send fewer, or agree on a plan with a larger close-at")
+    reports, seen = [], dict[bytes, Line]()
+    for line in lines:
+        try:
+            report = carried(plan, line.report)
+        except InvalidInput as error:
+            raise InvalidInput("reports", f"in {line}: it {error.problem}; nothing was sent", error.advice) from None
+        # Without its id nobody could tell later that a report came twice.
+        if report != line.report and b'"id"' in line.report:
+            first = seen.setdefault(line.report.strip(), line)
+            if first is not line:
+                problem = f"in {line} is that of {first} again; nothing was sent"
+                raise InvalidInput("reports", problem, "send each report once")
+        reports.append(report)
+    return reports
+
+
+def _said(plan: MixPlan, lines: Sequence[Line], left: Sequence[Line]) -> str:
+    return f"{len(lines) - len(left):,} of {len(lines):,} reports are on their way to {plan.batch!r}"
+
+
+def _named(lines: Sequence[Line]) -> str:
+    """The lines, by file, in runs.
+
+    >>> _named([Line(Path("a"), number, b"") for number in (3, 7, 8, 9)])
+    "lines 3, 7 to 9 of 'a'"
+    """
+    files: dict[Path, list[list[int]]] = {}
+    for line in lines:
+        runs = files.setdefault(line.path, [])
+        if runs and runs[-1][-1] == line.number - 1:
+            runs[-1] = [runs[-1][0], line.number]
+        else:
+            runs.append([line.number])
+    return "; ".join(
+        f"line{'s' if len(runs) > 1 or len(runs[0]) > 1 else ''} "
+        f"{', '.join(' to '.join(map(str, run)) for run in runs)} of {str(path)!r}"
+        for path, runs in files.items()
+    )

@@ -1,0 +1,52 @@
+"""What a report may be under a plan: the price is of one kind of report, so that nothing else is carried."""
+
+from __future__ import annotations
+
+import json
+
+from privet.core.errors import InvalidInput
+from privet.local.reports import unnamed
+from privet.local.shuffling.plan import MixPlan
+
+__all__ = ["carried", "is_carried"]
+
+
+def carried(plan: MixPlan, report: bytes) -> bytes:
+    """The report as it travels, or `InvalidInput`: what the plan does not price is not sent.
+
+    Under a plan with a survey, it is a report of that survey, without its id. Under one with categories, it is
+    `{"answer": k}` with one of them. Both are written in one way only, so that nothing but answers tells them apart.
+    Under any other plan it is the sender's business, but no report of a survey, whose ε the plan does not know.
+    """
+    read = _json(report)
+    if plan.survey is not None:
+        found = unnamed(plan.survey, report)
+        if found is None:
+            problem = f"is none of the plan's survey {plan.survey.title!r} ({plan.survey.digest})"
+            raise InvalidInput("report", problem, "send lines that were made with that questionnaire alone")
+        return found
+    if isinstance(read, dict) and ("survey" in read or "answers" in read):
+        problem = "is one of a survey, and the plan names none, so that it does not know its ε"
+        raise InvalidInput("report", problem, 'write survey = "FILE.toml" into the plan, and the ε of that survey')
+    if not plan.categories:
+        return report
+    value = read.get("answer") if isinstance(read, dict) and set(read) == {"answer"} else None
+    if type(value) is not int or not 0 <= value < plan.categories:
+        problem = f"is not one of the plan's {plan.categories} categories"
+        raise InvalidInput("report", problem, f'send {{"answer": k}} with k from 0 to {plan.categories - 1}')
+    return json.dumps({"answer": value}).encode()
+
+
+def is_carried(plan: MixPlan, report: bytes) -> bool:
+    """Whether a report that has arrived is one that the plan prices, written as it should be."""
+    try:
+        return carried(plan, report) == report
+    except InvalidInput:
+        return False
+
+
+def _json(report: bytes) -> object:
+    try:
+        return json.loads(report)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,62 @@
+"""Intervals for counts that are shown only where they reach a threshold.
+
+Of a small group only upward noise gets over the threshold, so that the usual interval, of noise that may go either way,
+misses the truth of nearly every small group that is seen. What is right is the law of a noisy count *given that it is
+shown*: Y = n + X given Y ≥ T, with X discrete Laplace noise. Its tails grow with n (the noise is log-concave, hence the
+likelihood ratio is monotone; Lehmann & Romano 2005, Thm 3.4.1), so both ends are found by inverting them. Where the
+noisy count is not far above T, the law is the same for all n ≤ T, and the lower end is 1: a shown group has one row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+__all__ = ["interval_of_shown"]
+
+_OUTWARD = 1 - 1e-9
+"""So that rounding widens an interval and never narrows it."""
+
+
+def interval_of_shown(noisy: int, scale: float, threshold: int, confidence: float) -> tuple[int, int]:
+    """All counts n ≥ 1 for which neither tail beyond `noisy` has a chance below (1 - confidence)/2, given it is shown.
+
+    It holds the true count of a group that is shown with at least the confidence, however large the group is.
+
+    >>> interval_of_shown(17, 1.0, 15, 0.95), interval_of_shown(200, 1.0, 15, 0.95)
+    ((1, 20), (197, 203))
+    """
+    miss = (1 - confidence) / 2 * _OUTWARD
+
+    def likely_above(n: int) -> bool:
+        """P(Y ≥ noisy | Y ≥ T) > miss; true from some n on."""
+        if n < threshold:  # both tails are tiny, and their quotient does not depend on n
+            return math.exp(-(noisy - threshold) / scale) > miss
+        return _upper(noisy - n, scale) > miss * _upper(threshold - n, scale)
+
+    def likely_below(n: int) -> bool:
+        """P(Y ≤ noisy | Y ≥ T) > miss; true up to some n."""
+        between = _upper(n - noisy, scale) - _upper(n - threshold + 1, scale)  # by symmetry of the noise
+        return between > miss * _upper(threshold - n, scale)
+
+    low = _first(likely_above, 1, noisy)
+    beyond = noisy + 1
+    while likely_below(beyond):
+        beyond = noisy + 2 * (beyond - noisy)
+    # The noisy count itself is always inside; next to a threshold with wide noise it is unlikely under every n.
+    return low, _first(lambda n: not likely_below(n), noisy + 1, beyond) - 1
+
+
+def _first(true: Callable[[int], bool], low: int, high: int) -> int:
+    """The first number from `low` on that something is true of, as it is of `high` and of all between."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if true(middle) else (middle + 1, high)
+    return low
+
+
+def _upper(least: int, scale: float) -> float:
+    """P(noise ≥ least) of discrete Laplace noise."""
+    if least >= 1:
+        return math.exp(-least / scale) / (1 + math.exp(-1 / scale))
+    return 1 - _upper(1 - least, scale)

@@ -264,7 +264,7 @@ def test_what_is_learned_in_vain_is_all_that_is_paid_for(clinic: Run) -> None:
 
 def test_tuning_is_private_selection(clinic: Run) -> None:
     """Fails when the best of several runs costs what one costs, or the number of runs is fixed or shown."""
-    shown = done(clinic("train patients.csv --schema schema.toml --tune 3 --out run --seed 5"))
+    shown = done(clinic("train patients.csv --schema schema.toml --tune 3 --epochs 4 --out run --seed 5"))
     card = load(Path("run"))
     (line,) = card.bill.value
     assert isinstance(line.event, Selected)

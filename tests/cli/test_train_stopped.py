@@ -71,7 +71,7 @@ def test_tuning_that_was_killed_goes_on(privet: Run) -> None:
     """Fails when a kill draws the number of runs anew: that would be another law than the one that was priced."""
     patients(Path())
     assert privet("ledger create clinic --epsilon 2 --delta 1e-2").code == 0
-    _stopped(signal.SIGKILL, "40", ("--tune", "4"))
+    _stopped(signal.SIGKILL, "8", ("--tune", "2"))
     kept = Path("run/.privet/standing.json").read_text()
     assert '"chosen\\"' in kept
     done = privet("train --resume --out run")

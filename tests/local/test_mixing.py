@@ -443,6 +443,8 @@ def test_a_survey_is_sent_through_the_mix(tmp_path: Path, capsys: pytest.Capture
         )
     ]
     assert "12 of 12 reports" in said("some", 0)
+    assert "lines 1 to 12 of" in (again := said("some", 2))
+    assert "were sent before" in again
     refusal = said("rest", 2)
     assert "8 of 18 reports are on their way to 'test'; not taken: lines 9 to 18 of" in refusal
     assert [process.wait(60) for process in processes] == [0, 0, 0]

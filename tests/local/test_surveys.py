@@ -16,7 +16,7 @@ import pytest
 from privet.accounting import epsilon as priced
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.local import RandomizedResponse
+from privet.local import Duchi, RandomizedResponse, SampledQuestions
 from privet.local.endpoint import Endpoint
 from privet.local.page import law_of as spoken
 from privet.local.page import questionnaire_page
@@ -282,3 +282,23 @@ def test_few_reports_have_honest_intervals() -> None:
             low, high = oracle.estimate(oracle.aggregate([1] * said + [0] * (n - said))).interval(0.95)
             covered += weight * (low[1] <= yes / n <= high[1])
         assert covered >= 0.95
+
+
+def test_intervals_know_that_a_question_was_drawn() -> None:
+    """Fails when an interval leaves out who was asked, which the survey itself drew: it would cover 18 %, not 95.
+
+    Sixty surveys of three questions, seeded; where the coverage is 95 %, it is below 80 % in one of 10^5.
+    """
+    joint = SampledQuestions((RandomizedResponse(2, 6.0), Duchi(6.0, 0.0, 1.0), RandomizedResponse(2, 6.0)))
+    people = np.arange(900)
+    answers = [(people % 5 == 0).astype(int), (people % 100) / 99, (people % 2).astype(int)]
+    hits = []
+    for number in range(60):
+        states = joint.aggregate(joint.randomize(answers, SeededRng(number)))
+        for state, row in zip(states, answers, strict=True):
+            low, high = state.estimated().drawn(1 / 3).interval(0.95)
+            low, high = (float(np.atleast_1d(end)[-1]) for end in (low, high))
+            hits.append(low <= float(np.mean(row)) <= high)
+    assert np.mean(hits) > 0.85
+    bare = joint.aggregate(joint.randomize(answers, SeededRng(1)))[0].estimated()
+    assert np.diff(bare.interval(0.95), axis=0).max() < 0.5 * np.diff(bare.drawn(1 / 3).interval(0.95), axis=0).max()

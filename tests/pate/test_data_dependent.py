@@ -20,12 +20,15 @@ from privet.core.codec import encode
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import Approximate, Pure
 from privet.core.guarantee import Guarantee, Interval
+from privet.core.randomness import Randomness
+from privet.core.release import Release
 from privet.core.unit import Neighbours, Unit
 from privet.ledger import Ledger
 from privet.pate import Aggregator, Confident, DataDependent, GNMax, Interactive, LNMax, Plan, Votes, data_dependent
 from privet.pate.data_dependent import log_missed, log_missed_normal, question_cost
 from privet.pate.tails import log_ahead_gaussian, log_ahead_laplace, log_at_least
 from privet.pate.theorems import theorem_3, theorem_6
+from privet.report.card import Public
 from tests.pate import reference
 from tests.pate.reference import ORDERS, divergence, gaussian, laplace, neighbours, passed, rows_of, winners
 
@@ -223,3 +226,12 @@ def test_no_card_is_written_with_it() -> None:
     """Fails when the codec behind ledgers, releases and cards finds a JSON form for it."""
     with pytest.raises(InvalidInput, match="DataDependent has no JSON form"):
         encode(private())
+
+
+def test_neither_a_release_nor_a_page_takes_it() -> None:
+    """Fails when a data-dependent ε could leave because somebody wrapped it in what may be shared."""
+    release = Release.of(1.0, Pure(1.0), unit=Unit(), source="votes", randomness=Randomness.SECURE)
+    with pytest.raises(InvalidInput, match="must not leave"):
+        release.map(lambda _: private())
+    with pytest.raises(InvalidInput, match="not public"):
+        Public(private())

@@ -112,7 +112,7 @@ def send(
     from privet.local.shuffling import read_plan
 
     found = read_plan(file)
-    send_all(found, [line for path in reports for line in lines_of(path)])
+    send_all(found, [line for path in reports for line in lines_of(path)], file.with_name(f"{file.name}.sent"))
 
 
 def collect(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from privet.cli import console
 from privet.core.errors import InvalidInput
+from privet.report.put import put
 
 if TYPE_CHECKING:
     from privet.local.shuffling import MixPlan
@@ -38,22 +40,65 @@ def lines_of(path: Path) -> list[Line]:
     return [Line(path, number, report) for number, report in enumerate(read, start=1) if report.strip()]
 
 
-def send_all(plan: MixPlan, lines: Sequence[Line]) -> None:
-    """Send them all, or say which were not taken; nothing is sent where one of them must not be."""
-    from privet.local.shuffling import MixRefused, Taken, send
+def send_all(plan: MixPlan, lines: Sequence[Line], notes: Path) -> None:
+    """Send them all, or say which were not taken; nothing is sent where one of them must not be.
 
-    reports = _checked(plan, lines)
+    What is sent stands in `notes` before it is, so that no report is sent twice, also after a crash: one that may have
+    been taken counts as taken. Sent again it would count as another person, and the price rests on their number.
+    """
+    from privet.local.shuffling import MixRefused, Taken, send
+    from privet.local.shuffling.mix import BrokeOff
+
+    reports, sent = _checked(plan, lines), _Sent(notes, plan.name)
+    if again := [line for line in lines if line in sent]:
+        problem = f"in {_named(again)} were sent before; nothing was sent now"
+        raise InvalidInput("reports", problem, "send the others alone")
     left: list[Line] = []
     for place, (line, report) in enumerate(zip(lines, reports, strict=True)):
+        sent.add(line)
         try:
             if send(plan, report) is not Taken.ACCEPTED:
+                sent.remove(line)
                 left.append(line)
         except MixRefused as refusal:
-            left += lines[place:]
+            if isinstance(refusal, BrokeOff):
+                left += lines[place + 1 :]
+                refusal = MixRefused(f"{refusal}; {line} may have been taken, and is not sent again")
+            else:
+                sent.remove(line)
+                left += lines[place:]
             raise MixRefused(f"{refusal}; {_said(plan, lines, left)}; not taken: {_named(left)}") from None
     if left:
         raise MixRefused(f"{_said(plan, lines, left)}; not taken: {_named(left)}")
     console.line(f"{_said(plan, lines, left)}.", "bold green")
+
+
+class _Sent:
+    """The reports of one batch that were sent, by their hashes: a line by its id, and one without by its place, too."""
+
+    def __init__(self, path: Path, batch: bytes) -> None:
+        self._path, self._batch = path, batch
+        self._found = set(path.read_text(encoding="ascii").split()) if path.exists() else set()
+
+    def __contains__(self, line: Line) -> bool:
+        return self._name(line) in self._found
+
+    def add(self, line: Line) -> None:
+        """On the disk before this returns."""
+        self._found.add(self._name(line))
+        self._write()
+
+    def remove(self, line: Line) -> None:
+        """It was refused for certain."""
+        self._found.discard(self._name(line))
+        self._write()
+
+    def _write(self) -> None:
+        put(self._path, "".join(f"{name}\n" for name in sorted(self._found)), "plan", private=True)
+
+    def _name(self, line: Line) -> str:
+        where = b"" if b'"id"' in line.report else f"{line.path.resolve()}:{line.number}".encode()
+        return hashlib.sha256(b"\0".join((self._batch, where, line.report.strip()))).hexdigest()
 
 
 def _checked(plan: MixPlan, lines: Sequence[Line]) -> list[bytes]:

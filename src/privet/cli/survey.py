@@ -100,7 +100,7 @@ def design(
     console.show_rows(
         ("question", "reported by", "ε", f"± with {respondents:,} answers"),
         [
-            (question.name, *_promise(questionnaire, question.name, max(1, respondents // each)))
+            (question.name, *_promise(questionnaire, question.name, max(1, respondents // each), 1 / each))
             for question in questionnaire.questions
         ],
         right=("ε", f"± with {respondents:,} answers"),
@@ -111,7 +111,7 @@ def design(
         console.line(f"The page that asks is {page}; it works without a network.", "bold")
 
 
-def _promise(questionnaire: Questionnaire, name: str, answers: int) -> tuple[str, str, str]:
+def _promise(questionnaire: Questionnaire, name: str, answers: int, share: float) -> tuple[str, str, str]:
     from privet.local.mean import MeanMechanism
     from privet.local.oracle import PureOracle
 
@@ -119,7 +119,8 @@ def _promise(questionnaire: Questionnaire, name: str, answers: int) -> tuple[str
     kind, epsilon = type(part).__name__, f"{part.epsilon:.3g}"
     if isinstance(part, MeanMechanism):
         half = (part.high - part.low) / 2
-        return kind, epsilon, f"{1.96 * half * (part.worst_variance / answers) ** 0.5:.3g}"
+        worst = part.worst_variance + 1 - share  # numbers vary too, where not everybody is asked
+        return kind, epsilon, f"{1.96 * half * (worst / answers) ** 0.5:.3g}"
     variance = part.variance(0.0) if isinstance(part, PureOracle) else float("nan")
     return kind, epsilon, f"{100 * 1.96 * (variance / answers) ** 0.5:.1f} %"
 

@@ -17,7 +17,7 @@ from privet.core.randomness import Randomness
 from privet.core.showing import html_of
 from privet.core.unit import Unit
 
-__all__ = ["Draw", "Release"]
+__all__ = ["Draw", "Release", "Unpublishable"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -53,6 +53,13 @@ def _distinct(draws: Iterable[Draw]) -> tuple[Draw, ...]:
     return tuple(found.values())
 
 
+class Unpublishable:
+    """What was computed from private data without a mechanism, such as a price for this very data set: no release, no
+    card and no guarantee takes it, whoever wraps it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Release(Generic[T]):
     """A value that may leave, with every draw behind it, the unit it protects and the randomness it used.
@@ -72,6 +79,9 @@ class Release(Generic[T]):
     """What the draws cost, where whoever made the release has priced them."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.value, Unpublishable):
+            problem = f"is a {type(self.value).__name__}, which depends on the data and must not leave"
+            raise InvalidInput("value", problem, "release it through a mechanism of its own")
         if not self.draws:
             raise InvalidInput("draws", "is empty", "a value that no mechanism made is not a release")
         if not isinstance(self.unit, Unit):

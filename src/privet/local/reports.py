@@ -132,13 +132,16 @@ class Collection:
 
     def estimate(self) -> dict[str, Shares | Mean | None]:
         """What the reports say about each question; None where nobody answered it."""
-        return {name: _estimated(self._count(name)) for name in self._states}
+        sampled = self.questionnaire.budget is Budget.SAMPLE
+        share = 1 / len(self._states) if sampled else 1.0
+        return {name: _estimated(self._count(name), share) for name in self._states}
 
 
-def _estimated(state: State) -> Shares | Mean | None:
+def _estimated(state: State, share: float) -> Shares | Mean | None:
+    """Among all respondents, of whom each was asked with the chance `share`."""
     if state.reports == 0:
         return None
-    return state.estimated()
+    return state.estimated().drawn(share)
 
 
 def _object(line: str | bytes) -> dict[str, Any] | None:

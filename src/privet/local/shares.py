@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,26 +34,34 @@ class Shares:
     """By how much the variance grows up to a value that everybody holds."""
     chances: tuple[float, float] | None = None
     """The chances that a report supports its sender's value and any other one, where there are just these two."""
+    sample: float = 0.0
+    """The share h adds h·(1 - h) times this, where those who reported were drawn from all who answered."""
 
     def variance(self, share: float | Floats | None = None) -> Floats:
         """The variance of each estimate if `share` is its true share; by default the estimate, cut to 0 … 1."""
         true = np.clip(self.estimate if share is None else np.asarray(share, dtype=np.float64), 0.0, 1.0)
-        return np.broadcast_to(self.floor + self.slope * true, self.estimate.shape)
+        return np.broadcast_to(self.floor + self.slope * true + self.sample * true * (1 - true), self.estimate.shape)
+
+    def drawn(self, share: float) -> Shares:
+        """The same among all who answered, of whom each reported with the chance `share`."""
+        return replace(self, sample=(1 - share) / max(self.reports, 1))
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Low and high ends for each share by itself: all shares h with (estimate - h)² ≤ z²·variance(h).
 
         This is Wilson's interval, good where the sum of the reports is near a normal law. With fewer than 200 reports
         it is Clopper and Pearson's (1934) for the number of reports that support a value; that number has shorter tails
-        than the binomial law of its mean (Hoeffding 1956, Thm 4), so that it covers at least as often as stated.
+        than the binomial law of its mean (Hoeffding 1956, Thm 4), also where those who reported were drawn at random,
+        so that it covers at least as often as stated.
         """
         if self.chances is not None and self.reports < _FEW:
             return self._few(quantile(confidence), *self.chances)
         z2 = quantile(confidence) ** 2
-        # h² - (2x + z²·slope)·h + x² - z²·floor ≤ 0
-        half = self.estimate + z2 * self.slope / 2
-        root = np.sqrt(np.maximum(half**2 - self.estimate**2 + z2 * self.floor, 0.0))
-        return np.clip(half - root, 0.0, 1.0), np.clip(half + root, 0.0, 1.0)
+        # (1 + z²·sample)·h² - (2x + z²·(slope + sample))·h + x² - z²·floor ≤ 0
+        square = 1 + z2 * self.sample
+        half = self.estimate + z2 * (self.slope + self.sample) / 2
+        root = np.sqrt(np.maximum(half**2 - square * (self.estimate**2 - z2 * self.floor), 0.0))
+        return np.clip((half - root) / square, 0.0, 1.0), np.clip((half + root) / square, 0.0, 1.0)
 
     def _few(self, z: float, keep: float, other: float) -> tuple[Floats, Floats]:
         count = np.rint((self.estimate * (keep - other) + other) * self.reports)

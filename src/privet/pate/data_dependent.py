@@ -18,6 +18,7 @@ from privet.accounting.conversions import rdp_to_epsilon
 from privet.core import checked
 from privet.core.errors import NotProven
 from privet.core.event import Event
+from privet.core.release import Unpublishable
 from privet.core.unit import Unit
 from privet.pate.aggregators import Aggregator
 from privet.pate.plan import Plan, matching
@@ -42,7 +43,7 @@ _UP, _TINY = 1 + 1e-9, 1e-14
 _WARNING = "not publishable, one-sided, for this data set only"
 
 
-class DataDependent:
+class DataDependent(Unpublishable):
     """An ε that was computed from private votes: *not publishable, one-sided, for this data set only*.
 
     It is neither a guarantee nor an event nor a number, so that no budget takes it, and it neither prints nor pickles.

@@ -11,7 +11,7 @@ from privet.accounting.meaning import Meaning
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
-from privet.core.release import Release
+from privet.core.release import Release, Unpublishable
 from privet.report.internal import Internal
 
 __all__ = ["Public", "RunCard", "Shareable", "Typed", "leaves", "require_shareable"]
@@ -28,6 +28,11 @@ class Public(Generic[T]):
     """
 
     value: T
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, Unpublishable):
+            problem = f"is a {type(self.value).__name__}, which depends on the data: it is not public"
+            raise InvalidInput("value", problem, "leave it out, or wrap it in Internal")
 
 
 Shareable: TypeAlias = Public[T] | Release[T]

@@ -149,8 +149,7 @@ class _Unwound:
         if kind is None:
             return
         stopped = issubclass(kind, KeyboardInterrupt) and self.place.begun
-        trained = self.place.checkpoint.exists() or self.place.standing.exists()
-        if not stopped and not trained and self.charges.give_back():
+        if not stopped and not self.place.trained and self.charges.give_back():
             self.place.clear()
 
 

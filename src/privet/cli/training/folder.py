@@ -98,6 +98,12 @@ class Workplace:
         """Whether there is anything that a resumed run would go on from."""
         return any(path.exists() for path in (self.checkpoint, self.standing, self.hidden / _KEPT))
 
+    @property
+    def trained(self) -> bool:
+        """Whether a model is being trained, or was."""
+        models = (self.hidden / _KEPT).glob("*-model")
+        return self.checkpoint.exists() or self.standing.exists() or any(models)
+
     def begin(self, asked: Asked, command: str, charges: tuple[Charged, ...], stated: Stated) -> None:
         """Make it, and write down what was asked and charged."""
         self.hidden.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -12,11 +12,15 @@ from privet.local.shuffling.onion import MixKey, unpadded
 from privet.local.shuffling.plan import MixPlan
 from privet.mechanisms.selection import shuffled
 
-__all__ = ["Batch", "Counts", "MixRefused", "Taken"]
+__all__ = ["Batch", "BrokeOff", "Counts", "MixRefused", "Taken"]
 
 
 class MixRefused(PrivetError):
     """A batch that must not go on: its guarantee would not hold. Nothing of it is released."""
+
+
+class BrokeOff(MixRefused):
+    """A connection ended in the middle: nobody can say whether the report was taken."""
 
 
 class Taken(Enum):

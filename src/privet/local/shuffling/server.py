@@ -15,7 +15,7 @@ from typing import Any
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.shuffling.mix import Batch, Counts, MixRefused, Taken
+from privet.local.shuffling.mix import Batch, BrokeOff, Counts, MixRefused, Taken
 from privet.local.shuffling.onion import MixKey
 from privet.local.shuffling.plan import MixPlan, Stop
 
@@ -135,7 +135,7 @@ def posted(
         except ConnectionRefusedError:
             pause.wait(_TRY_AGAIN)
         except (OSError, HTTPException) as error:
-            raise MixRefused(f"{stop.address} broke off: {str(error) or type(error).__name__}") from None
+            raise BrokeOff(f"{stop.address} broke off: {str(error) or type(error).__name__}") from None
         finally:
             connection.close()
     raise MixRefused(f"nobody listens at {stop.address}; start every server before the first report is sent")

@@ -147,3 +147,51 @@ def test_nothing_is_drawn_twice(privet: Run, method: str, monkeypatch: pytest.Mo
 
 def _full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "no space left on device")
+
+
+def test_of_two_runs_in_one_folder_one_is_refused_before_it_is_charged(privet: Run) -> None:
+    """Fails when a second run in a folder where one is at work reserves anything, writes over what the first needs to
+    go on, or is told that the first was stopped."""
+    patients(Path())
+    assert privet("ledger create clinic --epsilon 9 --delta 1e-2").code == 0
+    command = [*PROGRAM, *WORDS.split(), "4000"]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 120
+    while not (Path("run/.privet/lock").exists() or process.poll() is not None):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert "where another run is at work" in refused(privet(WORDS, "4000 --epsilon 5"))
+    assert "where another run is at work" in refused(privet("train --resume --out run"))
+    while not (Path("run/log.csv").exists() and Path("run/log.csv").read_text().count("\n") > 3):
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    stated = Path("run/.privet/run.json").read_text()
+    assert "where another run is at work" in refused(privet(WORDS, "4000 --epsilon 5"))
+    assert Path("run/.privet/run.json").read_text() == stated
+    process.kill()
+    process.wait(60)
+    with Ledger("privet-ledger.db") as ledger:
+        (entry,) = ledger.show("clinic").entries
+        assert entry.state is State.DRAWING
+    assert "where a run was stopped" in refused(privet(WORDS, "4000"))
+
+
+def test_a_stop_after_the_charge_says_how_to_go_on(privet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when somebody who stops a run whose charge is spent is told that nothing was done, and pays twice."""
+    from privet.cli.training import sgd
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    patients(Path())
+    assert privet("ledger create clinic --epsilon 2 --delta 1e-2").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(sgd, "train", stop)
+        found = privet(WORDS, "2")
+    assert found.code == 130
+    assert "what was drawn is paid for. Go on: privet train --resume --out run" in found.err
+    assert privet("train --resume --out run").code == 0
+    with Ledger("privet-ledger.db") as ledger:
+        (entry,) = ledger.show("clinic").entries
+        assert entry.state is State.COMMITTED

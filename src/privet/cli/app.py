@@ -13,6 +13,7 @@ from privet.cli.calibrate import calibrate
 from privet.cli.card import card
 from privet.cli.ledger import ledger
 from privet.cli.mix import mix
+from privet.cli.pate import pate
 from privet.cli.predict import predict
 from privet.cli.query import query
 from privet.cli.report import report
@@ -40,6 +41,7 @@ app.command(cls=TaughtCommand, help=help_of(query))(query)
 app.add_typer(ledger, name="ledger")
 app.add_typer(survey, name="survey")
 app.add_typer(mix, name="mix")
+app.add_typer(pate, name="pate")
 app.add_typer(schema, name="schema")
 app.add_typer(report, name="report")
 app.add_typer(card, name="card")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-import warnings
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ import click
 import typer
 
 from privet.cli import console
-from privet.cli.run import INTERRUPTED, TYPED
 from privet.cli.training import options
 from privet.core.errors import InvalidInput
 
@@ -92,46 +90,21 @@ def train(
 
 
 def _train(context: typer.Context, asked: Asked, out: Path | None, *, resume: bool, yes: bool) -> None:
-    from privet.cli.training.folder import Workplace, place_for
-    from privet.report import require_folder
+    from privet.cli.training.asked import Asked
+    from privet.cli.training.folder import place_for
+    from privet.cli.training.starting import started
 
-    folder, ours = place_for(asked, out), False
-    place = Workplace(folder)
-    command = shlex.join(["privet", *context.meta[TYPED]])
-    if resume:
-        if out is None:
-            raise InvalidInput("out", "is missing", "name the folder of the run that was stopped")
-        begun = place.found()
-        _require_same(context, asked, begun.asked)
-        asked, command = begun.asked, begun.command
-    else:
-        if place.hidden.exists():
-            problem = f"is {str(folder)!r}, where a run was stopped"
-            raise InvalidInput("out", problem, "go on with --resume, or name another folder")
-        ours = not folder.exists()
-        require_folder(folder)
-    with ExitStack() as last:
-        if ours:
-            last.callback(_tidy, folder)
-        # Of a large δ the plan and the page tell, in words.
-        last.enter_context(warnings.catch_warnings())
-        warnings.filterwarnings("ignore", message="delta is", category=UserWarning)
-        try:
-            done = _worked(asked, place, command, resume=resume, yes=yes)
-            card = _write(folder, place, done)
-        except KeyboardInterrupt:
-            _stopped(folder, place)
-            raise typer.Exit(INTERRUPTED) from None
+    if resume and out is None:
+        raise InvalidInput("out", "is missing", "name the folder of the run that was stopped")
+    folder = place_for(asked.data, out)
+    with started(context, asked, folder, Asked.from_json, resume=resume, fields={"kind": "kinds"}) as begun:
+        place, asked, command = begun
+        done = _worked(asked, place, command, resume=resume, yes=yes)
+        card = _write(folder, place, done)
     _show(folder, asked, card)
 
 
-def _tidy(folder: Path) -> None:
-    """Leave no empty folder behind."""
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def _worked(asked: Asked, place: Workplace, command: str, *, resume: bool, yes: bool) -> Finished:
+def _worked(asked: Asked, place: Workplace[Asked], command: str, *, resume: bool, yes: bool) -> Finished:
     from privet.cli.training import bar
     from privet.cli.training.logs import logs_of
     from privet.cli.training.work import Work
@@ -188,7 +161,7 @@ def _show_choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | Non
     console.show_rows(("choice", "value", "why"), [(each.name, each.value, each.why) for each in chosen])
 
 
-def _write(folder: Path, place: Workplace, done: Finished) -> TrainingCard:
+def _write(folder: Path, place: Workplace[Asked], done: Finished) -> TrainingCard:
     """The model and the card; what was drawn is kept until all of it is written."""
     from privet.cli.training.carded import card_of
     from privet.report import write_run
@@ -220,25 +193,3 @@ def _show(folder: Path, asked: Asked, card: TrainingCard) -> None:
     console.line(f"{folder}/report.html may be shared; {folder}/internal.html must not.")
     data = "DATA" if Path(asked.data).exists() else asked.data
     console.line(f"privet predict {shlex.quote(str(folder))} {data}", "dim")
-
-
-def _stopped(folder: Path, place: Workplace) -> None:
-    where = shlex.quote(str(folder))
-    if place.begun:
-        click.echo(f"privet: stopped; what was drawn is paid for. Go on: privet train --resume --out {where}", err=True)
-    else:
-        click.echo("privet: stopped before anything was trained", err=True)
-
-
-def _require_same(context: typer.Context, typed: Asked, stored: Asked) -> None:
-    """What was typed beside --resume must be what the run was begun with."""
-    from click.core import ParameterSource
-
-    other = {"kind": "kinds"}
-    for name in context.params:
-        if name in ("out", "resume", "yes") or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
-            continue
-        field = other.get(name, name)
-        if getattr(typed, field) != getattr(stored, field):
-            problem = "is not what the run was begun with"
-            raise InvalidInput(name, problem, "leave it out: a run goes on as it was planned")

@@ -56,7 +56,8 @@ def shards(data: Table | Images | Ids, teachers: int, *, key: str = "privet") ->
     can be repeated with other shards, and must be chosen without looking at the rows.
 
     Some shards are larger than others, and small ones may be empty: sizes follow from the hash, and evening them out
-    would let one record move others.
+    would let one record move others. Fewer rows than teachers are refused by their public number; where a table or
+    pictures have none, nothing is refused, as that would tell how many there are.
 
     >>> found = shards(np.array(["ann", "bob", "ann"]), 2)
     >>> bool(found.of[0] == found.of[2])
@@ -65,9 +66,8 @@ def shards(data: Table | Images | Ids, teachers: int, *, key: str = "privet") ->
     checked.count("teachers", teachers, least=2)
     checked.text("key", key)
     marks = _marks(data, key)
-    known = data.schema.rows if isinstance(data, Table) else data.rows if isinstance(data, Images) else None
-    rows = len(marks) if known is None else known
-    if rows < teachers:
+    rows = data.schema.rows if isinstance(data, Table) else data.rows if isinstance(data, Images) else len(marks)
+    if rows is not None and rows < teachers:
         problem = f"is {teachers}, and there are {rows} rows"
         raise InvalidInput("teachers", problem, "a teacher needs rows of its own: take fewer teachers")
     # The upper 32 bits, spread over the teachers as evenly as 32 bits allow.

@@ -110,8 +110,11 @@ def most_questions(
     answered: float = 1.0,
     unit: Unit | None = None,
     limit: int = _MOST,
+    beside: tuple[Event, ...] = (),
 ) -> Plan:
     """The plan with the most questions that costs at most (ε, δ), of which the share `answered` may be answered.
+
+    What is `beside` it, such as a score, is paid from the same (ε, δ).
 
     >>> from privet.pate import GNMax
     >>> most_questions(GNMax(100.0), epsilon=1.0, delta=1e-5, teachers=250, labels=10).questions
@@ -123,8 +126,11 @@ def most_questions(
     def planned(questions: int) -> Plan:
         return replace(one, questions=questions, answers=max(1, int(share * questions)))
 
+    def whole(questions: int) -> Event:
+        return _with(planned(questions).event, beside)
+
     def fits(questions: int) -> bool:
-        return price.upper(planned(questions).event, delta, unit=one.unit) <= target
+        return price.upper(whole(questions), delta, unit=one.unit) <= target
 
     low, high = 0, 1
     while high <= limit and fits(high):
@@ -133,7 +139,7 @@ def most_questions(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    while low > 0 and planned(low).guarantee(delta).epsilon.upper > target:
+    while low > 0 and price.epsilon(whole(low), delta, unit=one.unit).epsilon.upper > target:
         low -= 1
     if low == 0:
         raise InvalidInput("epsilon", f"= {target} does not pay for one question", "use more noise, or allow more")
@@ -150,8 +156,11 @@ def least_noise(
     labels: int,
     answers: int | None = None,
     unit: Unit | None = None,
+    beside: tuple[Event, ...] = (),
 ) -> Plan:
     """The plan with the least noise, to 0.1 %, that costs at most (ε, δ); more of `build`'s number must be more noise.
+
+    What is `beside` it, such as a score, is paid from the same (ε, δ).
 
     >>> from privet.pate import GNMax
     >>> plan = least_noise(GNMax, epsilon=1.0, delta=1e-5, questions=100, teachers=250, labels=10)
@@ -162,4 +171,11 @@ def least_noise(
     def planned(noise: float) -> Plan:
         return Plan(build(noise), questions, teachers, labels, answers, unit or Unit())
 
-    return planned(calibrate.least(lambda noise: planned(noise).event, epsilon=epsilon, delta=delta, unit=unit))
+    def whole(noise: float) -> Event:
+        return _with(planned(noise).event, beside)
+
+    return planned(calibrate.least(whole, epsilon=epsilon, delta=delta, unit=unit))
+
+
+def _with(event: Event, beside: tuple[Event, ...]) -> Event:
+    return Composed((event, *beside)) if beside else event

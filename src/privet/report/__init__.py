@@ -14,7 +14,19 @@ from privet.report.signing import NotGenuine, Signed, make_key, sign, verify
 from privet.report.training_card import TrainingCard, left_out, shareable
 from privet.report.training_page import internal_page, report_page
 from privet.report.training_price import growth_of, priced, tried
-from privet.report.training_records import BillLine, Charged, Choice, Growth, Measure, Method, Score, Series, Trial
+from privet.report.training_records import (
+    BillLine,
+    Charged,
+    Choice,
+    Consensus,
+    Finding,
+    Growth,
+    Measure,
+    Method,
+    Score,
+    Series,
+    Trial,
+)
 from privet.report.write import require_writable, write_page
 
 __all__ = [
@@ -22,7 +34,9 @@ __all__ = [
     "Charged",
     "Choice",
     "Comparison",
+    "Consensus",
     "Curves",
+    "Finding",
     "Growth",
     "Internal",
     "Measure",

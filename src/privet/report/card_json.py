@@ -24,7 +24,18 @@ from privet.core.unit import Unit
 from privet.report.card import Public, RunCard, require_shareable
 from privet.report.internal import Internal
 from privet.report.training_card import TrainingCard
-from privet.report.training_records import BillLine, Charged, Choice, Growth, Method, Score, Series, Trial
+from privet.report.training_records import (
+    BillLine,
+    Charged,
+    Choice,
+    Consensus,
+    Finding,
+    Growth,
+    Method,
+    Score,
+    Series,
+    Trial,
+)
 
 __all__ = ["FORMAT", "from_json", "to_json"]
 
@@ -37,7 +48,7 @@ _KINDS: Mapping[str, type[Record]] = {
     **Meaning.kinds(),
     **Evidence.kinds(),
     **Draw.kinds(),
-    **{kind.__name__: kind for kind in (BillLine, Charged, Choice, Growth, Score, Series, Trial)},
+    **{kind.__name__: kind for kind in (BillLine, Charged, Choice, Consensus, Finding, Growth, Score, Series, Trial)},
 }
 
 

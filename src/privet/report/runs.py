@@ -13,6 +13,7 @@ from privet.report.card import Public, Typed
 from privet.report.card_json import from_json, to_json
 from privet.report.curves import curves_of
 from privet.report.figures.accuracy import accuracy_by_epsilon
+from privet.report.figures.teachers import accuracy_by_teachers
 from privet.report.frame import drawn, escaped, framed, table
 from privet.report.internal import Internal
 from privet.report.origin import origin, rounded
@@ -90,9 +91,10 @@ def load(folder: Path, *, internal: bool = False) -> TrainingCard:
 def trials_of(name: str, card: TrainingCard) -> tuple[Typed[Trial], ...]:
     """A run's scores as trials, for another card's `stored`; each stays what it is: public, paid for or internal."""
     guarantee, method = card.privacy.guarantee.value, card.method.value
+    teachers = None if card.teachers is None else card.teachers.value
 
     def trial(score: Score) -> Trial:
-        return Trial(name, method, guarantee.epsilon.upper, guarantee.delta, score)
+        return Trial(name, method, guarantee.epsilon.upper, guarantee.delta, score, teachers)
 
     found: list[Typed[Trial]] = []
     for score in card.scores:
@@ -142,7 +144,7 @@ def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
 def compare_page(cards: Mapping[str, TrainingCard]) -> str:
     """The comparison as a page for sharing, with the scores against ε."""
     found = compare(cards)
-    figures = accuracy_by_epsilon(found.trials)
+    figures = (*accuracy_by_epsilon(found.trials), *accuracy_by_teachers(found.trials))
     body = [
         "<main>",
         '<header><p class="kind">Runs side by side</p><h1>Each with its own guarantee</h1>',

@@ -50,6 +50,21 @@ def _lines(card: TrainingCard) -> Iterable[RenderableType]:
                 for score in card.scores
             ],
         )
+    if card.findings:
+        yield _table(
+            "What it cost these data: no guarantee",
+            ("what", "ε at most", "δ", "chance to be too small", "origin"),
+            [
+                (
+                    each.value.what,
+                    up(each.value.epsilon),
+                    digits_up(each.value.delta),
+                    "–" if each.value.failure is None else digits_up(each.value.failure),
+                    origin(each),
+                )
+                for each in card.findings
+            ],
+        )
     if trials := (*card.compared, *card.stored):
         yield _table(
             "Compared",

@@ -16,7 +16,18 @@ from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
 from privet.report.card import Public, RunCard, Shareable, Typed, leaves, require_shareable
 from privet.report.internal import Internal
-from privet.report.training_records import BillLine, Charged, Choice, Growth, Method, Score, Series, Trial
+from privet.report.training_records import (
+    BillLine,
+    Charged,
+    Choice,
+    Consensus,
+    Finding,
+    Growth,
+    Method,
+    Score,
+    Series,
+    Trial,
+)
 
 __all__ = ["TrainingCard", "is_tainted", "left_out", "shareable"]
 
@@ -61,6 +72,11 @@ class TrainingCard:
     stored: tuple[Typed[Trial], ...] = ()
     """Runs that were made before and have bills of their own."""
     evidence: tuple[Typed[Evidence], ...] = ()
+    teachers: Public[int] | None = None
+    """How many voted, where teachers did."""
+    consensus: Typed[Consensus] | None = None
+    findings: tuple[Typed[Finding], ...] = ()
+    """What it cost these data."""
 
     def __post_init__(self) -> None:
         for name, kind in _PUBLIC.items():
@@ -118,7 +134,7 @@ _PUBLIC: dict[str, type] = {
     "randomness": Randomness,
     "versions": tuple,
 }
-_OPTIONAL: dict[str, type] = {"growth": Growth, "ledger": Charged}
+_OPTIONAL: dict[str, type] = {"growth": Growth, "ledger": Charged, "teachers": int}
 _TYPED: dict[str, type] = {
     "rows": int,
     "schema": str,
@@ -127,6 +143,8 @@ _TYPED: dict[str, type] = {
     "compared": Trial,
     "stored": Trial,
     "evidence": Evidence,
+    "consensus": Consensus,
+    "findings": Finding,
 }
 
 

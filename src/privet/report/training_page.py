@@ -15,10 +15,11 @@ from privet.report.figures.attack import attack
 from privet.report.figures.epochs import followed, growth_by_epoch
 from privet.report.figures.ladder import ladder
 from privet.report.figures.profile import profile
+from privet.report.figures.teachers import accuracy_by_teachers, consensus
 from privet.report.frame import bullets, drawn, escaped, framed, table
 from privet.report.origin import interval, origin, rounded
 from privet.report.training_card import TrainingCard, is_tainted
-from privet.report.training_records import Measure
+from privet.report.training_records import Finding, Measure
 from privet.report.words import down, headline, is_open, percent, protected, proven_by, up
 
 __all__ = ["internal_page", "report_page"]
@@ -112,6 +113,10 @@ def _key_numbers(card: TrainingCard) -> list[tuple[str, str]]:
         ("ε at most", up(guarantee.epsilon.upper)),
         ("ε at least", down(guarantee.epsilon.lower)),
         ("δ", digits_up(guarantee.delta)),
+        *(
+            (found.value.what, f"ε ≤ {up(found.value.epsilon)}{_failing(found.value)} ({origin(found)})")
+            for found in card.findings
+        ),
         *rows,
         ("model", card.model.value),
         *card.privacy.described.value,
@@ -125,11 +130,17 @@ def _key_numbers(card: TrainingCard) -> list[tuple[str, str]]:
     ]
 
 
+def _failing(found: Finding) -> str:
+    return "" if found.failure is None else f", but for a chance of {digits_up(found.failure)}"
+
+
 def _figures(card: TrainingCard, curves: Curves) -> Sequence[Figure]:
     found = (
         growth_by_epoch(card.growth.value) if card.growth is not None else None,
         *(followed(measure, card.history) for measure in Measure),
         *accuracy_by_epsilon((*card.compared, *card.stored)),
+        *accuracy_by_teachers((*card.compared, *card.stored)),
+        *consensus(card.consensus),
         ladder(card.privacy, curves),
         attack(card.privacy, curves),
         profile(card.privacy, curves),

@@ -16,7 +16,7 @@ from privet.report.bound import Bound
 from privet.report.card import Public, RunCard
 from privet.report.training_records import BillLine, Growth, Method, Score, Trial
 
-__all__ = ["growth_of", "priced", "tried"]
+__all__ = ["around", "growth_of", "priced", "tried"]
 
 _MOST_EPOCHS = 12
 """At how many epochs ε is computed, at most."""
@@ -68,17 +68,18 @@ def priced(
     return card, Public(bill)
 
 
-def growth_of(after: Callable[[int], Event], epochs: int, guarantee: Guarantee) -> Growth:
+def growth_of(after: Callable[[int], Event], epochs: int, guarantee: Guarantee, by: str = "epochs") -> Growth:
     """ε after each of at most a dozen epochs, at ten times the guarantee's δ, at δ, and at a tenth of it.
 
-    `after(k)` is everything that was done when k epochs were over; `after(epochs)` is what the guarantee is of.
+    `after(k)` is everything that was done when k epochs were over; `after(epochs)` is what the guarantee is of. `by`
+    says what is counted, if it is something else than epochs.
     """
     if epochs < 1:
         raise InvalidInput("epochs", f"is {epochs}", "give 1 or more")
     count = min(epochs, _MOST_EPOCHS)
     chosen = sorted({max(1, round(epochs * (i + 1) / count)) for i in range(count)})
     own, stated = guarantee.delta, guarantee.epsilon.upper
-    deltas = tuple(each for each in (own * 10, own, own / 10) if 0 < each < 1) or (1e-4, 1e-6)
+    deltas = around(own)
     rows: list[list[float]] = [[] for _ in deltas]
     for epoch in chosen:
         bound = Bound(after(epoch), guarantee.unit)
@@ -86,7 +87,17 @@ def growth_of(after: Callable[[int], Event], epochs: int, guarantee: Guarantee) 
             found = stated if (epoch, delta) == (epochs, own) else bound.epsilon(delta)
             # Fewer epochs and a larger δ cost no more than the run itself, whatever a quicker method finds.
             row.append(min(found, stated) if delta >= own else found)
-    return Growth(tuple(map(float, chosen)), deltas, tuple(map(tuple, rows)))
+    return Growth(tuple(map(float, chosen)), deltas, tuple(map(tuple, rows)), by)
+
+
+def around(delta: float) -> tuple[float, ...]:
+    """Ten times a δ, the δ, and a tenth of it.
+
+    >>> around(1e-5)
+    (0.0001, 1e-05, 1e-06)
+    """
+    near = (float(f"{delta * 10:.6g}"), delta, float(f"{delta / 10:.6g}"))
+    return tuple(each for each in near if 0 < each < 1) or (1e-4, 1e-6)
 
 
 def tried(run: str, method: Method, score: Release[Score], delta: float) -> Release[Trial]:

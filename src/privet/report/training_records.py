@@ -14,7 +14,19 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 
-__all__ = ["BillLine", "Charged", "Choice", "Growth", "Measure", "Method", "Score", "Series", "Trial"]
+__all__ = [
+    "BillLine",
+    "Charged",
+    "Choice",
+    "Consensus",
+    "Finding",
+    "Growth",
+    "Measure",
+    "Method",
+    "Score",
+    "Series",
+    "Trial",
+]
 
 
 class Method(Enum):
@@ -24,6 +36,7 @@ class Method(Enum):
     OUTPUT = "output perturbation"
     OBJECTIVE = "objective perturbation"
     INPUT = "input perturbation"
+    PATE = "PATE"
     NONE = "none"
 
 
@@ -76,13 +89,16 @@ class BillLine(Record):
 
 @dataclass(frozen=True)
 class Growth(Record):
-    """ε after each of several epochs, for several δ; every ε is a certified upper bound."""
+    """ε after each of several epochs, or questions, for several δ; every ε is a certified upper bound."""
 
     epochs: tuple[float, ...]
     deltas: tuple[float, ...]
     by_delta: tuple[tuple[float, ...], ...]
+    by: str = "epochs"
+    """What is counted, in the plural."""
 
     def __post_init__(self) -> None:
+        checked.text("by", self.by)
         if len(self.by_delta) != len(self.deltas) or any(len(row) != len(self.epochs) for row in self.by_delta):
             raise InvalidInput("by_delta", "does not have one ε for each δ and epoch")
 
@@ -145,9 +161,13 @@ class Trial(Record):
     epsilon: float
     delta: float
     score: Score
+    teachers: int | None = None
+    """How many voted, where teachers did."""
 
     def __post_init__(self) -> None:
         checked.text("run", self.run)
+        if self.teachers is not None:
+            checked.count("teachers", self.teachers)
         object.__setattr__(self, "method", checked.member("method", self.method, Method))
         if self.epsilon != math.inf:
             checked.nonnegative("epsilon", self.epsilon)
@@ -175,3 +195,38 @@ class Charged(Record):
         checked.text("budget", self.budget)
         object.__setattr__(self, "entries", checked.texts("entries", self.entries))
         checked.text("head", self.head)
+
+
+@dataclass(frozen=True)
+class Consensus(Record):
+    """How far teachers agreed, question by question, and what a question cost these data by how far they did."""
+
+    shares: tuple[float, ...]
+    """Edges, from 0 to 1: the part of the teachers behind the commonest label."""
+    questions: tuple[int, ...]
+    """How many questions fall between two edges."""
+    costs: tuple[float | None, ...]
+    """Of one of them, on average: a Rényi divergence of `order`. None where there is no question."""
+    order: float
+    whatever: float
+    """The same, whatever the votes are."""
+
+    def __post_init__(self) -> None:
+        if not len(self.questions) == len(self.costs) == len(self.shares) - 1:
+            raise InvalidInput("questions", "do not have one number between each two of the edges")
+        object.__setattr__(self, "costs", tuple(map(_number, self.costs)))
+
+
+@dataclass(frozen=True)
+class Finding(Record):
+    """An ε that holds for these data alone, and so is no guarantee."""
+
+    what: str
+    epsilon: float
+    delta: float
+    failure: float | None = None
+    """The chance that it is too small, where it was released with noise."""
+
+    def __post_init__(self) -> None:
+        checked.text("what", self.what)
+        checked.share("delta", self.delta)

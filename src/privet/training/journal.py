@@ -23,7 +23,7 @@ from weakref import WeakSet, finalize
 from privet.core.errors import PrivetError
 from privet.training.sampling import State
 
-__all__ = ["CheckpointError", "Journal", "for_me_alone", "sync_directory"]
+__all__ = ["CheckpointError", "Journal", "for_me_alone", "locked", "sync_directory"]
 
 _VERSION: Final = 1
 _NAME: Final = "privet journal"
@@ -90,7 +90,7 @@ class Journal:
                 failed.callback(part.unlink, missing_ok=True)
                 journal = cls(path, FileIO(part, "x+", opener=for_me_alone), run, total)
                 failed.callback(journal.close)
-                _locked(journal._here())
+                locked(journal._here())
                 journal._begin_life(steps, sampler, at=part)
                 part.replace(path)
                 failed.pop_all()
@@ -283,7 +283,7 @@ def _opened(path: Path) -> FileIO:
         file = FileIO(path, "r+")
     except OSError as error:
         raise CheckpointError(f"the journal {path} cannot be opened for writing: {error.strerror}") from error
-    if not _locked(file):
+    if not locked(file):
         file.close()
         raise CheckpointError(
             f"a run that is alive holds the journal {path}, and two runs must not go on from one checkpoint; "
@@ -292,7 +292,7 @@ def _opened(path: Path) -> FileIO:
     return file
 
 
-def _locked(file: FileIO) -> bool:
+def locked(file: FileIO) -> bool:
     """Whether nobody else holds the file, which this process does from now on, until the file is closed."""
     if sys.platform == "win32":
         import msvcrt

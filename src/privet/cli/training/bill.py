@@ -27,7 +27,7 @@ from privet.training.convex import (
 from privet.training.models import Described, Family, Model, decided
 from privet.training.recipe import Kind, Recipe, recipe
 
-__all__ = ["METHODS", "RADIUS", "Bill", "Convex", "Tuning", "chosen_delta", "convex", "described", "kept"]
+__all__ = ["METHODS", "RADIUS", "Bill", "Convex", "Tuning", "convex", "delta_of", "described", "kept"]
 
 _COUNT_SHARE = 0.02
 """The part of ε that counts the rows, where a schema does not say how many there are."""
@@ -45,10 +45,10 @@ _PLURAL = {Kind.TABLE: "tables", Kind.PICTURES: "pictures"}
 Convex = OutputPerturbation | ObjectivePerturbation
 
 
-def chosen_delta(asked: Asked, units: int | None) -> tuple[float, str]:
+def delta_of(asked: float | None, units: int | None) -> tuple[float, str]:
     """δ, and why: as asked, or the largest power of ten below 1/n for a public n."""
-    if asked.delta is not None:
-        return asked.delta, "asked for"
+    if asked is not None:
+        return asked, "asked for"
     if units is None:
         return _UNKNOWN_DELTA, "the number of rows is not public"
     power = floor(-log10(units))
@@ -131,7 +131,7 @@ class Bill:
         if asked.method is MethodWord.INPUT:
             return _randomizing(asked, inputs)
         # Users may be as many as rows.
-        delta, why = chosen_delta(asked, inputs.rows)
+        delta, why = delta_of(asked.delta, inputs.rows)
         unit = inputs.unit if asked.user is None else Unit(whose=Whose.USER)
         most = asked.rows_per_user or inputs.rows_per_user
         lines: list[tuple[str, Event]] = []

@@ -37,7 +37,7 @@ from privet.report.training_records import Charged
 from privet.training.models import Model
 from privet.training.recipe import Kind, Recipe
 
-__all__ = ["card_of", "choices"]
+__all__ = ["card_of", "choices", "versions"]
 
 _METHOD = {
     MethodWord.DPSGD: Method.DPSGD,
@@ -73,7 +73,7 @@ def card_of(done: Finished) -> TrainingCard:
         bill=lines,
         growth=_growth(done, privacy.guarantee.value),
         randomness=Public(Randomness.SEEDED if seeded else Randomness.SECURE),
-        versions=Public(_versions()),
+        versions=Public(versions()),
         ledger=None if done.budget is None else Public(Charged(*done.budget)),
         rows=_rows(done),
         schema=_schema(done),
@@ -245,7 +245,8 @@ def _compared(done: Finished) -> tuple[Typed[Trial], ...]:
     return tuple(found)
 
 
-def _versions() -> tuple[tuple[str, str], ...]:
+def versions() -> tuple[tuple[str, str], ...]:
+    """Of the packages that matter."""
     found = []
     for name in ("privet", "torch", "numpy", "polars"):
         try:

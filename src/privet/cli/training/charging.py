@@ -10,15 +10,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from privet.cli.place import opened
 from privet.cli.training.asked import Asked
 from privet.cli.training.bill import Bill
-from privet.cli.training.folder import Begun, Charged, Stated, Workplace
+from privet.cli.training.folder import Begun, Charged, Payer, Stated, Workplace
 from privet.cli.training.inputs import Inputs
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
+from privet.core.unit import Unit
 from privet.data import NAMES
 
 if TYPE_CHECKING:
@@ -26,10 +27,27 @@ if TYPE_CHECKING:
     from privet.ledger.charge import Charge
     from privet.ledger.fingerprint import Fingerprint
 
-__all__ = ["Charges", "charged", "stated"]
+__all__ = ["Billed", "Charges", "charged", "digest", "stated"]
 
 _WAIT = 60.0
 _PIECE = 1 << 20
+A = TypeVar("A", bound=Payer)
+
+
+class Billed(Protocol):
+    """What a run costs."""
+
+    @property
+    def unit(self) -> Unit:
+        """Whose data is protected."""
+
+    @property
+    def lines(self) -> tuple[tuple[str, Event], ...]:
+        """What is paid for, in words, and its event."""
+
+    @property
+    def first(self) -> int:
+        """How many of the lines are drawn before the plan of the others is made."""
 
 
 @dataclass
@@ -42,7 +60,7 @@ class Charges:
     each: tuple[Charge, ...] = ()
     entries: tuple[str, ...] = ()
     head: str | None = None
-    place: Workplace | None = field(default=None, repr=False)
+    place: Workplace[Any] | None = field(default=None, repr=False)
 
     def draw(self, *, first: bool = False) -> None:
         """Tell the ledger, once, that noise may be drawn from now on: all of it, or what is learned first alone."""
@@ -75,7 +93,7 @@ class Charges:
 
 @contextmanager
 def charged(
-    asked: Asked, place: Workplace, command: str, bill: Bill, now: Stated, begun: Begun | None
+    asked: A, place: Workplace[A], command: str, bill: Billed, now: Stated, begun: Begun[A] | None
 ) -> Iterator[Charges]:
     """The charges of the whole bill, if there is a ledger; given back where the run ends before anything was drawn."""
     with ExitStack() as stack:
@@ -94,7 +112,7 @@ def charged(
 
 
 def _reserved(
-    stack: ExitStack, ledger: Ledger, budget: str, asked: Asked, bill: Bill, command: str
+    stack: ExitStack, ledger: Ledger, budget: str, asked: Payer, bill: Billed, command: str
 ) -> tuple[Charge, ...]:
     fingerprint = _fingerprint(asked) if ledger.budget(budget).version else None
     found: list[Charge] = []
@@ -110,7 +128,7 @@ def _reserved(
 
 
 @contextmanager
-def _resumed(asked: Asked, place: Workplace, bill: Bill, begun: Begun) -> Iterator[Charges]:
+def _resumed(asked: A, place: Workplace[A], bill: Billed, begun: Begun[A]) -> Iterator[Charges]:
     """The charges of a run that was stopped: those of this very bill, and of no other."""
     entries = tuple(each.entry for each in begun.charges)
     if asked.ledger is None or begun.head is not None:
@@ -126,7 +144,7 @@ def _resumed(asked: Asked, place: Workplace, bill: Bill, begun: Begun) -> Iterat
         yield Charges(charges, entries, place=place)
 
 
-def _events(bill: Bill) -> tuple[Event, ...]:
+def _events(bill: Billed) -> tuple[Event, ...]:
     """What is learned first, and all the rest."""
     events = [event for _, event in bill.lines]
     parts = [events[: bill.first], events[bill.first :]] if bill.first else [events]
@@ -138,7 +156,7 @@ class _Unwound:
     """What becomes of a run that has just begun and ends with an error, or by Ctrl-C."""
 
     charges: Charges
-    place: Workplace
+    place: Workplace[Any]
 
     def __enter__(self) -> _Unwound:
         return self
@@ -160,11 +178,12 @@ def stated(asked: Asked, inputs: Inputs, bill: Bill, key: str | None = None) -> 
     key = key or secrets.token_hex(16)
     found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)
     for path in (asked.data if asked.data not in NAMES else None, asked.test):
-        found.update(b"none" if path is None else _digest(Path(path)))
+        found.update(b"none" if path is None else digest(Path(path)))
     return Stated(bill.event.to_json(), hashlib.sha256(facts.encode()).hexdigest(), found.hexdigest(), key)
 
 
-def _digest(path: Path) -> bytes:
+def digest(path: Path) -> bytes:
+    """Of a file."""
     found = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
@@ -172,7 +191,7 @@ def _digest(path: Path) -> bytes:
     return found.digest()
 
 
-def _fingerprint(asked: Asked) -> Fingerprint | None:
+def _fingerprint(asked: Payer) -> Fingerprint | None:
     """Of the data's file, for a budget that is bound to one."""
     from privet.ledger import fingerprint_of
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from privet.cli.training.asked import Asked
 from privet.core import checked
 from privet.core.codec import decode, encode
 from privet.core.errors import InvalidInput
@@ -20,10 +20,32 @@ from privet.core.unit import Unit
 from privet.report.put import put
 from privet.training.models import Described, Model, restore, store
 
-__all__ = ["Begun", "Charged", "Stated", "Workplace", "place_for", "release_data", "release_of"]
+__all__ = ["Begun", "Charged", "Payer", "Stated", "Workplace", "place_for", "release_data", "release_of"]
 
 _HIDDEN, _STATE, _KEPT = ".privet", "run.json", "kept"
 _FORMAT = 1
+
+
+class Payer(Protocol):
+    """What was asked for, as far as its charge and its folder go."""
+
+    @property
+    def data(self) -> str:
+        """A file, or the name of a set."""
+
+    @property
+    def ledger(self) -> str | None:
+        """The budget that pays."""
+
+    @property
+    def url(self) -> str:
+        """Where the ledger is."""
+
+    def to_json(self) -> str:
+        """All of it, to be kept with a run."""
+
+
+A = TypeVar("A", bound=Payer)
 
 
 @dataclass(frozen=True)
@@ -55,10 +77,10 @@ class Stated:
 
 
 @dataclass(frozen=True)
-class Begun:
+class Begun(Generic[A]):
     """A run that was stopped."""
 
-    asked: Asked
+    asked: A
     command: str
     charges: tuple[Charged, ...]
     stated: Stated
@@ -67,11 +89,13 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Workplace:
+class Workplace(Generic[A]):
     """The hidden part of a run's folder: whatever was drawn is kept here before anything else happens, so that a run
     that goes on reads it and never draws it again."""
 
     folder: Path
+    asked_of: Callable[[str], A]
+    """From the JSON of what was asked for."""
 
     @property
     def hidden(self) -> Path:
@@ -94,6 +118,11 @@ class Workplace:
         return self.hidden / "standing.json"
 
     @property
+    def unfinished(self) -> bool:
+        """Whether a run was begun here and not ended."""
+        return (self.hidden / _STATE).exists()
+
+    @property
     def begun(self) -> bool:
         """Whether there is anything that a resumed run would go on from."""
         return any(path.exists() for path in (self.checkpoint, self.standing, self.hidden / _KEPT))
@@ -104,18 +133,18 @@ class Workplace:
         models = (self.hidden / _KEPT).glob("*-model")
         return self.checkpoint.exists() or self.standing.exists() or any(models)
 
-    def begin(self, asked: Asked, command: str, charges: tuple[Charged, ...], stated: Stated) -> None:
+    def begin(self, asked: A, command: str, charges: tuple[Charged, ...], stated: Stated) -> None:
         """Make it, and write down what was asked and charged."""
         self.hidden.mkdir(mode=0o700, parents=True, exist_ok=True)
         said = {"privet-run": _FORMAT, "asked": asked.to_json(), "command": command, "head": None}
         self._put(said | {"charges": [asdict(each) for each in charges], "stated": asdict(stated)})
 
-    def found(self) -> Begun:
+    def found(self) -> Begun[A]:
         """What a run that was stopped was asked for, and what was charged for it."""
         said = self._read()
         try:
             charges = tuple(Charged(**each) for each in said["charges"])
-            asked, stated = Asked.from_json(said["asked"]), Stated(**said["stated"])
+            asked, stated = self.asked_of(said["asked"]), Stated(**said["stated"])
             return Begun(asked, said["command"], charges, stated, said["head"])
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InvalidInput):
@@ -213,11 +242,11 @@ def release_of(data: dict[str, Any], value: Any) -> Release[Any]:
     )
 
 
-def place_for(asked: Asked, out: Path | None) -> Path:
+def place_for(data: str, out: Path | None) -> Path:
     """Where a run goes: as asked, or the first free folder below `runs`."""
     if out is not None:
         return out
-    stem = Path(asked.data).name.split(".")[0] or "run"
+    stem = Path(data).name.split(".")[0] or "run"
     place, number = Path("runs") / stem, 1
     while place.exists():
         number += 1

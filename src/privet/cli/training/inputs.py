@@ -17,9 +17,10 @@ from privet.core.unit import Unit, Whose
 from privet.data import NAMES, Category, Images, Kind, Learning, Schema, Source, Table, learning, named, read
 from privet.training.recipe import Kind as Shown
 
-__all__ = ["Data", "Inputs", "with_schema"]
+__all__ = ["Data", "Inputs", "images_of", "require_other", "schema_of", "with_schema"]
 
 Data = Table | Images
+_PAID_SCORE = "leave it out: a part of the rows is held out, and the score is paid for"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,10 @@ def _table(asked: Asked, path: Path) -> Inputs:
     for name in ("kinds", "user", "rows_per_user"):
         if getattr(asked, name):
             raise InvalidInput(name, "is given, and so is a schema", "say it in the schema")
-    schema = _schema(asked)
+    schema = schema_of(asked.schema, asked.target, asked.rows)
+    if schema.user is not None and schema.most_rows_per_user is None:
+        problem = "names a user, and not how many rows of each are used"
+        raise InvalidInput("schema", problem, "add most_rows_per_user = 3, or another number, at its top")
     return Inputs(
         path.name,
         schema,
@@ -148,43 +152,40 @@ def _table(asked: Asked, path: Path) -> Inputs:
     )
 
 
-def _schema(asked: Asked) -> Schema:
-    path = Path(asked.schema or "")
+def schema_of(place: str | None, target: str | None, rows: int | None) -> Schema:
+    """The schema of a file, with a target and a number of rows that were given beside it."""
+    path = Path(place or "")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not text"
         raise InvalidInput("schema", f"is {str(path)!r}, which cannot be read: {reason}", "check the path") from None
     schema = Schema.from_toml(text)
-    if asked.target is not None:
-        schema = replace(schema, target=asked.target)
-    if asked.rows is not None:
-        schema = replace(schema, rows=asked.rows)
+    if target is not None:
+        schema = replace(schema, target=target)
+    if rows is not None:
+        schema = replace(schema, rows=rows)
     if schema.label is None:
         raise InvalidInput("target", "is missing", "name the column that is to be predicted, here or in the schema")
     if isinstance(schema.label, Category) and len(schema.classes) < 2:
         problem = f"is {schema.target!r}, which has fewer than two values in the schema"
         raise InvalidInput("target", problem, "list all of its values there")
-    if schema.user is not None and schema.most_rows_per_user is None:
-        problem = "names a user, and not how many rows of each are used"
-        raise InvalidInput("schema", problem, "add most_rows_per_user = 3, or another number, at its top")
     return schema
 
 
 def _test(asked: Asked, schema: Schema) -> Table:
-    _require_other(asked)
+    require_other(asked.data, asked.test or "", "test", _PAID_SCORE)
     # Whose a public row is does not matter, and every one of them counts.
     plain = replace(schema, user=None, most_rows_per_user=None)
     return read(asked.test or "", plain)
 
 
-def _require_other(asked: Asked) -> None:
-    """A test file is public, and the private rows are not: refuse what is plainly the same."""
-    data, test = Path(asked.data), Path(asked.test or "")
-    same = test.exists() and data.exists() and (test.samefile(data) or filecmp.cmp(test, data, shallow=False))
+def require_other(private: str, public: str, argument: str, advice: str) -> None:
+    """A file of public rows is not the private one: refuse what is plainly the same."""
+    data, other = Path(private), Path(public)
+    same = other.is_file() and data.is_file() and (other.samefile(data) or filecmp.cmp(other, data, shallow=False))
     if same:
-        problem = "is the file that is learned from, whose rows are private"
-        raise InvalidInput("test", problem, "leave it out: a part of the rows is held out, and the score is paid for")
+        raise InvalidInput(argument, "is the file that is learned from, whose rows are private", advice)
 
 
 def _pictures(asked: Asked, path: Path) -> Inputs:
@@ -193,16 +194,16 @@ def _pictures(asked: Asked, path: Path) -> Inputs:
             raise InvalidInput(name, "is for tables", "leave it out")
     if len(asked.classes) < 2:
         raise InvalidInput("classes", "are missing", "list all labels of the pictures: --classes cat,dog")
-    train = _images(path, asked.classes, asked.rows)
+    train = images_of(path, asked.classes, asked.rows)
     if asked.test is not None:
-        _require_other(asked)
-    test = None if asked.test is None else _images(Path(asked.test), asked.classes, None)
+        require_other(asked.data, asked.test, "test", _PAID_SCORE)
+    test = None if asked.test is None else images_of(Path(asked.test), asked.classes, None)
     if test is not None and test.x.shape[1:] != train.x.shape[1:]:
         raise InvalidInput("test", "has pictures of another shape", "give pictures like those to learn from")
     return Inputs(path.name, None, asked.classes, train.x.shape[1:], train.peak, asked.rows, train=train, test=test)
 
 
-def _images(path: Path, classes: tuple[str, ...], rows: int | None) -> Images:
+def images_of(path: Path, classes: tuple[str, ...], rows: int | None) -> Images:
     """Pictures `x` (whole numbers up to 255) and labels `y`: places in `classes`, or the names themselves."""
     try:
         with np.load(path, allow_pickle=False) as found:

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from privet.cli.training.asked import Asked
 from privet.cli.training.folder import Workplace
 from privet.core.event import Approximate
 from privet.core.random import Rng
@@ -42,7 +43,7 @@ def train(
     *,
     users: Any,
     cap: int,
-    place: Workplace,
+    place: Workplace[Asked],
     resume: bool,
     rng: Rng | None,
     after: Callable[[Run, float], None],

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from privet.cli.training.asked import Asked
 from privet.cli.training.bill import Tuning
 from privet.cli.training.folder import Workplace
 from privet.core.random import Rng, default_rng
@@ -31,7 +32,7 @@ Scored = tuple[nn.Module, Score]
 class Kept:
     """What a selection that was stopped goes on from: internal, and thrown away at the end."""
 
-    place: Workplace
+    place: Workplace[Asked]
     described: Described
     whole: Callable[[nn.Module], Model]
     part: Callable[[Model], nn.Module]

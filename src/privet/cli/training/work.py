@@ -83,7 +83,7 @@ class Work:
     """One run. What it tells on its way goes to `tell` (public) and `follow` (a progress bar, internal)."""
 
     asked: Asked
-    place: Workplace
+    place: Workplace[Asked]
     command: str
     resuming: bool
     confirm: Callable[[Asked, Inputs, Bill, Guarantee], None]

@@ -10,7 +10,7 @@ from privet.report.card import Typed
 from privet.report.figures.drawing import SERIES, Figure, Part, axis
 from privet.report.origin import interval, origin, plain, rounded
 from privet.report.training_records import Score, Trial
-from privet.report.words import up
+from privet.report.words import counted, up
 
 __all__ = ["accuracy_by_epsilon"]
 
@@ -39,7 +39,7 @@ def _figure(number: int, name: str, same: _Trials) -> Figure:
     return Figure(
         f"accuracy-{number}",
         f"{_capital(name)} against ε",
-        f"{_capital(name)} of {len(same)} models, each with its own ε and δ.{told}",
+        f"{_capital(name)} of {counted(len(same), 'model')}, each with its own ε and δ.{told}",
         ("run", "method", "ε at most", "δ", name, "interval", "on", "origin"),
         tuple(
             (
@@ -58,7 +58,7 @@ def _figure(number: int, name: str, same: _Trials) -> Figure:
             "data": drawn,
             "layout": {
                 "xaxis": axis("ε") | {"rangemode": "tozero"},
-                "yaxis": axis(plain(name)) | ({"tickformat": ".2~%"} if share else {}),
+                "yaxis": axis(plain(name)) | ({"tickformat": ".2~%", "range": _range(known)} if share else {}),
                 "shapes": [_line(each.value.score) for each in across],
                 "annotations": [_label(each) for each in across],
                 "showlegend": True,
@@ -69,6 +69,14 @@ def _figure(number: int, name: str, same: _Trials) -> Figure:
     )
 
 
+def _range(trials: _Trials) -> list[float]:
+    """From a little below the lowest share to a little above the highest, and hardly beyond what a share can be."""
+    scores = [each.value.score for each in trials]
+    ends = [end for score in scores for end in (score.lower, score.value, score.upper) if end is not None]
+    room = max(0.01, (max(ends) - min(ends)) / 8)
+    return [max(min(ends) - room, -0.02), min(max(ends) + room, 1.02)]
+
+
 def _capital(name: str) -> str:
     return name[:1].upper() + name[1:]
 
@@ -76,6 +84,7 @@ def _capital(name: str) -> str:
 def _points(trials: _Trials, delta: float, index: int) -> Part:
     colour, _, symbol = SERIES[index % len(SERIES)]
     values = [each.value.score for each in trials]
+    several = len({each.value.method for each in trials}) > 1
 
     def reach(end: str, score: Score) -> float:
         edge = getattr(score, end)
@@ -83,7 +92,7 @@ def _points(trials: _Trials, delta: float, index: int) -> Part:
 
     return {
         "type": "scatter",
-        "mode": "markers+text",
+        "mode": "markers+text" if several else "markers",
         "x": [each.value.epsilon for each in trials],
         "y": [score.value for score in values],
         "error_y": {

@@ -25,7 +25,7 @@ _MANY = 25
 
 
 def growth_by_epoch(growth: Growth) -> Figure:
-    """ε against epochs for several δ; the run itself is the last epoch at the δ in the middle."""
+    """ε against epochs, or questions, for several δ; the run itself is the last one at the δ in the middle."""
     points = [list(zip(growth.epochs, row, strict=True)) for row in growth.by_delta]
     lines = [
         _marked(line(each, f"δ = {digits_up(d)}", i), i)
@@ -37,9 +37,9 @@ def growth_by_epoch(growth: Growth) -> Figure:
     itself = marks([(last, upper)]) | {"name": f"this run: ε ≤ {up(upper)}", "showlegend": True}
     spec: Part = {
         "data": [*lines, *([itself] if finite else [])],
-        "layout": {"xaxis": _epochs(last), "yaxis": axis("ε") | {"rangemode": "tozero"}},
+        "layout": {"xaxis": _epochs(last, growth.by), "yaxis": axis("ε") | {"rangemode": "tozero"}},
     }
-    after = f" After {last:g} epochs, ε ≤ {up(upper)} at δ = {digits_up(growth.deltas[own])}." if finite else ""
+    after = f" After {last:g} {growth.by}, ε ≤ {up(upper)} at δ = {digits_up(growth.deltas[own])}." if finite else ""
     open_ = [d for d, row in zip(growth.deltas, growth.by_delta, strict=True) if not any(map(math.isfinite, row))]
     drawn = [digits_up(delta) for delta in growth.deltas if delta not in open_]
     if open_:
@@ -48,9 +48,9 @@ def growth_by_epoch(growth: Growth) -> Figure:
         )
     return Figure(
         "epochs",
-        "How ε grows with the number of epochs",
-        f"ε against epochs for δ = {listed(drawn or [digits_up(delta) for delta in growth.deltas])}.{after}",
-        ("epochs", *(f"ε at δ = {digits_up(delta)}" for delta in growth.deltas)),
+        f"How ε grows with the number of {growth.by}",
+        f"ε against {growth.by} for δ = {listed(drawn or [digits_up(delta) for delta in growth.deltas])}.{after}",
+        (growth.by, *(f"ε at δ = {digits_up(delta)}" for delta in growth.deltas)),
         tuple((f"{e:g}", *(up(row[i]) for row in growth.by_delta)) for i, e in enumerate(growth.epochs)),
         spec if any(each["x"] for each in lines) else None,
     )
@@ -87,9 +87,9 @@ def followed(measure: Measure, history: Sequence[Typed[Series]]) -> Figure | Non
     )
 
 
-def _epochs(last: float) -> Part:
+def _epochs(last: float, by: str = "epochs") -> Part:
     """An axis of whole epochs, with ten ticks at most."""
-    return axis("epochs") | {"rangemode": "tozero", "dtick": max(1, math.ceil(last / _TICKS))}
+    return axis(by) | {"rangemode": "tozero", "dtick": max(1, math.ceil(last / _TICKS))}
 
 
 def _ends(series: Series, share: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from privet.training.models.additive import Additive
 from privet.training.models.choose import Family, Head, Model, choose, decided
 from privet.training.models.front import Front
+from privet.training.models.kernel import Kernel
 from privet.training.models.linear import Linear
 from privet.training.models.own import Own
 from privet.training.models.pictures import Convolutions, Pictures, Pixels
@@ -19,6 +20,7 @@ __all__ = [
     "Family",
     "Front",
     "Head",
+    "Kernel",
     "Linear",
     "Model",
     "Own",

@@ -14,6 +14,7 @@ from privet.core.errors import InvalidInput, MissingExtra
 from privet.data.schema import Schema
 from privet.training.models.additive import Additive
 from privet.training.models.choose import Family, Model, choose
+from privet.training.models.kernel import Kernel
 from privet.training.models.own import Own
 from privet.training.models.shortened import Shortened
 
@@ -28,7 +29,7 @@ class Described:
     """All that is needed to build a model; every field is public, or was paid for."""
 
     family: str
-    """`linear`, `residual`, `convolutions`, `convex`, `additive`, or a place such as `module.py:factory`."""
+    """`linear`, `residual`, `convolutions`, `convex`, `additive`, `kernel`, or a place such as `module.py:factory`."""
     classes: tuple[str, ...]
     """None for regression."""
     schema: str | None = None
@@ -40,6 +41,8 @@ class Described:
     bins: int = 16
     radius: float = 1.0
     """Of a convex model: what rows are divided by."""
+    support: int = 0
+    """Of a kernel model: how many public rows it keeps."""
 
     @property
     def table(self) -> Schema | None:
@@ -59,7 +62,7 @@ class Described:
         count = len(self.classes)
         if self.family == "additive" and isinstance(of, Schema):
             return Model(nn.Identity(), Additive(of, self.bins), Family.LINEAR)
-        known = Family.LINEAR if self.own or self.family == "convex" else Family(self.family)
+        known = Family.LINEAR if self.own or self.family in ("convex", "kernel") else Family(self.family)
         raw = self.own and self.shape is not None and not self.scattering
         whole = choose(
             of,
@@ -75,6 +78,8 @@ class Described:
             return Model(whole.front, Own.found(self.family, shape, count), whole.family)
         if self.family == "convex":
             return Model(whole.front, Shortened(whole.features, count, self.radius), Family.LINEAR)
+        if self.family == "kernel":
+            return Model(whole.front, Kernel(self.support, whole.features, count), Family.LINEAR)
         if not count:
             return choose(of, 0, rows, known, self.bins, scattering=self.scattering, peak=self.peak)
         return whole

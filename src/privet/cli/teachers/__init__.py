@@ -1,0 +1,5 @@
+"""The work behind `privet pate`."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

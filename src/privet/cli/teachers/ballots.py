@@ -1,0 +1,130 @@
+"""Votes in a file: what a silo's teachers say of every public row, for the centre's eyes alone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core.errors import InvalidInput
+from privet.data import Table
+from privet.report.put import put
+
+__all__ = ["Ballots", "gathered", "people_of"]
+
+_FORMAT = 1
+_MARK = "PRIVATE: the votes of single teachers; for the centre that adds noise to them, and for nobody else"
+_BYTES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Ballots:
+    """For each public row the label, from 0, that each teacher gives it."""
+
+    cast: npt.NDArray[np.int32] = field(repr=False)
+    """[rows, teachers]"""
+    classes: tuple[str, ...]
+    about: str
+    """A hash of the public rows: all silos are asked about the same."""
+    people: frozenset[str] = frozenset()
+    """Keyed hashes of whose rows were learned from, where a key was given."""
+    keyed: bool = False
+
+    @property
+    def teachers(self) -> int:
+        """How many voted."""
+        return int(self.cast.shape[1])
+
+    def write(self, path: Path) -> None:
+        """For its owner's eyes."""
+        letters = self.cast.astype("<u2").tobytes()
+        said = {
+            "privet-votes": _FORMAT,
+            "sharing": _MARK,
+            "classes": list(self.classes),
+            "about": self.about,
+            "rows": len(self.cast),
+            "teachers": self.teachers,
+            "votes": base64.b64encode(letters).decode(),
+            "people": sorted(self.people) if self.keyed else None,
+        }
+        put(path, json.dumps(said, ensure_ascii=False) + "\n", "out", private=True)
+
+    @staticmethod
+    def read(path: Path) -> Ballots:
+        """The inverse; anything else is one clear line."""
+        try:
+            said = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+            reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is no JSON"
+            problem = f"has {str(path)!r}, which cannot be read: {reason}"
+            raise InvalidInput("votes", problem, "name files that `privet pate vote` wrote") from None
+        try:
+            return _checked(said)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, InvalidInput):
+                raise InvalidInput("votes", f"has {str(path)!r}, which {error.problem}", error.advice) from None
+            problem = f"has {str(path)!r}, which is damaged or was written by something else"
+            raise InvalidInput("votes", problem, "let `privet pate vote` write it again") from None
+
+
+def _checked(said: dict[str, Any]) -> Ballots:
+    if said["privet-votes"] != _FORMAT:
+        raise InvalidInput("votes", "is of another version of Privet", "use that version")
+    classes, rows, teachers = tuple(map(str, said["classes"])), said["rows"], said["teachers"]
+    for number in (rows, teachers):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise InvalidInput("votes", "has no rows or no teachers", "let `privet pate vote` write it again")
+    found = np.frombuffer(base64.b64decode(said["votes"], validate=True), dtype="<u2")
+    if found.size != rows * teachers:
+        problem = f"does not hold one vote of each of its {teachers} teachers for each of {rows} rows"
+        raise InvalidInput("votes", problem, "let `privet pate vote` write it again")
+    if len(classes) < 2 or found.max() >= len(classes):
+        raise InvalidInput("votes", "holds a vote for no known label", "let `privet pate vote` write it again")
+    people = said["people"]
+    return Ballots(
+        found.reshape(rows, teachers).astype(np.int32),
+        classes,
+        str(said["about"]),
+        frozenset(map(str, people or ())),
+        people is not None,
+    )
+
+
+def gathered(paths: Sequence[Path], classes: tuple[str, ...], about: str) -> tuple[Ballots, bool]:
+    """All silos' votes side by side, and whether it was checked that nobody is in two of them."""
+    every = [Ballots.read(path) for path in paths]
+    for path, each in zip(paths, every, strict=True):
+        if each.classes != classes:
+            problem = f"has {str(path)!r}, whose labels are {', '.join(each.classes)}, and not {', '.join(classes)}"
+            raise InvalidInput("votes", problem, "let all silos use one schema")
+        if each.about != about:
+            problem = f"has {str(path)!r}, which is about other public rows"
+            raise InvalidInput("votes", problem, "let all silos vote on the file that is given as --public")
+    known: set[str] = set()
+    for path, each in zip(paths, every, strict=True):
+        if known & each.people:
+            problem = f"has {str(path)!r}, whose silo shares a user with another: one person would have several votes"
+            raise InvalidInput("votes", problem, "keep each person's records in one silo")
+        known |= each.people
+    cast = np.concatenate([each.cast for each in every], axis=1)
+    return Ballots(cast, classes, about), all(each.keyed for each in every)
+
+
+def people_of(table: Table, key: bytes) -> frozenset[str]:
+    """A keyed hash of each user, which tells nothing to those without the key."""
+    if table.user_keys is None:
+        problem = "is given, and the schema names no user: there is nothing to compare"
+        raise InvalidInput("people_key", problem, "name the user's column, or leave it out")
+    return frozenset(
+        hmac.new(key, int(each).to_bytes(8, "little"), hashlib.sha256).hexdigest()[: 2 * _BYTES]
+        for each in table.user_keys
+    )

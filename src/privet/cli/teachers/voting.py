@@ -1,0 +1,73 @@
+"""From private rows to votes: the same at a silo as where all rows are in one place."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor, nn
+
+from privet.cli.teachers.asked import TeacherWord, Wanted
+from privet.cli.teachers.inputs import features_of
+from privet.cli.training.inputs import Data
+from privet.core.errors import InvalidInput, MissingExtra
+from privet.ensemble import (
+    Estimator,
+    Here,
+    KernelRidge,
+    Learner,
+    Processes,
+    Ray,
+    Ridge,
+    Stacked,
+    Where,
+    shards,
+    train,
+    votes,
+)
+
+__all__ = ["about", "voted"]
+
+_HIDDEN, _STEPS, _BATCH = 64, 300, 32
+_TREES = 50
+
+
+def about(public: npt.NDArray[Any], classes: tuple[str, ...]) -> str:
+    """A hash of what is asked: the public rows, as the schema reads them, and the labels."""
+    found = hashlib.sha256(repr((public.shape, public.dtype.str, classes)).encode())
+    found.update(np.ascontiguousarray(public).data)
+    return found.hexdigest()
+
+
+def voted(
+    wanted: Wanted, private: Data, front: nn.Module, asked: Tensor, classes: int, cache: Path
+) -> npt.NDArray[np.int32]:
+    """What each teacher says of each question; as private as the rows. One teacher learns from all rows."""
+    features = features_of(front, private.x, cache)
+    if private.y is None:
+        raise InvalidInput("data", "has no labels", "give rows with the target")
+    divided = [np.arange(len(private))] if wanted.teachers == 1 else shards(private, wanted.teachers)
+    where: Where = Here() if wanted.jobs == 1 else Processes(wanted.jobs)
+    if wanted.ray is not None:
+        where = Ray(address=None if wanted.ray == "local" else wanted.ray)
+    learner = _learner(wanted.teacher, features.shape[1], classes)
+    found = train(learner, features, private.y, divided, classes=classes, where=where)
+    return votes(found, asked)
+
+
+def _learner(word: TeacherWord, features: int, classes: int) -> Learner:
+    if word is TeacherWord.RIDGE:
+        return Ridge()
+    if word is TeacherWord.KERNEL:
+        return KernelRidge()
+    if word is TeacherWord.NETWORK:
+        network = nn.Sequential(nn.Linear(features, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, classes))
+        return Stacked(network, steps=_STEPS, batch_size=_BATCH)
+    try:
+        from sklearn.ensemble import RandomForestClassifier
+    except ImportError:
+        raise MissingExtra("scikit-learn", "sklearn") from None
+    return Estimator(RandomForestClassifier(_TREES))

@@ -1,0 +1,109 @@
+"""The beginning of a run: its folder, and what was asked for, now or when a run that goes on was begun."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+
+import click
+import typer
+from click.core import ParameterSource
+
+from privet.cli.run import INTERRUPTED, TYPED
+from privet.cli.training.folder import A, Workplace
+from privet.core.errors import InvalidInput
+from privet.report import require_folder
+from privet.training.journal import locked
+
+__all__ = ["started"]
+
+_OF_THE_CALL = ("out", "resume", "yes")
+
+
+@contextmanager
+def started(
+    context: typer.Context,
+    asked: A,
+    folder: Path,
+    asked_of: Callable[[str], A],
+    *,
+    resume: bool,
+    fields: Mapping[str, str] | None = None,
+) -> Iterator[tuple[Workplace[A], A, str]]:
+    """The workplace, what was asked for, and the command; Ctrl-C inside says how to go on.
+
+    `fields` are the names of what was asked for, where options have others.
+    """
+    place, ours = Workplace(folder, asked_of), list[Path]()
+    command = shlex.join(["privet", *context.meta[TYPED]])
+    if not resume:
+        ours = [each for each in (folder, *folder.parents) if not each.exists()]
+        require_folder(folder)
+    with ExitStack() as last:
+        last.callback(_tidy, ours)
+        last.enter_context(_alone(place, resume=resume))
+        if resume:
+            begun = place.found()
+            _require_same(context, asked, begun.asked, fields or {})
+            asked, command = begun.asked, begun.command
+        # Of a large δ the plan and the page tell, in words.
+        last.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", message="delta is", category=UserWarning)
+        try:
+            yield place, asked, command
+        except KeyboardInterrupt:
+            _tell(context, folder, place.unfinished)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _alone(place: Workplace[A], *, resume: bool) -> Iterator[None]:
+    """Hold the folder, before anything is charged: of two runs in it, one would lose what it has paid for."""
+    if resume and not place.hidden.exists():
+        place.found()  # says what is wrong
+    place.hidden.mkdir(mode=0o700, exist_ok=True)
+    lock = place.hidden / "lock"
+    with FileIO(lock, "a") as file:
+        # A run that ends takes its lock away, and then the one that is held here is nobody's.
+        if not locked(file) or not (lock.exists() and os.path.samestat(os.fstat(file.fileno()), lock.stat())):
+            problem = f"is {str(place.folder)!r}, where another run is at work"
+            raise InvalidInput("out", problem, "wait until it is done, or name another folder")
+        if place.unfinished and not resume:
+            problem = f"is {str(place.folder)!r}, where a run was stopped"
+            raise InvalidInput("out", problem, "go on with --resume, or name another folder")
+        try:
+            yield
+        finally:
+            if not place.unfinished:
+                place.clear()
+
+
+def _tidy(ours: Sequence[Path]) -> None:
+    """Leave no empty folder behind."""
+    with suppress(OSError):
+        for each in ours:
+            each.rmdir()
+
+
+def _tell(context: typer.Context, folder: Path, unfinished: bool) -> None:
+    if unfinished:
+        again = f"{context.command_path} --resume --out {shlex.quote(str(folder))}"
+        click.echo(f"privet: stopped; what was drawn is paid for. Go on: {again}", err=True)
+    else:
+        click.echo("privet: stopped before anything was trained", err=True)
+
+
+def _require_same(context: typer.Context, typed: object, stored: object, fields: Mapping[str, str]) -> None:
+    """What was typed beside --resume must be what the run was begun with."""
+    for name in context.params:
+        if name in _OF_THE_CALL or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        field = fields.get(name, name)
+        if getattr(typed, field) != getattr(stored, field):
+            problem = "is not what the run was begun with"
+            raise InvalidInput(name, problem, "leave it out: a run goes on as it was planned")

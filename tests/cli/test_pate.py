@@ -1,0 +1,351 @@
+"""`privet pate`: teachers, noisy votes, a student; what is released is what was paid for, also after a stop."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privet.accounting import epsilon
+from privet.core.event import Composed, DiscreteGaussian, Repeated
+from privet.core.release import Release
+from privet.core.unit import Whose
+from privet.ledger import Ledger, State
+from privet.report import Internal, Method, load
+from tests.cli.conftest import Run
+from tests.cli.test_train import done, refused
+from tests.cli.training import SCHEMA, patients
+
+pytest.importorskip("torch")
+pytest.importorskip("polars")
+
+ASK = "pate patients.csv --public public/patients.csv --schema schema.toml --teachers 40 --epsilon 4 --delta 1e-3"
+
+
+@pytest.fixture
+def clinic(privet: Run) -> Run:
+    """`privet`, in a folder with private rows, public ones and test rows."""
+    patients(Path())
+    for name in ("public", "test"):
+        patients(Path(name), 200, extra="x,50,north,no\n" * (1 + len(name)))
+    return privet
+
+
+def test_private_rows_become_a_student_that_may_be_shared(clinic: Run) -> None:
+    """Fails when the price on the card is not that of what was drawn or is above what was asked for, when a vote
+    reaches a file that may be shared, or when the student in the folder is another one than was scored."""
+    shown = done(clinic(f"{ASK} --test test/patients.csv --out run"))
+    assert "ε ≤ 4.000 at δ = 0.001 for one example, added or removed" in shown.out
+    names = {path.name for path in Path("run").iterdir()}
+    pages = {"card.json", "report.html", "internal.json", "internal.html"}
+    assert names == pages | {"answers.csv", "model.json", "model.safetensors"}
+    card, whole = load(Path("run")), load(Path("run"), internal=True)
+    assert card.method.value is Method.PATE
+    assert card.teachers is not None
+    assert card.teachers.value == 40
+    guarantee = card.privacy.guarantee.value
+    assert guarantee == epsilon(card.privacy.event.value, 1e-3, unit=guarantee.unit)
+    assert 3.9 < guarantee.epsilon.upper <= 4.0
+    answers = Path("run/answers.csv").read_text().splitlines()
+    event = card.privacy.event.value
+    assert isinstance(event, Repeated)
+    assert event.count == len(answers) - 1 == len(set(answers)) - 1
+    assert isinstance(event.event, Repeated)
+    assert event.event.count == 2  # two counts move by one each
+    assert isinstance(event.event.event, DiscreteGaussian)
+    assert event.event.event.bound == 1
+    assert card.consensus is None
+    assert card.findings == ()
+    assert isinstance(whole.consensus, Internal)
+    assert sum(whole.consensus.value.questions) == event.count
+    (finding,) = whole.findings
+    assert isinstance(finding, Internal)
+    assert finding.value.epsilon <= guarantee.epsilon.upper
+    for name in ("card.json", "report.html"):
+        text = Path("run", name).read_text()
+        assert "How far the teachers agree" not in text
+        assert "cost these data" not in text
+    predicted = done(clinic("predict run test/patients.csv")).out.splitlines()[1:]
+    true = [line.rsplit(",", 1)[1] for line in Path("test/patients.csv").read_text().splitlines()[1:]]
+    right = np.mean([one == other for one, other in zip(predicted, true, strict=True)])
+    assert card.scores[0].value.value == pytest.approx(right)
+    assert right > 0.7
+
+
+def test_the_ledger_has_the_charge_and_scores_and_limits_are_in_it(clinic: Run) -> None:
+    """Fails when a score on private rows or the sanitised price is released without being charged, or the charge is
+    not what the card says."""
+    done(clinic("ledger create clinic --epsilon 5 --delta 2e-3"))
+    done(clinic(f"{ASK} --sanitise --ledger clinic --out run"))
+    card = load(Path("run"))
+    with Ledger("privet-ledger.db") as ledger:
+        (entry,) = ledger.show("clinic").entries
+        assert entry.state is State.COMMITTED
+        assert entry.event == card.privacy.event.value
+    assert isinstance(entry.event, Composed)
+    assert [line.what for line in card.bill.value] == [
+        "the teachers' answers",
+        "what they cost these data, sanitised",
+        "the student's score on held-out rows",
+    ]
+    assert card.privacy.guarantee.value.epsilon.upper <= 4.0
+    (score,), (limit,) = card.scores, card.findings
+    assert isinstance(score, Release)
+    assert isinstance(limit, Release)
+    assert limit.value.failure == 1e-3
+    assert score.value.on == "held-out private rows"
+    assert {draw.event for draw in limit.draws} == {card.bill.value[1].event}
+
+
+def test_one_row_changes_one_teacher_on_every_question(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when a row that comes or goes changes the vote of more than one teacher on any question, or anything that
+    is shown, charged or asked: then the price, which is for one vote, would be wrong. The whole command runs on both
+    data sets; only noise differs from a real run, in that its seed is one and the same."""
+    from privet.cli.teachers import voting, work
+    from privet.pate import Votes
+
+    del clinic
+    seen: list[tuple[Any, ...]] = []
+
+    def kept(*arguments: Any) -> Any:
+        found = voting.voted(*arguments)
+        seen.append((found, arguments[3]))
+        return found
+
+    monkeypatch.setattr(work, "voted", kept)
+    lines = Path("patients.csv").read_text().splitlines()
+    shown = []
+    for changed in (lines, [*lines[:200], *lines[201:]], [*lines, "zz,18,south,yes"]):
+        Path("patients.csv").write_text("\n".join(changed) + "\n")
+        from privet.cli.teachers.asked import Wanted
+        from privet.cli.training.folder import Workplace
+
+        place = Workplace(Path(f"run{len(shown)}"), Wanted.from_json)
+        place.folder.mkdir()
+        told: list[str] = []
+        wanted = Wanted(
+            "patients.csv", public="public/patients.csv", schema="schema.toml", teachers=40, score_share=0.0, seed=3
+        )
+        plans: list[Any] = []
+        work.Work(
+            wanted,
+            place,
+            "privet",
+            False,
+            confirm=lambda *given, plans=plans: plans.append(given[2:]),
+            tell=told.append,
+        ).done()
+        shown.append((told, plans))
+    assert shown[0] == shown[1] == shown[2]
+    first, *others = seen
+    for votes, asked in others:
+        assert bool((asked == first[1]).all())
+        moved = (votes != first[0]).any(axis=0)
+        assert moved.sum() <= 1
+        counts = [Votes.cast(each, labels=2).counts for each in (first[0], votes)]
+        assert np.abs(counts[0] - counts[1]).sum(axis=1).max() <= 2
+    assert any((votes != first[0]).any() for votes, _ in others)
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_a_run_that_was_stopped_goes_on_with_the_same_answers(
+    clinic: Run, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Fails when a stop after the answers were drawn lets them be drawn again under one charge, or when a stop before
+    anything was drawn keeps the charge."""
+    from privet.cli.teachers import work
+
+    done(clinic("ledger create clinic --epsilon 5 --delta 2e-3"))
+    name = {"before": "voted", "after": "typical"}[where]
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if where == "before":
+            patch.setattr(work, name, stop)
+        else:
+            patch.setattr(work.Work, "_students", stop)
+        found = clinic(f"{ASK} --ledger clinic --out run --test test/patients.csv")
+    assert found.code == 130
+    with Ledger("privet-ledger.db") as ledger:
+        (entry,) = ledger.show("clinic").entries
+        assert entry.state is (State.ABORTED if where == "before" else State.DRAWING)
+    if where == "before":
+        assert not Path("run").exists()
+        return
+    kept = json.loads(Path("run/.privet/kept/answers.json").read_text())["value"]
+    assert "is not what the run was begun with" in refused(clinic("pate --resume --out run --epsilon 2"))
+    lines = Path("patients.csv").read_text()
+    Path("patients.csv").write_text(lines + "zz,18,south,yes\n")
+    assert "the data changed" in refused(clinic("pate --resume --out run"))
+    Path("patients.csv").write_text(lines)
+    done(clinic("pate --resume --out run"))
+    names = ("no", "yes")
+    expected = [f"{row},{names[label]}" for row, label in zip(kept["rows"], kept["labels"], strict=True)]
+    assert Path("run/answers.csv").read_text().splitlines()[1:] == expected
+    with Ledger("privet-ledger.db") as ledger:
+        (entry,) = ledger.show("clinic").entries
+        assert entry.state is State.COMMITTED
+    assert not Path("run/.privet").exists()
+
+
+def test_a_public_file_gives_the_schema_for_nothing(clinic: Run) -> None:
+    """Fails when bounds or values come from the private file: here it holds an age and a ward that the public file does
+    not have, and the schema on the card must not know of them."""
+    Path("patients.csv").write_text(Path("patients.csv").read_text() + "p900,1000,attic,yes\n" * 9)
+    words = "pate patients.csv --public public/patients.csv --target readmitted --teachers 40 --epsilon 4"
+    done(clinic(f"{words} --user patient --test test/patients.csv --out run"))
+    card = load(Path("run"))
+    assert card.schema is not None
+    assert "attic" not in card.schema.value
+    assert "1000" not in card.schema.value
+    assert card.privacy.guarantee.value.unit.whose is Whose.USER
+    assert card.privacy.guarantee.value.delta == 1e-6
+    assert any("read from the public rows" in each for each in card.privacy.conditions.value)
+
+
+def _silos(run: Run, count: int, extra: str = "") -> list[str]:
+    """Each silo's rows are of people of its own; one teacher each but for the first, which has three."""
+    text = Path("patients.csv").read_text().splitlines()
+    Path("people.key").write_text("0123456789abcdef0123\n")
+    schema = SCHEMA.replace("rows = 600\n", 'user = "patient"\nmost_rows_per_user = 3\n')
+    Path("user.toml").write_text(schema)
+    files = []
+    for place in range(count):
+        own = text[1 + 40 * place : 41 + 40 * place]
+        Path(f"silo{place}.csv").write_text("\n".join([text[0], *own]) + "\n")
+        words = f"pate vote silo{place}.csv --public public/patients.csv --schema user.toml --teachers"
+        done(run(f"{words} {3 if not place else 1} {extra} --out {place}.votes"))
+        files.append(f"{place}.votes")
+    return files
+
+
+def test_silos_vote_and_the_centre_adds_the_noise(clinic: Run) -> None:
+    """Fails when teachers of all silos are not all counted, a file of votes can be read by others, a person in two
+    silos is not noticed, or votes on other rows or for other labels pass."""
+    files = _silos(clinic, 3, "--people-key people.key")
+    assert all(Path(each).stat().st_mode & 0o777 == 0o600 for each in files)
+    words = "--public public/patients.csv --schema user.toml --epsilon 8 --delta 1e-3"
+    done(clinic(f"pate aggregate {' '.join(files)} {words} --test test/patients.csv --out run"))
+    card = load(Path("run"))
+    assert card.teachers is not None
+    assert card.teachers.value == 5
+    told = card.privacy.conditions.value
+    assert any("trusted" in each for each in told)
+    assert any("which was checked" in each for each in told)
+    assert card.privacy.guarantee.value.unit.whose is Whose.USER
+    Path("silo0.csv").write_text(Path("silo0.csv").read_text() + "p20,40,north,no\n")  # of somebody in the second silo
+    Path("0.votes").unlink()
+    again = "--schema user.toml --people-key people.key --out 0.votes"
+    done(clinic(f"pate vote silo0.csv --public public/patients.csv {again}"))
+    assert "shares a user with another" in refused(clinic(f"pate aggregate {' '.join(files)} {words} --out other"))
+    other = words.replace("public/patients.csv", "test/patients.csv")
+    assert "about other public rows" in refused(clinic(f"pate aggregate {' '.join(files)} {other} --out other"))
+    turned = SCHEMA.replace('["no", "yes"]', '["yes", "no"]')
+    Path("user.toml").write_text(turned)
+    assert "whose labels are no, yes" in refused(clinic(f"pate aggregate {' '.join(files)} {words} --out other"))
+    assert not Path("other").exists()
+
+
+def _damaged(path: str, **changed: object) -> None:
+    said = json.loads(Path("0.votes").read_text())
+    Path(path).write_text(json.dumps(said | changed))
+
+
+def test_damaged_votes_are_one_line(clinic: Run) -> None:
+    """Fails when votes that are cut, not whole numbers of one for each teacher and row, or for no known label are
+    counted, or end in a traceback."""
+    files = _silos(clinic, 2)
+    words = "--public public/patients.csv --schema user.toml --epsilon 8 --delta 1e-3 --out run"
+    rows = json.loads(Path("1.votes").read_text())["rows"]
+    few, wrong = np.zeros(rows - 1, "<u2"), np.full(rows, 7, "<u2")
+    for changed, said in (
+        ({"votes": base64.b64encode(few.tobytes()).decode()}, "does not hold one vote of each"),
+        ({"votes": base64.b64encode(wrong.tobytes()).decode(), "teachers": 1}, "a vote for no known label"),
+        ({"votes": "0.5"}, "is damaged"),
+        ({"teachers": 2.5}, "has no rows or no teachers"),
+        ({"privet-votes": 9}, "of another version"),
+        ({"classes": 7}, "is damaged"),
+    ):
+        _damaged("broken.votes", **changed)
+        assert said in refused(clinic(f"pate aggregate broken.votes {files[1]} {words}"))
+    Path("cut.votes").write_text(Path("0.votes").read_text()[:99])
+    assert "it is no JSON" in refused(clinic(f"pate aggregate cut.votes {files[1]} {words}"))
+    assert "names one file twice" in refused(clinic(f"pate aggregate 0.votes 0.votes {words}"))
+    assert "a vote of one hides nothing" in refused(clinic(f"pate aggregate 1.votes {words}"))
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("pate patients.csv --target readmitted", "public is missing"),
+        ("pate patients.csv --public patients.csv --schema schema.toml", "public is the file that is learned from"),
+        (f"{ASK} --test patients.csv", "test is the file that is learned from"),
+        ("pate nowhere.csv --public public/patients.csv --schema schema.toml", "nor one of digits"),
+        (f"{ASK} --teachers 601", "teachers is 601, and there are 600 rows"),
+        (f"{ASK} --teachers 1", "a vote of one hides nothing"),
+        (f"{ASK} --questions 9999", "questions is 9999, and there are"),
+        (f"{ASK} --questions 100 --noise 1", "epsilon is 4, and the questions with this noise cost"),
+        (f"{ASK} --noise 0.1", "does not pay for one question"),
+        (f"{ASK} --answers 9", "answers is given without --threshold"),
+        (f"{ASK} --teacher tree", "teacher is 'tree'"),
+        (f"{ASK} --delta 1", "delta is 1"),
+        (f"{ASK} --ledger nobody", "there is no ledger"),
+        ("pate patients.csv --public public/patients.csv --target age --schema schema.toml", "vote for classes"),
+        ("pate patients.csv --public public/patients.csv --target nowhere", "which is not in the public file"),
+        ("pate digits --public public/patients.csv", "public is given, and digits has its own"),
+        ("pate --resume", "out is missing"),
+        ("pate run --epsilon 1", "data is missing"),
+        ("pate aggregate --public public/patients.csv", "votes are missing"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(clinic: Run, words: str, said: str) -> None:
+    """Fails when what cannot be done ends otherwise than with exit code 2 and a line that names it, or leaves a folder
+    behind."""
+    before = {path.name for path in Path().iterdir()}
+    assert said in refused(clinic(words))
+    assert {path.name for path in Path().iterdir()} - before <= {"privet-ledger.db"}
+
+
+def test_an_empty_table_is_charged_as_any_other(clinic: Run) -> None:
+    """Fails when what depends on rows raises: nobody at all, or one class alone."""
+    words = ASK.replace("patients.csv --public", "none.csv --public")
+    schema = SCHEMA.replace("rows = 600\n", "")
+    Path("schema.toml").write_text(schema)
+    header, *lines = Path("patients.csv").read_text().splitlines()
+    for rows in ([], [line for line in lines if line.endswith("no")][:50]):
+        Path("none.csv").write_text("\n".join([header, *rows]) + "\n")
+        done(clinic(f"{words} --test test/patients.csv --out run{len(rows)}"))
+
+
+def test_runs_with_other_teachers_stand_beside_each_other(clinic: Run) -> None:
+    """Fails when accuracy against the number of teachers is not drawn from the runs that are named, or a run that was
+    paid for elsewhere is counted in this bill."""
+    done(clinic(f"{ASK} --test test/patients.csv --out small"))
+    more = ASK.replace("--teachers 40", "--teachers 80")
+    done(clinic(f"{more} --test test/patients.csv --beside small --out large"))
+    card = load(Path("large"))
+    assert {each.value.teachers for each in card.stored} == {40}
+    assert "against the number of teachers" in Path("large/report.html").read_text()
+    assert "against the number of teachers" not in Path("small/report.html").read_text()
+    assert card.privacy.guarantee.value.epsilon.upper <= 4.0
+    assert max(each.value.epsilon for each in card.compared) < inf
+
+
+def test_what_is_kept_of_a_plan_is_what_is_asked() -> None:
+    """Fails when a plan that is stored with a stopped run comes back as another one."""
+    from privet.cli.teachers.asked import StudentWord, TeacherWord, Wanted
+
+    wanted = Wanted(
+        "x.csv", public="y.csv", teacher=TeacherWord.FOREST, student=StudentWord.SUPERVISED, classes=("a", "b")
+    )
+    assert Wanted.from_json(wanted.to_json()) == wanted
+    assert Wanted.from_json(replace(wanted, votes=("1", "2")).to_json()).votes == ("1", "2")

@@ -207,6 +207,18 @@ def test_without_a_crowd_each_report_still_has_its_own_price() -> None:
     assert accounting.upper(Shuffled(RandomizedResponse(35.0), 10**6), 1e-9, unit=SHUFFLED) == pytest.approx(35.0)
 
 
+@pytest.mark.parametrize("epsilon", [1e-11, 1e-13, 1e-17, 1e-300, 5e-324])
+@pytest.mark.parametrize("reports", [1, 2, 1000])
+def test_an_epsilon_of_next_to_nothing(epsilon: float, reports: int) -> None:
+    """Catches a division by 0 where e^ε₀ rounds to 1, and a price above ε₀."""
+    for event in (Shuffled(RandomizedResponse(epsilon), reports), Shuffled(RandomizedResponse(epsilon, 5), reports)):
+        for delta in (0.0, 1e-9):
+            found = accounting.epsilon(event, delta, unit=SHUFFLED).epsilon
+            assert 0 <= found.lower <= found.upper <= epsilon
+    for bound in (blanket_epsilon, clones_epsilon, clones_closed_form):
+        assert 0 <= bound(epsilon, reports, 1e-9) <= epsilon
+
+
 @pytest.mark.parametrize("accountant", [Accountant.PLD, Accountant.RENYI, Accountant.ADVANCED, Accountant.BASIC])
 def test_two_batches_cost_what_their_exact_product_says(accountant: Accountant) -> None:
     """Catches a count that is lost between a batch and its accountant: the exact δ of two batches, same data."""

@@ -95,19 +95,24 @@ def test_nothing_is_written_over(privet: Run, files: Path) -> None:
         ("schema check wrong.toml", "line 4: column 'age' has the kind 'numbre'"),
         ("schema check clinic.toml --internal", "--internal is given without a file"),
         ("schema check clinic.toml clinic.csv --batch-size 9", "--batch-size is given without --internal"),
-        ("schema check clinic.toml ragged.csv --internal", "not every record has as many cells as the header"),
         ("schema check clinic.toml empty.csv", "'empty.csv' is empty"),
     ],
 )
 def test_bad_input_is_one_line(privet: Run, files: Path, line: str, words: str) -> None:
     """Fails when something that cannot be done ends in another way than one line and exit code 2."""
     (files / "wrong.toml").write_text('privet = 1\n[[column]]\nname = "age"\nkind = "numbre"\n')
-    (files / "ragged.csv").write_text(CSV + "p9,1\n")
     (files / "empty.csv").write_text("")
     done = privet(line)
     assert done.code == 2
     assert words in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_the_owner_learns_of_records_that_cannot_be_read(privet: Run, files: Path) -> None:
+    """Fails when a record with too few cells is read without a word to the one who may know of it."""
+    (files / "ragged.csv").write_text(CSV + "p9,1\n")
+    assert "1 of them cannot be read" in privet("schema check clinic.toml ragged.csv --internal").out
+    assert "cannot be read" not in privet("schema check clinic.toml clinic.csv --internal").out
 
 
 def test_a_check_reads_the_header_alone(privet: Run, files: Path) -> None:

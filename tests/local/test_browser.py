@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zxingcpp
 from scipy.stats import chi2
 
 from privet.cli.survey_live import live_endpoint
@@ -189,8 +191,17 @@ def test_a_sampled_report_holds_one_question(browser: Any, tmp_path: Path) -> No
     assert {name for line in lines for name in json.loads(line)["answers"]} == {"fare", "street", "minutes"}
 
 
+def read_code(page: Any) -> str:
+    """What a telephone reads from the picture of the QR code."""
+    from PIL import Image
+
+    (found,) = zxingcpp.read_barcodes(Image.open(io.BytesIO(page.locator(".join svg").screenshot())))
+    return str(found.text)
+
+
 def test_a_room_answers_and_the_projector_follows(browser: Any, tmp_path: Path) -> None:
-    """Fails when a report does not arrive, anything but the report is posted, or the projector does not show it."""
+    """Fails when a report does not arrive, is sent before its sender has seen it, anything but the report is posted,
+    the projector does not show it, its QR code leads elsewhere, or its page is wider than a telephone."""
     collection = Collection(SURVEY)
     with live_endpoint(collection, tmp_path / "out.jsonl", "127.0.0.1", 0, None, 0.95) as endpoint:
         thread = threading.Thread(target=endpoint.serve_forever, kwargs={"poll_interval": 0.01})
@@ -201,6 +212,9 @@ def test_a_room_answers_and_the_projector_follows(browser: Any, tmp_path: Path) 
             for person in range(2):
                 seen = Seen(browser, endpoint.address)
                 report = seen.answer()
+                seen.page.wait_for_selector("#said:has-text('Nothing has been sent yet')")
+                assert [method for method, _, _ in seen.asked if method != "GET"] == []  # it is seen before it is sent
+                seen.page.click("#send")
                 seen.page.wait_for_selector("#said:has-text('Sent')")
                 posts = [(method, url, body) for method, url, body in seen.asked if method != "GET"]
                 assert posts == [("POST", endpoint.address + "report", report)]
@@ -209,6 +223,7 @@ def test_a_room_answers_and_the_projector_follows(browser: Any, tmp_path: Path) 
                 assert collection.reports == person + 1
                 assert seen.console == []
                 seen.page.reload()
+                seen.page.click("#send")
                 seen.page.wait_for_selector("#said:has-text('Sent')")
                 assert seen.page.inner_text("#report") == report
                 assert (collection.reports, collection.duplicates) == (person + 1, person + 1)
@@ -216,6 +231,11 @@ def test_a_room_answers_and_the_projector_follows(browser: Any, tmp_path: Path) 
             assert len(projector.page.query_selector_all(".row")) == 33
             assert all(url.startswith(endpoint.address) for _, url, _ in projector.asked)
             assert projector.console == []
+            assert read_code(projector.page) == endpoint.address
+            for width in (1280, 375, 320):
+                projector.page.set_viewport_size({"width": width, "height": 700})
+                assert projector.page.evaluate("document.documentElement.scrollWidth") <= width
+            assert read_code(projector.page) == endpoint.address
         finally:
             endpoint.shutdown()
             thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,7 @@ def test_a_person_may_pay_again(account: Account) -> None:
         ("count", {"epsilon": -1.0}, InvalidInput),
         ("count", {"epsilon": 50.0}, BudgetExceeded),
         ("count", {"data": TABLE.drop("age")}, InvalidInput),
+        ("count", {"data": TABLE.with_columns(extra=1)}, InvalidInput),
         ("count", {"schema": BY_USER}, InvalidInput),
         ("count", {"data": "no-such-file.csv"}, InvalidInput),
     ],
@@ -164,12 +166,22 @@ def test_the_charge_stands_before_a_row_is_read(account: Account, monkeypatch: p
 
 
 def test_a_file_that_breaks_off_gives_the_charge_back(account: Account, tmp_path: Path) -> None:
-    """Fails when nothing was drawn and the charge stays."""
-    path = tmp_path / "t.csv"
-    path.write_text("age,bmi,ward,sick,town,id\n1,2,north,0,Bath,a\n1,2\n")
+    """Fails when nothing was drawn and the charge stays: packed data that are cut off are no matter of a row."""
+    path = tmp_path / "t.csv.gz"
+    rows = "".join(f"{n % 90},{n * n % 60},north,0,Bath,p{n * n}\n" for n in range(60000))
+    path.write_bytes(gzip.compress(f"age,bmi,ward,sick,town,id\n{rows}".encode())[:-2000])
     with pytest.raises(InvalidInput, match="damaged"):
         asked(account, "count", data=path)
     assert entries(account) == [State.ABORTED]
+
+
+def test_a_record_that_cannot_be_read_is_charged(account: Account, tmp_path: Path) -> None:
+    """Fails when a row with a cell too many or an open quote raises and is given back: a free bit about that row."""
+    path = tmp_path / "t.csv"
+    for place, row in enumerate(("1,2,north,0,Bath,a", "1,2,north,0,Bath,a,7", '"1,2,north,0,Bath,a')):
+        path.write_text(f"age,bmi,ward,sick,town,id\n1,2,north,0,Bath,a\n{row}\n")
+        assert asked(account, "count", "mean(age) by ward", data=path).free == (False, False)
+        assert entries(account) == [State.COMMITTED] * (place + 1)
 
 
 def test_a_file_that_changes_meanwhile_is_refused(

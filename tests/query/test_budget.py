@@ -114,6 +114,22 @@ def test_what_is_drawn_is_what_was_planned() -> None:
             assert release.unit == made.unit
 
 
+@pytest.mark.parametrize("schema", [SCHEMA, BY_USER], ids=["example", "user"])
+def test_groups_that_are_found_do_not_change_the_event(schema: Schema) -> None:
+    """Fails when the event of Gaussian noise on private groups grows with the groups that were found: it was charged
+    for what a unit can move, before anyone knew how many there are."""
+    from privet.core.random import SeededRng
+    from tests.query.tables import clinic
+
+    texts = [f"mean(age) by town where bmi > {least}" for least in range(11, 41)]
+    made = plan(texts, schema, epsilon=4.0, delta=1e-6)
+    assert made.noise is Noise.GAUSSIAN
+    release = made.answer(clinic(9000), rng=SeededRng(1))
+    assert {len(answer.rows) for answer in release.value} == {3}
+    assert [draw.event for draw in release.draws] == list(made.event.events)
+    assert made.event.events[1].dimension == 2 * (schema.most_rows_per_user or 1)  # type: ignore[attr-defined]
+
+
 def test_the_least_error_is_chosen_for_a_mean() -> None:
     """Fails when a mean needs as much noise as two releases with half of ε each."""
     method: Method = plan("mean(age)", SCHEMA, epsilon=1.0).methods[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ class Counting(SeededRng):
         return super().below(bound, size)
 
 
-def seen(made: Plan, table: pl.DataFrame, rng: SeededRng) -> tuple[Any, ...]:
+def seen(made: Plan, table: pl.DataFrame | Path, rng: SeededRng) -> tuple[Any, ...]:
     """All that an analyst sees beside the numbers: how many, of which groups, with which notes, by which draws."""
     release = made.answer(table, rng=rng)
     shapes = tuple(
@@ -69,6 +70,28 @@ def test_nothing_but_the_numbers_depends_on_a_row(schema: Schema, delta: float) 
     """Fails when a row raises, adds or drops a group, changes a note, or changes what is drawn."""
     made = plan(QUESTIONS, schema, epsilon=1.0, delta=delta)
     replays = {seen(made, table, SeededRng(1)) for table in neighbours(schema)}
+    assert len(replays) == 1
+
+
+UNREAD = ("1,2", "1,2,north,0,Bath,a,9", '"1,2,north,0,Bath,a', 'x"y",2,north,0,Bath,a', "1\0,2,north,0,Bath,a")
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, BY_USER], ids=["example", "user"])
+def test_records_that_cannot_be_read_are_rows_like_others(schema: Schema, tmp_path: Path) -> None:
+    """Fails when one raises, changes anything but numbers, or counts as more or less than one row without a cell."""
+    made, loud = plan(QUESTIONS, schema, epsilon=1.0), plan("count", schema, epsilon=1e5)
+    lines = frame(NASTY).write_csv(quote_style="always").splitlines(keepends=True)
+    path, replays = tmp_path / "t.csv", set()
+
+    def count(rows: list[str]) -> float:
+        path.write_text("".join(rows), encoding="utf-8")
+        replays.add(seen(made, path, SeededRng(1)))
+        return loud.answer(path, rng=SeededRng(1)).value[0].value
+
+    usual = count(lines)
+    for row in UNREAD:
+        for place in (1, 3, len(lines)):
+            assert count([*lines[:place], f"{row}\n", *lines[place:]]) == usual + (schema.user is None)
     assert len(replays) == 1
 
 

@@ -36,6 +36,8 @@ _LEAST = 1e-250
 _CUTS = (1e-20, 1e-40, 1e-80, 1e-160)
 """A few, so that one law serves many δ."""
 _FARTHEST, _STEP = 30.0, 1e-3
+_LEAST_LOCAL = 1e-12
+"""Below this ε₀ rounding is larger than what a crowd could hide."""
 _SLACK = 1e-6
 """More than rounding can add to the logarithm of a δ."""
 
@@ -129,7 +131,7 @@ def blanket_epsilon(epsilon: float, reports: int, delta: float, *, categories: i
     """
     _checked(epsilon, reports, delta)
     checked.count("categories", categories, 2)
-    if delta == 0 or epsilon == 0 or epsilon > 700:
+    if delta == 0 or not _LEAST_LOCAL <= epsilon <= 700:
         return epsilon
     growth = math.exp(epsilon)
     gamma = categories / (growth + categories - 1)

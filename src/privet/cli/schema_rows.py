@@ -57,14 +57,19 @@ def look(file: Path, schema: Schema, batch_size: int | None = None) -> Seen:
     """Go through all rows, and read them as a run would."""
     source = Source.of(file, schema.separator)
     seen = {column.name: (column, _Cells()) for column in schema.columns}
-    rows = 0
+    rows = unread = 0
     for batch in source.batches(list(seen)):
         rows += len(batch)
+        # In CSV no cell is null but those of records that cannot be read.
+        unread += 0 if source.csv is None else batch[:, 0].null_count()
         for name, (column, cells) in seen.items():
             cells.look(batch[name], column, schema.missing)
     head = ("column", "kind", "missing", "no number", "out of bounds", "not listed")
     counted = tuple(cells.shown(column) for column, cells in seen.values())
-    return Seen(head, counted, tuple(_remarks(schema, read(file, schema), rows, batch_size)))
+    remarks = _remarks(schema, read(file, schema), rows, batch_size)
+    if unread:
+        remarks.insert(1, f"{unread:,} of them cannot be read (quotes, number of cells): all their cells are missing.")
+    return Seen(head, counted, tuple(remarks))
 
 
 def _remarks(schema: Schema, table: Table, rows: int, batch_size: int | None) -> list[str]:

@@ -9,7 +9,18 @@ from typing import TypeVar
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["count", "finite", "member", "nonnegative", "positive", "probability", "share", "text", "texts"]
+__all__ = [
+    "confidence",
+    "count",
+    "finite",
+    "member",
+    "nonnegative",
+    "positive",
+    "probability",
+    "share",
+    "text",
+    "texts",
+]
 
 E = TypeVar("E", bound=Enum)
 
@@ -56,6 +67,14 @@ def share(argument: str, value: float) -> float:
     number = finite(argument, value)
     if not 0 <= number < 1:
         raise InvalidInput(argument, f"is {number}, which is not in [0, 1)", "use a value far below 1/n, such as 1e-5")
+    return number
+
+
+def confidence(argument: str, value: float) -> float:
+    """A number in (0, 1): how often an interval is to hold."""
+    number = finite(argument, value)
+    if not 0 < number < 1:
+        raise InvalidInput(argument, f"is {number:g}, which is not between 0 and 1", "use 0.95 for 95 %")
     return number
 
 

@@ -62,10 +62,15 @@ def draft(
     source = Source.of(path, separator)
     source.require([] if target is None else [target], "the target")
     seen = {name: _Seen() for name in source.header}
+    unread = 0
     for batch in source.batches(source.header):
+        # In CSV no cell is null but those of records that cannot be read; their owner is the one who may know.
+        unread += 0 if source.csv is None else batch[source.header[0]].null_count()
         for name, found in seen.items():
             found.look(batch[name], missing)
     warnings: list[str] = []
+    if unread:
+        warnings.append(f"{unread:,} records cannot be read (quotes, number of cells); they would count as empty")
     columns = tuple(_suggested(name, found, name == target, warnings) for name, found in seen.items())
     if all(isinstance(column, Identifier) or column.name == target for column in columns):
         problem = f"{source.path.name!r} seems to have nothing to learn from: identifiers and free text"

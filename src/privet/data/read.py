@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
 from privet.data.columns import Category, Identifier, Number
 from privet.data.schema import Schema
 from privet.data.source import Source, codes_of, numbers_of, texts_of
@@ -28,7 +27,8 @@ def read(path: str | PathLike[str], schema: Schema, *, labelled: bool = True, ev
 
     The file must have the columns of the schema and no others, in any order. Every row becomes numbers by the schema
     alone, and what one row holds changes no other row and raises nothing: text in a number column is missing, what is
-    outside of the bounds is clamped, what is not listed is `other`. Left out are rows without a target (unless its rule
+    outside of the bounds is clamped, what is not listed is `other`, and a record that cannot be read has no cells at
+    all. Left out are rows without a target (unless its rule
     gives them one), rows without a user, and those beyond the first `most_rows_per_user` of a user.
 
     Without `labelled`, as for predictions, target and user are not read, may be absent, and every row is kept. With
@@ -73,10 +73,7 @@ def _fits(source: Source, schema: Schema, labelled: bool) -> None:
     if not labelled:
         wanted = [name for name in wanted if not isinstance(schema.find(name), Identifier)]
     source.require(wanted, "in the schema")
-    for name in source.header:
-        if schema.find(name) is None:
-            problem = f"{source.path.name!r} has a column {name!r}, which the schema lacks"
-            raise InvalidInput("file", problem, 'describe it there, with kind = "identifier" to leave it out')
+    schema.require_described("file", source.header, f"{source.path.name!r} has")
 
 
 def _values(cells: pl.Series, column: Number | Category, schema: Schema) -> npt.NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -82,6 +83,13 @@ class Schema:
     def find(self, name: str) -> Column | None:
         """The column of that name."""
         return next((column for column in self.columns if column.name == name), None)
+
+    def require_described(self, argument: str, header: Iterable[str], table: str) -> None:
+        """Refuse a table with a column that is not described: it might say whose a row is. A header is public."""
+        for name in header:
+            if self.find(name) is None:
+                problem = f"{table} a column {name!r}, which the schema lacks"
+                raise InvalidInput(argument, problem, 'describe it there, with kind = "identifier" to leave it out')
 
     @property
     def features(self) -> tuple[Number | Category, ...]:

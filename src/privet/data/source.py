@@ -71,7 +71,7 @@ class Source:
         return next((each for each in SEPARATORS if each != self.csv.separator and each in self.header[0]), None)
 
     def batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """These columns, in this order."""
+        """These columns, in this order. Of a record that cannot be read (see `blocks`), every cell is null."""
         if self.csv is None:
             yield from self._parquet(names)
             return
@@ -79,10 +79,10 @@ class Source:
         # Names of our own: the header's may be empty.
         texts = {f"c{place}": pl.String for place in range(len(self.header))}
         wanted = [self.header.index(name) for name in names]
-        for block, rows in self.csv.blocks():
+        for block in self.csv.blocks():
             try:
                 batch = pl.read_csv(
-                    block,
+                    block.text,
                     has_header=False,
                     schema=texts,
                     columns=sorted(set(wanted)),
@@ -91,8 +91,12 @@ class Source:
                 )
             except pl.exceptions.PolarsError:
                 raise _unreadable(self.path) from None  # its own words quote the cell
-            if len(batch) != rows:
+            if len(batch) != block.rows:
                 raise _unreadable(self.path)
+            if block.empty:
+                read = np.ones(block.rows, dtype=np.bool_)
+                read[list(block.empty)] = False
+                batch = batch.with_columns(pl.when(pl.Series(read)).then(pl.all()))
             yield batch.select(pl.col(f"c{place}").alias(name) for place, name in zip(wanted, names, strict=True))
 
     def _parquet(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -144,8 +148,11 @@ def codes_of(cells: pl.Series, column: Category, missing: Sequence[str]) -> npt.
     if not column.values:
         return np.zeros(len(cells), dtype=np.int64)
     values = pl.Enum(column.values)
-    found = cells.cast(pl.String).cast(values, strict=False)
-    if found.null_count():
+    # What is plainly a listed value is one in either way of reading. That way is quicker, and is taken where both agree
+    # on every cell: else one cell that is no value would change how all others are read.
+    agree = not cells.dtype.is_float() and all(each == each.strip() and each not in missing for each in column.values)
+    found = cells.cast(pl.String).cast(values, strict=False) if agree else None
+    if found is None or found.null_count():
         texts = texts_of(cells, missing)
         found = texts.cast(values, strict=False)
         if column.missing is not None:

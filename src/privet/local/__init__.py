@@ -8,8 +8,9 @@ from privet.local.hashing import LocalHashing
 from privet.local.joint import SampledQuestions, SplitQuestions
 from privet.local.mean import Mean, MeanMechanism, Sum
 from privet.local.noisy import LocalGaussian, LocalLaplace
-from privet.local.oracle import ONE_REPORT, FrequencyOracle, PureOracle, Tally, collected
+from privet.local.oracle import FrequencyOracle, PureOracle, Tally, collected
 from privet.local.piecewise import Piecewise
+from privet.local.randomizer import ONE_REPORT
 from privet.local.rappor import Rappor
 from privet.local.response import RandomizedResponse
 from privet.local.shares import Shares

@@ -17,7 +17,8 @@ from privet.core.event import Approximate, Composed, Event, Pure
 from privet.core.random import Rng
 from privet.core.unit import Neighbours, Unit
 from privet.local.mean import MeanMechanism, Sum
-from privet.local.oracle import ONE_REPORT, FrequencyOracle, Tally
+from privet.local.oracle import FrequencyOracle, Tally
+from privet.local.randomizer import ONE_REPORT
 
 __all__ = ["Part", "SampledQuestions", "SplitQuestions", "State", "parts_of"]
 

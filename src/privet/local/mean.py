@@ -8,7 +8,7 @@ gain` is an unbiased estimate of the number, on a scale from -1 to 1.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,8 @@ import numpy.typing as npt
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.core.event import Event, Pure
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Neighbours, Unit
-from privet.local.oracle import ONE_REPORT, whole_numbers
+from privet.local.randomizer import Randomizer, whole_numbers
 from privet.local.shares import quantile
 from privet.mechanisms.coins import Integers, usable
 
@@ -86,7 +83,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class MeanMechanism(ABC):
+class MeanMechanism(Randomizer):
     """A way to report a number between two public bounds under local differential privacy."""
 
     epsilon: float
@@ -102,16 +99,6 @@ class MeanMechanism(ABC):
             raise InvalidInput("high", f"is {self.high}, and low is {self.low}", "give two bounds, the lower one first")
         if checked.count("steps", self.steps, 2) > 1 << 20 or self.steps % 2:
             raise InvalidInput("steps", f"is {self.steps}", "use an even number up to 2**20")
-
-    @property
-    def event(self) -> Event:
-        """What one report does to its sender's number."""
-        return Pure(self.epsilon, Neighbours.REPLACE)
-
-    @property
-    def unit(self) -> Unit:
-        """One person's number, which nobody else sees."""
-        return ONE_REPORT
 
     @property
     @abstractmethod
@@ -140,15 +127,6 @@ class MeanMechanism(ABC):
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Integers:
         """One report for each number; this runs on the side of whoever answers. Numbers are cut to the bounds."""
         return self._draw(self._on_grid(values, rng), rng)
-
-    def release(self, values: npt.ArrayLike, *, rng: Rng, source: str = "answers") -> Release[Integers]:
-        """The reports as a release.
-
-        Guarantee: each report is `event`, for the unit `unit`: one person's number becomes any other one within the
-        bounds, and whoever collects the reports need not be trusted. Drawn exactly; how the number is put on the grid
-        does not matter to it. Whoever answers twice pays twice.
-        """
-        return Release.of(self.randomize(values, rng), self.event, unit=self.unit, source=source, randomness=rng.kind)
 
     def empty(self) -> Sum:
         """The sum of no reports."""

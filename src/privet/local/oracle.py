@@ -7,7 +7,7 @@ scaled, is an unbiased estimate of its share (Wang, Blocki, Li & Jha 2017, "pure
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,17 +17,13 @@ import numpy.typing as npt
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.core.event import Event, Pure
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Neighbours, Trust, Unit, Whose
+from privet.local.randomizer import Randomizer, whole_numbers
 from privet.local.shares import Shares
 from privet.mechanisms.coins import Integers, usable
 
-__all__ = ["ONE_REPORT", "FrequencyOracle", "PureOracle", "Tally", "collected", "whole_numbers"]
+__all__ = ["FrequencyOracle", "PureOracle", "Tally", "collected"]
 
-ONE_REPORT = Unit(whose=Whose.USER, neighbours=Neighbours.REPLACE, trust=Trust.LOCAL)
-"""One person's answer becomes any other one, and nobody else is trusted."""
 _AT_ONCE = 1 << 16
 
 
@@ -56,7 +52,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class FrequencyOracle(ABC):
+class FrequencyOracle(Randomizer):
     """A way to report one of the values 0, 1, …, domain - 1 under ε-local differential privacy."""
 
     domain: int
@@ -65,16 +61,6 @@ class FrequencyOracle(ABC):
     def __post_init__(self) -> None:
         checked.count("domain", self.domain, 2)
         object.__setattr__(self, "epsilon", usable(self.epsilon))
-
-    @property
-    def event(self) -> Event:
-        """What one report does to its sender's answer."""
-        return Pure(self.epsilon, Neighbours.REPLACE)
-
-    @property
-    def unit(self) -> Unit:
-        """One person's answer, which nobody else sees."""
-        return ONE_REPORT
 
     @property
     @abstractmethod
@@ -87,13 +73,6 @@ class FrequencyOracle(ABC):
         """How long a report is."""
 
     @abstractmethod
-    def randomize(self, values: npt.ArrayLike, rng: Rng) -> npt.NDArray[Any]:
-        """One report for each value; this runs on the side of whoever answers.
-
-        Each report is ε-DP for a replaced answer by itself. Answers that are not values raise before anything is drawn.
-        """
-
-    @abstractmethod
     def checked_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
         """Reports as they came in, if they all could have been made by this oracle."""
 
@@ -104,15 +83,6 @@ class FrequencyOracle(ABC):
     @abstractmethod
     def _estimate(self, reports: int, counts: Integers) -> Shares:
         """The shares, from the counts of one report or more."""
-
-    def release(self, values: npt.ArrayLike, *, rng: Rng, source: str = "answers") -> Release[npt.NDArray[Any]]:
-        """The reports as a release.
-
-        Guarantee: each report is `event`, for the unit `unit`: one person's answer becomes any other one, and whoever
-        collects the reports need not be trusted. Exact probabilities (`privet.mechanisms.coins`); nothing is assumed of
-        others' answers. Whoever answers twice pays twice.
-        """
-        return Release.of(self.randomize(values, rng), self.event, unit=self.unit, source=source, randomness=rng.kind)
 
     def empty(self) -> Tally:
         """A tally of no reports."""
@@ -173,14 +143,6 @@ class PureOracle(FrequencyOracle):
         """
         keep, other, true = self.keep, self.other, Fraction(share)
         return float((true * keep * (1 - keep) + (1 - true) * other * (1 - other)) / (keep - other) ** 2)
-
-
-def whole_numbers(argument: str, values: npt.ArrayLike) -> Integers:
-    """A row of whole numbers."""
-    found = np.atleast_1d(np.asarray(values))
-    if found.ndim != 1 or (found.size and found.dtype.kind not in "iub"):
-        raise InvalidInput(argument, "are not a row of whole numbers", "give a list or an array of integers")
-    return found.astype(np.int64, copy=False)
 
 
 def collected(oracle: FrequencyOracle, values: npt.ArrayLike, rng: Rng, *, at_once: int = _AT_ONCE) -> Tally:

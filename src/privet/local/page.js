@@ -72,7 +72,7 @@ function reportOn(survey, answers) {
   return { privet: survey.privet, survey: survey.digest, id: hex(16), answers: drawn };
 }
 
-function shown(line, send) {
+function shown(line, survey) {
   const byId = (id) => document.getElementById(id);
   byId("report").textContent = line;
   byId("done").hidden = false;
@@ -85,10 +85,16 @@ function shown(line, send) {
     link.download = "report.jsonl";
     link.click();
   };
-  if (send) {
-    fetch("report", { method: "POST", headers: { "Content-Type": "application/json" }, body: line })
-      .then((reply) => { byId("said").textContent = reply.ok ? "Sent. Thank you." : "It was refused; copy the line above."; })
-      .catch(() => { byId("said").textContent = "It could not be sent; copy the line above."; });
+  if (survey.send) {
+    byId("said").textContent = "Nothing has been sent yet. This line is what would be.";
+    // The same report may be sent again, after a failure or a reload: it is counted once, by its id.
+    byId("send").onclick = () => {
+      byId("send").disabled = true;
+      const over = (words, sent) => { byId("said").textContent = words; byId("send").disabled = sent; };
+      fetch("report", { method: "POST", headers: { "Content-Type": "application/json" }, body: line })
+        .then((reply) => over(reply.ok ? "Sent. Thank you." : "It was refused; copy the line above.", reply.ok))
+        .catch(() => over("It could not be sent; try again, or copy the line above.", false));
+    };
   }
 }
 
@@ -98,15 +104,14 @@ function started() {
   // A second report about the same answers would cost a second ε, so that the first one is kept and shown again.
   let before = null;
   try { before = localStorage.getItem(kept); } catch { before = null; }
-  // Sending the same report again costs nothing: it is counted once, by its id.
-  if (before) { shown(before, survey.send); return; }
+  if (before) { shown(before, survey); return; }
   document.getElementById("questions").addEventListener("submit", (event) => {
     event.preventDefault();
     const given = new FormData(event.target), answers = {};
     for (const question of survey.questions) answers[question.name] = Number(given.get(question.name));
     const line = JSON.stringify(reportOn(survey, answers));
     try { localStorage.setItem(kept, line); } catch { /* a page without storage forgets it */ }
-    shown(line, survey.send);
+    shown(line, survey);
   });
 }
 

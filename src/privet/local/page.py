@@ -31,8 +31,8 @@ _KEPT = "This line is all that leaves. Answering again would reveal more, so tha
 def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> str:
     """A page that asks, randomises with the browser's cryptographic generator, and shows the report to be handed on.
 
-    With `send`, the report is also posted to where the page came from; without it, the page's own content-security
-    policy forbids it every request. The true answers never leave it either way.
+    With `send`, the report can be posted to where the page came from, once its sender has seen it and says so; without
+    it, the page's own content-security policy forbids it every request. The true answers never leave it either way.
     """
     spec = {
         "privet": VERSION,
@@ -75,6 +75,7 @@ def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> s
             '<button type="submit">Randomise my answers</button>',
             "</form>",
             '<section id="done" hidden><h2>Your randomised report</h2><pre id="report"></pre>',
+            *(['<p><button type="button" id="send">Send this line</button></p>'] if send else []),
             '<p><button type="button" id="copy">Copy</button>',
             '<button type="button" id="download">Download</button></p>',
             '<p id="said" role="status"></p>',

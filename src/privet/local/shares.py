@@ -9,7 +9,6 @@ import numpy.typing as npt
 from scipy.special import betaincinv, ndtr, ndtri
 
 from privet.core import checked
-from privet.core.errors import InvalidInput
 
 __all__ = ["Floats", "Shares", "on_simplex", "quantile"]
 
@@ -84,9 +83,7 @@ def quantile(confidence: float) -> float:
     >>> round(quantile(0.95), 3)
     1.96
     """
-    if not 0 < checked.finite("confidence", confidence) < 1:
-        raise InvalidInput("confidence", f"is {confidence:g}, which is not between 0 and 1", "use 0.95 for 95 %")
-    return -float(ndtri((1 - confidence) / 2))
+    return -float(ndtri((1 - checked.confidence("confidence", confidence)) / 2))
 
 
 def on_simplex(values: Floats) -> Floats:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
-from privet.local.oracle import PureOracle, whole_numbers
+from privet.local.oracle import PureOracle
+from privet.local.randomizer import whole_numbers
 from privet.mechanisms.coins import Integers
 
 __all__ = ["NumberOracle"]

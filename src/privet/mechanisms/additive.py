@@ -73,8 +73,8 @@ def usable_scale(argument: str, scale: float, grid: Grid) -> float:
 
 
 def checked_confidence(confidence: float) -> float:
-    """A confidence below 1, as the chance to miss."""
-    return 1.0 - checked.share("confidence", confidence)
+    """A confidence as the chance to miss."""
+    return 1.0 - checked.confidence("confidence", confidence)
 
 
 def laplace_error(scale: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from privet.core import event
@@ -67,12 +68,12 @@ class Gaussian:
         """What the mechanism was made for."""
         return reach_of(self.of)
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         """Where the noise lives."""
         return _grid(self.reach)
 
-    @property
+    @cached_property
     def event(self) -> event.Event:
         """The discrete noise, in steps: once for each coordinate that a unit moves, or by their joint length."""
         return GaussianPrice(self.grid).event(self.sigma / self.grid.step)

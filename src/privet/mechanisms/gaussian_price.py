@@ -47,7 +47,8 @@ class GaussianPrice:
             one = event.DiscreteGaussian(sigma, ceiling(self.grid.contribution("linf")))
             return one if self.runs == 1 else event.Repeated(one, self.runs)
         bound = float(self.grid.contribution("l2")) * (1 + 2.0**-50)
-        return event.DiscreteGaussian(sigma, bound, max(2, self.grid.reach.dimension))
+        # The coordinates that one unit cannot move do not count, however many there are.
+        return event.DiscreteGaussian(sigma, bound, max(2, min(self.runs, self.grid.reach.dimension)))
 
     @property
     def length(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from privet.core import checked, event
@@ -56,12 +57,12 @@ class Laplace:
         """What the mechanism was made for."""
         return reach_of(self.of)
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         """Where the noise lives."""
         return Grid.for_noise(self.reach, "l1")
 
-    @property
+    @cached_property
     def event(self) -> event.DiscreteLaplace:
         """The discrete noise, in steps; the coordinates that one unit cannot move do not count."""
         grid = self.grid

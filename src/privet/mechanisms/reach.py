@@ -88,6 +88,8 @@ class Reach:
         if query.unit != self.unit:
             raise InvalidInput("query", f"is bounded for {query.unit}, and the mechanism made for {self.unit}")
         given = {name: getattr(query, name) for name in _NORMS}
+        if all(bound == getattr(self, name) for name, bound in given.items()):
+            return  # what `of` made; bounds that follow from these are not larger
         for name, bound in zip(_NORMS, _implied(self.dimension, given), strict=True):
             if bound > getattr(self, name):
                 problem = f"may move by {name} = {bound}, and the mechanism was made for {getattr(self, name)}"

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from polars.datatypes import DataType
 
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit
+from privet.data.blocks import first_bytes
 from privet.data.read import user_keys_of
 from privet.data.schema import Schema
 from privet.data.source import Source
@@ -37,7 +39,8 @@ class Feed:
 
     @staticmethod
     def of(data: Data, schema: Schema, names: Sequence[str]) -> Feed:
-        """Refuses a table without these columns, or with something in them that is neither a number nor a text."""
+        """Refuses a table without these columns, with others than the schema's, or with something in these that is
+        neither a number nor a text."""
         if isinstance(data, pl.DataFrame):
             types: Mapping[str, DataType] = dict(data.schema)
             for name in names:
@@ -45,9 +48,10 @@ class Feed:
                     raise InvalidInput("data", f"have no column {name!r}, which is in the schema", "check the spelling")
             feed = Feed(data, types, data.lazy())
         else:
-            source = data if isinstance(data, Source) else Source.of(data, schema.separator)
-            source.require(names, "in the schema")
-            feed = _of_file(source)
+            feed = _of_file(data, schema)
+            if isinstance(feed.table, Source):
+                feed.table.require(names, "in the schema")
+        schema.require_described("data", feed.types, "have")
         for name in names:
             kind = feed.types[name]
             if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Categorical, pl.Enum, pl.Null)):
@@ -112,12 +116,15 @@ def _serialised(frame: pl.DataFrame) -> Iterator[bytes]:
         yield written.getvalue()
 
 
-def _of_file(source: Source) -> Feed:
-    if source.csv is not None:
+def _of_file(data: str | PathLike[str] | Source, schema: Schema) -> Feed:
+    path = data.path if isinstance(data, Source) else Path(data)
+    if first_bytes(path) != b"PAR1":
+        source = data if isinstance(data, Source) else Source.of(path, schema.separator)
         return Feed(source, {name: pl.String() for name in source.header})
     try:
-        lazy = pl.scan_parquet(source.path, glob=False)
-        return Feed(source, dict(lazy.collect_schema()), lazy)
+        lazy = pl.scan_parquet(path, glob=False)
+        types = dict(lazy.collect_schema())  # the footer is read once: a count is not worth much more than that
+        return Feed(Source(path, tuple(types), None), types, lazy)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        name = source.path.name
+        name = path.name
         raise InvalidInput("data", f"{name!r} is damaged, or no such table", "get it again, or repair it") from None

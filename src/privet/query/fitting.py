@@ -14,6 +14,7 @@ from privet.query.words import nearest
 __all__ = ["MOST_GROUPS", "Misfit", "name_of_value", "require_fit", "value_as_number"]
 
 MOST_GROUPS = 100_000
+_NARROWEST = 1e-270
 
 
 class Misfit(InvalidInput):
@@ -28,6 +29,7 @@ def require_fit(question: Question, schema: Schema) -> None:
     """Raise unless every column is in the schema and of the kind that is wanted."""
     for name in question.measure.columns:
         column = _found(name, schema)
+        _require_measurable(column)
         if isinstance(question.measure, TopK):
             _require_category(column, "top counts values")
             listed = column.values if isinstance(column, Category) else ()
@@ -69,6 +71,15 @@ def _found(name: str, schema: Schema) -> Column:
         problem = f"{name!r} is an identifier, and no question may read it"
         raise Misfit(name, problem, 'if it names no person, call it kind = "category" with values = [] in the schema')
     return column
+
+
+def _require_measurable(column: Column) -> None:
+    """Between bounds that are nearly nothing apart, or nearly everything, float64 has no numbers to count with."""
+    if isinstance(column, Number):
+        width, largest = column.high - column.low, max(abs(column.low), abs(column.high))
+        if not (width >= _NARROWEST and largest <= 1 / _NARROWEST):
+            problem = f"the schema has {column.name!r} from {column.low:g} to {column.high:g}, out of float64's reach"
+            raise Misfit(column.name, problem, "use another unit of measure, between 1e-270 and 1e270")
 
 
 def _require_number(column: Column, question: Question) -> None:

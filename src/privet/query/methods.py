@@ -136,7 +136,12 @@ class Method:
 
     @property
     def _quantile(self) -> mechanisms.Quantile:
-        return mechanisms.Quantile(self._rest.choice, self.sheet.histogram, self.sheet.share)
+        return mechanisms.Quantile(self._rest.choice, self.sheet.histogram, self.quantile)
+
+    @property
+    def quantile(self) -> float:
+        """Which quantile is chosen, where one is."""
+        return self.sheet.share(self._rest.choice)
 
     @property
     def _top(self) -> mechanisms.TopK:

@@ -166,8 +166,7 @@ def plan(
     """
     checked.positive("epsilon", epsilon)
     checked.share("delta", delta)
-    if not 0 < checked.finite("confidence", confidence) < 1:
-        raise InvalidInput("confidence", f"is {confidence:g}, which is not between 0 and 1", "use 0.95 for 95 %")
+    checked.confidence("confidence", confidence)
     listed = [questions] if isinstance(questions, (str, Question)) else list(questions)
     if not listed:
         raise InvalidInput("questions", "are none", "ask something, such as: count")

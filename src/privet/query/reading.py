@@ -42,10 +42,12 @@ def answer_of(method: Method, drawn: Drawn, counts: Sequence[float] | None, conf
 def _counts(method: Method, drawn: Drawn, counts: Sequence[float] | None, confidence: float) -> list[Row]:
     noisy = [float(value) for (value,) in drawn.values]
     values = [max(value, 0.0) for value in noisy] if counts is None else counts
-    return [
-        Row(group, value, *method.ends(raw, confidence))
-        for group, value, raw in zip(drawn.groups, values, noisy, strict=True)
-    ]
+    rows = []
+    for group, value, raw in zip(drawn.groups, values, noisy, strict=True):
+        low, high = method.ends(raw, confidence)
+        # What agreement with other answers has moved out of the interval widens it: it holds the truth no less often.
+        rows.append(Row(group, value, min(low, value), max(high, value)))
+    return rows
 
 
 def _sums(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
@@ -100,7 +102,7 @@ def _notes(method: Method, confidence: float) -> list[str]:
             notes.append(f"{said}; {f'missing ones {gone}' if math.isnan(column.substitute) else kept}")
     if sheet.ranked:
         rank = math.ceil(method.width(confidence))
-        what = f"the {100 * sheet.share:g} % quantile"
+        what = f"the {100 * method.quantile:g} % quantile"
         if isinstance(measure, (Minimum, Maximum)):
             notes.append(f"this is {what}, since the extreme value itself is one person's")
         notes.append(f"at most {rank:,} rows lie between it and {what}, with {100 * confidence:g} % confidence")

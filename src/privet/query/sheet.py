@@ -42,8 +42,9 @@ GRAIN = 30
 """A row adds at most 2^30 to a sum: as a table has less than 2^32 rows, no sum leaves 64 bits."""
 _CELLS, _QUANTILE_CELLS = 10, 1024
 _MOST_SUMS = 1_000_000
-_EXTREME, _LEAST_EXTREME, _MOST_EXTREME = 0.01, 0.001, 0.05
-_EXTREME_RANK = 30
+_EXTREME, _LEAST_EXTREME, _MOST_EXTREME = 0.01, 0.001, 0.25
+_STRAYS = 0.01
+"""How often an extreme may come out beyond all rows."""
 
 Label = tuple[str, ...]
 
@@ -202,17 +203,22 @@ class Sheet:
         low, high = (0.0, 1.0) if column is None else (column.low, column.high)
         return mechanisms.Histogram(mechanisms.Cells(low, high, _QUANTILE_CELLS), self.unit, self.rows)
 
-    @property
-    def share(self) -> float:
-        """Which quantile is asked for: of the extremes, one that some rows lie beyond.
+    def share(self, epsilon: float) -> float:
+        """Which quantile is asked for with this ε: of the extremes, one that some rows lie beyond.
 
-        With a public number of rows it is the one beyond which about 30 rows lie, and else 1 %.
+        Nearer to the end than the choice errs, the answer would be noise, anywhere up to the bound. So with a public
+        number of rows it is the quantile beyond which r = 2·ln(cells/0.01)/ε rows lie, for each row of a unit: a cell
+        beyond all rows is chosen with a weight of e^(-ε·r/2) at most, and all of these together once in 100 answers.
+        The rows are taken to be spread evenly over the groups. Without that number it is 1 %.
         """
         measure = self.question.measure
         if isinstance(measure, Quantile):
             return measure.share
-        near = _EXTREME if self.schema.rows is None else _EXTREME_RANK / self.schema.rows
-        near = min(max(near, _LEAST_EXTREME), _MOST_EXTREME)
+        near = _EXTREME
+        if self.schema.rows is not None:
+            beyond = 2 * self.rows * math.log(_QUANTILE_CELLS / _STRAYS) / epsilon
+            near = beyond * max(len(self.groups or ()), 1) / self.schema.rows
+        near = round(min(max(near, _LEAST_EXTREME), _MOST_EXTREME), 3)  # as finely as one is chosen
         return near if isinstance(measure, Minimum) else 1 - near
 
     def keys(self, cells: Cells) -> list[pl.Expr]:

@@ -46,6 +46,8 @@ _Integers = npt.NDArray[np.int64]
 
 _LARGEST = 30.0
 """Above this ε₀ nobody hides anybody, and a report is priced by itself."""
+_SMALLEST = 1e-12
+"""Below this ε₀ rounding is larger than what a crowd could hide, and a report is priced by itself, too."""
 _MOST_REPORTS = 10**10
 """More than these are priced as these: fewer only hide less."""
 _ULP = 2.0**-52
@@ -75,7 +77,7 @@ def crowd(epsilon: float, categories: int, reports: int, tail: float, clones: fl
     With two categories it holds for every randomiser that is ε₀-DP, and with more for randomised response alone.
     `clones` is the chance that another report is one of the blanket, where it is known to be no more than that.
     """
-    if reports == 1 or epsilon == 0 or epsilon > _LARGEST:
+    if reports == 1 or not _SMALLEST <= epsilon <= _LARGEST:
         return randomized_response(epsilon, categories)
     growth = math.exp(epsilon)
     if 2 < categories < 2 + _WORTH * (growth + categories - 1):
@@ -111,7 +113,7 @@ def crowd(epsilon: float, categories: int, reports: int, tail: float, clones: fl
 @lru_cache(maxsize=64)
 def crowd_below(epsilon: float, categories: int, reports: int) -> tuple[Atoms, Atoms] | None:
     """Laws that randomised response dominates, for the answer that goes and for the one that comes."""
-    if reports == 1 or epsilon == 0 or epsilon > _LARGEST or reports > _MOST_REPORTS:
+    if reports == 1 or not _SMALLEST <= epsilon <= _LARGEST or reports > _MOST_REPORTS:
         return None
     growth = math.exp(epsilon)
     other = 1 / (growth + categories - 1)

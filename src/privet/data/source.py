@@ -148,10 +148,9 @@ def codes_of(cells: pl.Series, column: Category, missing: Sequence[str]) -> npt.
     if not column.values:
         return np.zeros(len(cells), dtype=np.int64)
     values = pl.Enum(column.values)
-    # What is plainly a listed value is one in either way of reading. That way is quicker, and is taken where both agree
-    # on every cell: else one cell that is no value would change how all others are read.
-    agree = not cells.dtype.is_float() and all(each == each.strip() and each not in missing for each in column.values)
-    found = cells.cast(pl.String).cast(values, strict=False) if agree else None
+    # What is plainly a listed value is one in either way of reading, and this one is quicker. Not so a float that is no
+    # number, which is missing and can be spelt as a value: one cell must not change how all others are read.
+    found = cells.cast(pl.String).cast(values, strict=False) if not cells.dtype.is_float() else None
     if found is None or found.null_count():
         texts = texts_of(cells, missing)
         found = texts.cast(values, strict=False)

@@ -1,0 +1,74 @@
+"""Steps that are seen one by one: how much noise there is at most, and what the whole run then costs at least."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privet.accounting import price
+from privet.audit.counting import mu_of, mus
+from privet.audit.scores import checked_scores, halves
+from privet.core import checked
+from privet.core.event import Event, Gaussian, Repeated, Sampled, Sampling
+from privet.core.guarantee import Evidence
+from privet.core.unit import Unit
+
+__all__ = ["gaussian_steps", "noise_at_most"]
+
+_ASSUMED = "each step adds Gaussian noise of one and the same scale to a bounded sum"
+
+
+def noise_at_most(present: Any, absent: Any, *, confidence: float = 0.95, threshold: float | None = None) -> float:
+    """The noise multiplier is at most this, with the stated confidence; infinity where nothing can be told apart.
+
+    Args:
+        present: for each step in which a canary took part, how far the released gradient goes in its direction.
+        absent: the same for steps in which it took no part.
+        confidence: the chance that the bound is right.
+        threshold: fixed beforehand, if it is known: half of what the canary adds. Else every second observation
+            chooses one, and the others are counted.
+
+    >>> import numpy as np
+    >>> drawn = np.random.default_rng(0)
+    >>> 1.9 < noise_at_most(drawn.normal(1, 2, 9000), drawn.normal(0, 2, 9000), threshold=0.5) < 2.3
+    True
+    """
+    error = 1 - checked.probability("confidence", confidence)
+    if threshold is not None:
+        one, other = checked_scores("present", present, 1), checked_scores("absent", absent, 1)
+        hits, alarms = int((one >= threshold).sum()), int((other >= threshold).sum())
+        found = mu_of(hits, len(one), alarms, len(other), error=error)
+    else:
+        split = halves(present, absent)
+        test = split.best(lambda hits, some, alarms, others: mus(hits, some, alarms, others, error))
+        found = mu_of(*split.counts(*test), error=error)
+    return 1 / found if found else float("inf")
+
+
+def gaussian_steps(
+    present: Any,
+    absent: Any,
+    *,
+    steps: int,
+    sampling: Sampling | None = None,
+    delta: float,
+    confidence: float = 0.95,
+    threshold: float | None = None,
+    unit: Unit | None = None,
+    attack: str = "gradient canaries, step by step",
+) -> Evidence:
+    """What the run costs at least, if its steps are Gaussian mechanisms (Nasr et al. 2023).
+
+    The observations bound the noise of one step from above; the accountant's *lower* end prices a run of so many steps
+    with that noise. It presumes that every step is Gaussian, on rows drawn by `sampling`: this can find too little
+    noise, and it cannot refute a guarantee by itself.
+    """
+    noise = noise_at_most(present, absent, confidence=confidence, threshold=threshold)
+    trials = len(checked_scores("present", present, 1)) + len(checked_scores("absent", absent, 1))
+    whose = unit or Unit()
+    epsilon = 0.0
+    if noise < float("inf"):
+        one = Gaussian(noise)
+        step: Event = one if sampling is None else Sampled(one, sampling)
+        epsilon = price.epsilon(Repeated(step, checked.count("steps", steps)), delta, unit=whose).epsilon.lower
+    assumed = (_ASSUMED,) if sampling is None else (_ASSUMED, f"rows are drawn by {type(sampling).__name__}")
+    return Evidence(epsilon, delta, confidence, attack, trials, whose, assumed)

@@ -1,0 +1,50 @@
+"""Many runs, with a record and without it: the oldest audit, and the one that assumes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privet.audit.counting import epsilon_of, epsilons
+from privet.audit.scores import halves
+from privet.core import checked
+from privet.core.guarantee import Evidence
+from privet.core.unit import Unit
+
+__all__ = ["many_runs"]
+
+
+def many_runs(
+    present: Any,
+    absent: Any,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    unit: Unit | None = None,
+    attack: str = "many runs",
+) -> Evidence:
+    """ε is at least what it says, with the stated confidence, whatever the mechanism does inside.
+
+    Args:
+        present: a score for each independent run on one data set.
+        absent: a score for each independent run on a neighbour of it.
+        delta: the δ of the guarantee that is tried.
+        confidence: the chance that the bound is right, over the runs.
+        unit: which neighbours the two data sets are.
+
+    Every second run chooses a threshold and a direction, and the others alone are counted (Jagielski, Ullman & Oprea
+    2020): a threshold that is chosen on the scores that it is tried on finds ε where there is none. Runs must be
+    independent; a seed that is used again makes them one.
+
+    >>> import numpy as np
+    >>> drawn = np.random.default_rng(0)
+    >>> found = many_runs(drawn.normal(2, 1, 4000), drawn.normal(0, 1, 4000))
+    >>> 2.5 < found.epsilon < 5
+    True
+    """
+    error = 1 - checked.probability("confidence", confidence)
+    checked.share("delta", delta)
+    split = halves(present, absent)
+    threshold, above = split.best(lambda hits, some, alarms, others: epsilons(hits, some, alarms, others, delta, error))
+    found = epsilon_of(*split.counts(threshold, above), delta=delta, error=error)
+    trials = len(split.tried_present) + len(split.tried_absent)
+    return Evidence(found, delta, confidence, attack, trials, unit or Unit())

@@ -1,0 +1,147 @@
+"""Audits of what is right: no more too large than they say. And of what is broken: found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from privet.accounting import epsilon as price
+from privet.audit import audit_draws, guessed, many_runs, noise_at_most, one_run
+from privet.core.event import Gaussian
+from privet.core.guarantee import Evidence
+from privet.core.random import SeededRng
+from privet.core.unit import Unit
+from privet.local import RandomizedResponse
+from privet.mechanisms import Count, DiscreteGaussian, DiscreteLaplace, Laplace, Sum
+
+TIMES, ERROR = 200, 0.05
+MOST = int(binom.ppf(0.999, TIMES, ERROR))
+"""So many bounds of 200 may be too large; more happen by chance in one test of a thousand, if the bound's error is all
+that it may be. Seeds are fixed, so that a test that passes always does."""
+
+
+def too_large(audit: Callable[[np.random.Generator], Evidence], true: float) -> int:
+    return sum(audit(np.random.default_rng(seed)).epsilon > true for seed in range(TIMES))
+
+
+def test_the_limit_is_that_of_the_specification() -> None:
+    """Fails when the number of false alarms that is let pass changes."""
+    assert MOST == 21
+
+
+def _laplace(drawn: np.random.Generator, scale: float, count: int) -> Evidence:
+    return audit_draws(drawn.laplace(1, scale, count), drawn.laplace(0, scale, count))
+
+
+def _gaussian(drawn: np.random.Generator, sigma: float, count: int) -> Evidence:
+    return many_runs(drawn.normal(1, sigma, count), drawn.normal(0, sigma, count), delta=1e-5)
+
+
+def _response(drawn: np.random.Generator, epsilon: float, count: int) -> Evidence:
+    right = 1 / (1 + math.exp(-epsilon))
+    return audit_draws(drawn.random(count) < right, drawn.random(count) >= right)
+
+
+def _canaries(drawn: np.random.Generator, epsilon: float, count: int) -> Evidence:
+    coins = drawn.random(count) < 0.5
+    seen = np.where(drawn.random(count) < 1 / (1 + math.exp(-epsilon)), coins, ~coins)
+    return one_run(count, *guessed(seen + 1e-3 * drawn.random(count), coins, guesses=count // 2))
+
+
+@pytest.mark.parametrize(
+    ("audit", "true"),
+    [
+        (lambda drawn: _laplace(drawn, 1.0, 600), 1.0),
+        (lambda drawn: _gaussian(drawn, 4.0, 600), price(Gaussian(4.0), 1e-5).epsilon.upper),
+        (lambda drawn: _response(drawn, 0.5, 600), 0.5),
+        (lambda drawn: _canaries(drawn, 1.0, 400), 1.0),
+        (lambda drawn: _laplace(drawn, 1e9, 600), 0.0),
+        (lambda drawn: _gaussian(drawn, 1e9, 600), 0.0),
+        (lambda drawn: _response(drawn, 0.0, 600), 0.0),
+        (lambda drawn: _canaries(drawn, 0.0, 400), 0.0),
+    ],
+    ids=["Laplace", "Gaussian", "response", "canaries", "no Laplace", "no Gaussian", "no response", "no canaries"],
+)
+def test_of_200_bounds_no_more_are_too_large_than_stated(audit: Callable[[Any], Evidence], true: float) -> None:
+    """Fails when a threshold is chosen on what it is tried on, a direction is not paid for, or an error is halved."""
+    assert too_large(audit, true) <= MOST
+
+
+def test_steps_of_200_runs() -> None:
+    """Fails when the bound on a step's noise is below the truth more often than stated."""
+    wrong = 0
+    for seed in range(TIMES):
+        drawn = np.random.default_rng(seed)
+        wrong += noise_at_most(drawn.normal(1, 2, 300), drawn.normal(0, 2, 300)) < 2
+    assert wrong <= MOST
+
+
+def released(mechanism: Any, question: Any, rows: list[Any], seed: int, count: int) -> list[Any]:
+    rng = SeededRng(seed)
+    asked = question(rows)
+    return [mechanism.release(asked, rng=rng).value for _ in range(count)]
+
+
+DRAWS = 2000
+
+
+def test_mechanisms_of_this_package_are_what_they_say() -> None:
+    """Fails when the noise of a count or a sum is less than its event says: half of it is found by the same audit."""
+    count = Count(Unit())
+    half_missing = {
+        "DiscreteLaplace": (DiscreteLaplace.for_epsilon(1.0, count), DiscreteLaplace.for_epsilon(2.0, count)),
+        "DiscreteGaussian": (DiscreteGaussian(4.0, of=count), DiscreteGaussian(2.0, of=count)),
+    }
+    for right, wrong in half_missing.values():
+        claimed = price(right.event, 1e-5)
+        for mechanism, broken in ((right, False), (wrong, True)):
+            present = released(mechanism, count, [True] * 10, 1, DRAWS)
+            absent = released(mechanism, count, [True] * 9, 2, DRAWS)
+            found = audit_draws(present, absent, delta=1e-5, unit=Unit())
+            assert found.refutes(claimed) is (broken and found.epsilon > claimed.epsilon.upper)
+            if not broken:
+                assert found.epsilon <= claimed.epsilon.upper
+            elif isinstance(right, DiscreteLaplace):
+                assert found.refutes(claimed)
+
+
+def test_laplace_for_the_wrong_neighbours_is_found() -> None:
+    """Fails when a sum on [-1, 1], scaled for records that come or go, passes for records that are replaced: these move
+    it by 2, and the audit must find more than the claimed ε of 1."""
+    total = Sum(-1.0, 1.0, Unit())
+    mechanism = Laplace.for_epsilon(1.0, total)
+    present = released(mechanism, total, [1.0, 0.5], 1, DRAWS)
+    absent = released(mechanism, total, [-1.0, 0.5], 2, DRAWS)
+    found = audit_draws(present, absent)
+    assert 1.3 < found.epsilon <= 2.0
+    gone = released(mechanism, total, [0.5], 3, DRAWS)
+    assert audit_draws(present, gone).epsilon <= 1.0
+
+
+def test_half_of_epsilon_confused_is_found() -> None:
+    """Fails when randomised response with the probabilities of ε passes for ε/2."""
+    claimed, used = 0.5, RandomizedResponse(2, 1.0)
+    draws = [np.asarray(used.randomize(np.full(DRAWS, bit), rng=SeededRng(7 + bit))) for bit in (1, 0)]
+    found = audit_draws(*draws)
+    assert found.epsilon > claimed + 0.2
+    assert found.epsilon <= 1.0
+
+
+def test_a_seed_that_is_used_again_is_found() -> None:
+    """Fails when noise that is the same on both data sets, because its seed is, hides the difference of 1: the audit
+    must find that two outputs are never confused."""
+    count = Count(Unit())
+    mechanism = DiscreteLaplace.for_epsilon(1.0, count)
+
+    def draw(rows: int, seed: int) -> float:
+        return float(mechanism.release(count([True] * rows), rng=SeededRng(seed)).value)
+
+    fixed = draw(9, 5)
+    present = [draw(10, 5) - fixed for _ in range(200)]
+    absent = [draw(9, 5) - fixed for _ in range(200)]
+    assert many_runs(present, absent).epsilon > 3

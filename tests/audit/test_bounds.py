@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+from privet.attacks import at_least, at_most
 from privet.audit import (
-    at_least,
-    at_most,
     audit_draws,
     epsilon_of,
     gaussian_steps,

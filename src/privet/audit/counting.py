@@ -1,39 +1,16 @@
-"""What counts of successes prove: exact limits of a probability, and the ε that two of them leave no way around."""
+"""What counts of successes prove of a mechanism: the ε that two rates leave no way around."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy.stats import beta, norm
+from scipy.stats import norm
 
+from privet.attacks.counting import Reals, counted, lowest
 from privet.core import checked
-from privet.core.errors import InvalidInput
 
-__all__ = ["Reals", "at_least", "at_most", "epsilon_of", "epsilons", "mu_of", "mus"]
-
-Reals = npt.NDArray[np.float64]
-
-
-def at_least(successes: int, trials: int, error: float) -> float:
-    """The probability of success is at least this, unless something of probability `error` happened.
-
-    Clopper & Pearson 1934, one-sided: the least p under which so many successes or more have probability `error`.
-
-    >>> round(at_least(10, 10, 0.05), 4)
-    0.7411
-    """
-    return float(_lowest(_counted(successes, trials, error), trials, error))
-
-
-def at_most(successes: int, trials: int, error: float) -> float:
-    """The probability of success is at most this, unless something of probability `error` happened.
-
-    >>> round(at_most(0, 10, 0.05), 4)
-    0.2589
-    """
-    return float(1 - _lowest(trials - _counted(successes, trials, error), trials, error))
+__all__ = ["epsilon_of", "epsilons", "mu_of", "mus"]
 
 
 def epsilon_of(hits: int, present: int, alarms: int, absent: int, *, delta: float, error: float) -> float:
@@ -48,7 +25,7 @@ def epsilon_of(hits: int, present: int, alarms: int, absent: int, *, delta: floa
     4.906
     """
     checked.share("delta", delta)
-    counts = _counted(hits, present, error), _counted(alarms, absent, error)
+    counts = counted(hits, present, error), counted(alarms, absent, error)
     return float(epsilons(counts[0], present, counts[1], absent, delta, error))
 
 
@@ -70,7 +47,7 @@ def mu_of(hits: int, present: int, alarms: int, absent: int, *, error: float) ->
     >>> round(mu_of(841, 1000, 159, 1000, error=0.05), 2)
     1.81
     """
-    counts = _counted(hits, present, error), _counted(alarms, absent, error)
+    counts = counted(hits, present, error), counted(alarms, absent, error)
     return float(mus(counts[0], present, counts[1], absent, error))
 
 
@@ -85,19 +62,4 @@ def mus(hits: Any, present: int, alarms: Any, absent: int, error: float) -> Real
 
 def _rates(hits: Any, present: int, alarms: Any, absent: int, error: float) -> tuple[Reals, Reals]:
     half = error / 2
-    return _lowest(np.asarray(hits), present, half), 1 - _lowest(absent - np.asarray(alarms), absent, half)
-
-
-def _lowest(successes: Any, trials: int, error: float) -> Reals:
-    counts = np.asarray(successes)
-    found: Reals = np.where(counts > 0, beta.ppf(error, np.maximum(counts, 1), trials - counts + 1), 0.0)
-    return found
-
-
-def _counted(successes: int, trials: int, error: float) -> int:
-    checked.count("trials", trials)
-    if not 0 <= successes <= trials:
-        raise InvalidInput("successes", f"is {successes} of {trials} trials", "count again")
-    if not 0 < checked.finite("error", error) < 1:
-        raise InvalidInput("error", f"is {error:g}", "give a probability such as 0.05")
-    return successes
+    return lowest(np.asarray(hits), present, half), 1 - lowest(absent - np.asarray(alarms), absent, half)

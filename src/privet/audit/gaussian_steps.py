@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from privet.accounting import price
+from privet.attacks.counting import scores_of
 from privet.audit.counting import mu_of, mus
-from privet.audit.scores import checked_scores, halves
+from privet.audit.scores import halves
 from privet.core import checked
 from privet.core.event import Event, Gaussian, Repeated, Sampled, Sampling
 from privet.core.guarantee import Evidence
@@ -34,7 +35,7 @@ def noise_at_most(present: Any, absent: Any, *, confidence: float = 0.95, thresh
     """
     error = 1 - checked.probability("confidence", confidence)
     if threshold is not None:
-        one, other = checked_scores("present", present, 1), checked_scores("absent", absent, 1)
+        one, other = scores_of("present", present, 1), scores_of("absent", absent, 1)
         hits, alarms = int((one >= threshold).sum()), int((other >= threshold).sum())
         found = mu_of(hits, len(one), alarms, len(other), error=error)
     else:
@@ -63,7 +64,7 @@ def gaussian_steps(
     noise, and it cannot refute a guarantee by itself.
     """
     noise = noise_at_most(present, absent, confidence=confidence, threshold=threshold)
-    trials = len(checked_scores("present", present, 1)) + len(checked_scores("absent", absent, 1))
+    trials = len(scores_of("present", present, 1)) + len(scores_of("absent", absent, 1))
     whose = unit or Unit()
     epsilon = 0.0
     if noise < float("inf"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.audit.counting import Reals
+from privet.attacks.counting import Reals
 from privet.audit.many_runs import many_runs
 from privet.core import checked
 from privet.core.errors import InvalidInput

@@ -9,26 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.audit.counting import Reals
-from privet.core.errors import InvalidInput
+from privet.attacks.counting import Reals, scores_of
 
-__all__ = ["Counts", "Split", "checked_scores", "halves"]
+__all__ = ["Counts", "Split", "halves"]
 
 Counts = npt.NDArray[np.int64]
 _MOST = 1000
 """Thresholds that are tried, about."""
-
-
-def checked_scores(argument: str, values: Any, least: int) -> Reals:
-    """Scores as numbers; one that is none, and too few of them, are refused."""
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1:
-        raise InvalidInput(argument, f"have {found.ndim} dimensions", "give one score for each trial")
-    if len(found) < least:
-        raise InvalidInput(argument, f"are {len(found)}", f"an answer needs {least} or more: try it more often")
-    if np.isnan(found).any():
-        raise InvalidInput(argument, "hold NaN", "find out why the attack has no score there")
-    return found
 
 
 @dataclass(frozen=True)
@@ -63,7 +50,7 @@ class Split:
 
 def halves(present: Any, absent: Any) -> Split:
     """Every second score chooses the test, and the others try it: trials are alike, in whatever order they come."""
-    one, other = checked_scores("present", present, 4), checked_scores("absent", absent, 4)
+    one, other = scores_of("present", present, 4), scores_of("absent", absent, 4)
     return Split(one[::2], other[::2], one[1::2], other[1::2])
 
 

@@ -1,0 +1,65 @@
+"""What counts of successes prove of a probability: exact limits (Clopper & Pearson 1934)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import beta
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+
+__all__ = ["Reals", "at_least", "at_most", "counted", "lowest", "scores_of"]
+
+Reals = npt.NDArray[np.float64]
+
+
+def at_least(successes: int, trials: int, error: float) -> float:
+    """The probability of success is at least this, unless something of probability `error` happened.
+
+    One-sided: the least p under which so many successes or more have probability `error`.
+
+    >>> round(at_least(10, 10, 0.05), 4)
+    0.7411
+    """
+    return float(lowest(counted(successes, trials, error), trials, error))
+
+
+def at_most(successes: int, trials: int, error: float) -> float:
+    """The probability of success is at most this, unless something of probability `error` happened.
+
+    >>> round(at_most(0, 10, 0.05), 4)
+    0.2589
+    """
+    return float(1 - lowest(trials - counted(successes, trials, error), trials, error))
+
+
+def lowest(successes: Any, trials: int, error: float) -> Reals:
+    """`at_least` for many counts at once, which are not checked."""
+    counts = np.asarray(successes)
+    found: Reals = np.where(counts > 0, beta.ppf(error, np.maximum(counts, 1), trials - counts + 1), 0.0)
+    return found
+
+
+def counted(successes: int, trials: int, error: float) -> int:
+    """The successes, if there can be so many of so many trials."""
+    checked.count("trials", trials)
+    if not 0 <= successes <= trials:
+        raise InvalidInput("successes", f"is {successes} of {trials} trials", "count again")
+    if not 0 < checked.finite("error", error) < 1:
+        raise InvalidInput("error", f"is {error:g}", "give a probability such as 0.05")
+    return successes
+
+
+def scores_of(argument: str, values: Any, least: int) -> Reals:
+    """Scores as numbers; one that is none, and too few of them, are refused."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1:
+        raise InvalidInput(argument, f"have {found.ndim} dimensions", "give one score for each trial")
+    if len(found) < least:
+        raise InvalidInput(argument, f"are {len(found)}", f"an answer needs {least} or more: try it more often")
+    if np.isnan(found).any():
+        raise InvalidInput(argument, "hold NaN", "find out why the attack has no score there")
+    return found

@@ -1,0 +1,88 @@
+"""Shadow models: what models are like that saw an example, and what those are like that did not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from privet.attacks.counting import Reals
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.ensemble import Here, Learner, Where, train
+from privet.ensemble.drawing import generator
+
+__all__ = ["Shadows", "confidences", "shadows"]
+
+Bits = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Shadows:
+    """What shadow models say of examples, and which of them saw which."""
+
+    scores: Reals = field(repr=False)
+    """[models, examples] or [models, examples, queries]: logit-scaled confidence in the true class."""
+    inside: Bits = field(repr=False)
+    """[models, examples]"""
+
+    def __post_init__(self) -> None:
+        scores, inside = np.asarray(self.scores, dtype=np.float64), np.asarray(self.inside)
+        if scores.ndim not in (2, 3) or inside.shape != scores.shape[:2] or inside.dtype != np.bool_:
+            raise InvalidInput("inside", "does not say of each model and example whether it was in")
+        if np.isnan(scores).any():
+            raise InvalidInput("scores", "hold NaN", "find out where a model gives no number")
+        object.__setattr__(self, "scores", scores if scores.ndim == 3 else scores[:, :, None])
+
+    @property
+    def models(self) -> int:
+        """How many there are."""
+        return len(self.inside)
+
+    def without(self, model: int) -> Shadows:
+        """All but one: that one can stand for a model that is attacked."""
+        kept = np.arange(self.models) != model
+        return Shadows(self.scores[kept], self.inside[kept])
+
+
+def shadows(
+    learner: Learner,
+    inputs: Tensor,
+    labels: Tensor,
+    *,
+    classes: int,
+    models: int = 16,
+    key: str = "privet",
+    queries: tuple[Tensor, ...] = (),
+    where: Where = Here(),  # noqa: B008 (a frozen record without fields)
+) -> Shadows:
+    """Train shadow models, each example in just half of them, and ask all of them about all examples.
+
+    `queries` are further versions of the examples to ask about, such as their mirror images.
+    """
+    if checked.count("models", models, least=2) % 2:
+        raise InvalidInput("models", f"is {models}", "take an even number: each example is in half of them")
+    order = torch.rand(models, len(inputs), generator=generator(key, "shadows")).argsort(0)
+    inside: Bits = (order < models // 2).numpy()
+    members = [np.flatnonzero(row) for row in inside]
+    ensemble = train(learner, inputs, labels, members, classes=classes, where=where)
+    found = [confidences(ensemble.scores(each), labels) for each in (inputs, *queries)]
+    return Shadows(np.stack(found, axis=2), inside)
+
+
+def confidences(scores: Any, labels: Any) -> Reals:
+    """Logit-scaled confidence in the true class (Carlini et al. 2022): log p − log(1 − p), from scores before softmax.
+
+    `scores` are [..., examples, classes].
+
+    >>> confidences(torch.tensor([[2.0, 0.0]]), torch.tensor([0])).tolist()
+    [2.0]
+    """
+    given, named = torch.as_tensor(scores).double(), torch.as_tensor(labels).long()
+    own = given.gather(-1, named.expand(given.shape[:-1])[..., None])[..., 0]
+    others = given.scatter(-1, named.expand(given.shape[:-1])[..., None], -torch.inf).logsumexp(-1)
+    return (own - others).numpy()

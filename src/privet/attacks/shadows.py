@@ -16,7 +16,7 @@ from privet.core.errors import InvalidInput
 from privet.ensemble import Here, Learner, Where, train
 from privet.ensemble.drawing import generator
 
-__all__ = ["Shadows", "confidences", "shadows"]
+__all__ = ["Bits", "Shadows", "confidences", "shadows"]
 
 Bits = npt.NDArray[np.bool_]
 

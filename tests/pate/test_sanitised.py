@@ -17,7 +17,7 @@ from privet.core.event import Approximate, DiscreteGaussian
 from privet.core.random import SeededRng
 from privet.core.unit import Neighbours, Unit
 from privet.pate import Confident, GNMax, Gnss, Interactive, LNMax, Plan, SmoothCeiling, Votes
-from privet.pate.data_dependent import question_cost
+from privet.pate.data_dependent import data_dependent, question_cost
 from privet.pate.gnss import gnss_rdp, smooth_sensitivity
 from privet.pate.sanitised import ceiling_of, cost_table
 from tests.pate.reference import rows_of
@@ -125,6 +125,39 @@ def test_agreement_makes_it_cheaper_than_any_votes() -> None:
     limit = SmoothCeiling(PLAN, delta=1e-5).release(votes, rng=SeededRng(1)).value
     assert limit.epsilon < 0.75 * PLAN.guarantee(1e-5).epsilon.upper
     assert limit.epsilon < Gnss(PLAN, delta=1e-5).release(votes, rng=SeededRng(1)).value.epsilon
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-8])
+def test_a_good_guess_suits_the_release(delta: float) -> None:
+    """Fails when the search keeps a worse choice, or forgets the noise or the release's own price: guessed from other
+    votes of the same kind, the limit is below that of the usual order, and above the true price."""
+    votes, guess = consensus(5), consensus(6).counts.max(axis=1)
+    chosen = SmoothCeiling.suited(PLAN, delta, guess.tolist())
+    limit, usual = (
+        np.median([way.release(votes, rng=SeededRng(seed)).value.epsilon for seed in range(9)])
+        for way in (chosen, SmoothCeiling(PLAN, delta))
+    )
+    assert data_dependent(PLAN, votes, delta).epsilon < limit <= usual
+    assert limit < 0.9 * usual or delta > 1e-8
+    assert chosen.failure == 1e-3
+
+
+@pytest.mark.parametrize("guess", [[], [250] * 299, [251] * 300, [-1] * 300, [0.5] * 300])
+def test_a_guess_is_one_count_a_question(guess: list[Any]) -> None:
+    """Fails when a guess that no votes can have is taken."""
+    with pytest.raises(InvalidInput, match="guess"):
+        SmoothCeiling.suited(PLAN, 1e-5, guess)
+
+
+def test_the_ceiling_stops_only_where_nothing_can_be_more() -> None:
+    """Fails when the search over distances stops early: by a plain loop over all of them, for several β."""
+    table = cost_table(PLAN, 12.0)
+    largest = consensus(7).counts.max(axis=1)
+    for beta in (0.001, 0.01, 0.04, 0.2):
+        within = [
+            sum(table[max(0, v - d) : v + d + 1].max() for v in largest) * math.exp(-beta * d) for d in range(251)
+        ]
+        assert ceiling_of(table, largest, beta) == pytest.approx(max(within), rel=1e-9)
 
 
 def test_what_cannot_be_sanitised() -> None:

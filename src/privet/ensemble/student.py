@@ -71,20 +71,46 @@ class Propagated:
     """From all public rows: answers spread along a graph, and a model learns the labels that they get.
 
     For pictures, whose neighbours are mostly of one class. The model smooths what the graph says: with a penalty it
-    does not follow single wrong labels.
+    does not follow single wrong labels. In every further round the graph is drawn anew, with the model's scores beside
+    each row's features: rows that the model takes for different classes move apart, and the same answers spread again.
     """
 
     graph: Graph = field(default_factory=Graph)
     learner: Learner | None = None
     """Kernel ridge regression, unless another is given; it needs memory for the square of the number of rows."""
+    rounds: int = 3
+    """How often labels spread and a model learns them."""
+    echo: float = 0.6
+    """The weight of the model's scores beside the features, which should have a length of about 1."""
+
+    def __post_init__(self) -> None:
+        checked.count("rounds", self.rounds)
+        checked.positive("echo", self.echo)
 
     def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
         """From public rows, the numbers of those that were answered, and the answers."""
         at, said = _answered(rows, asked, answers, classes)
-        shares = self.graph.labels(rows, at, said, classes)
-        kept = np.flatnonzero(shares.any(1))
         learner = self.learner or _usual(rows, _SMOOTHING)
-        return Student(_fitted(learner, rows[torch.from_numpy(kept)], shares[kept].argmax(1), classes))
+        found = self._taught(learner, rows, rows, at, said, classes)
+        for _ in range(self.rounds - 1):
+            with torch.no_grad():
+                placed = torch.cat([rows, self.echo * found.scores(rows)[0].to(rows.dtype)], dim=1)
+            found = self._taught(learner, rows, placed, at, said, classes)
+        return Student(found)
+
+    def _taught(
+        self,
+        learner: Learner,
+        rows: Tensor,
+        placed: Tensor,
+        at: npt.NDArray[np.int64],
+        said: npt.NDArray[np.int64],
+        classes: int,
+    ) -> Ensemble:
+        """A model of the rows, by the labels that the answers give where the rows are placed."""
+        shares = self.graph.labels(placed, at, said, classes)
+        kept = np.flatnonzero(shares.any(1))
+        return _fitted(learner, rows[torch.from_numpy(kept)], shares[kept].argmax(1), classes)
 
 
 def _answered(

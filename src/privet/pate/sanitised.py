@@ -9,6 +9,7 @@ to know about neighbours, near and far, follows from one public table over v.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,6 +37,11 @@ _FLOOR = 1e-9
 """The least ceiling: its logarithm must be finite."""
 _STEPS = 128
 """Steps of the grid in one β."""
+_ORDERS = tuple(float(round(2 ** (2 + j / 4))) for j in range(21))
+_BETAS = (1.25, 2.5, 5.0, 10.0, 20.0, 40.0)
+"""Over the number of teachers."""
+_NOISES = (2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0)
+"""Orders, discounts and noises among which `SmoothCeiling.suited` chooses."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,10 @@ def ceiling_of(table: Reals, largest: Counts, beta: float) -> float:
     """
     asked = np.bincount(largest, minlength=len(table)).astype(np.float64)
     found, decay = _FLOOR, 1.0
+    most = float(asked.sum() * table.max())
     for _ in range(len(table)):
+        if decay * most <= found:  # nothing further away can be more
+            break
         found = max(found, decay * float(asked @ table))
         table, decay = widened(table), decay * math.exp(-beta)
     return found * (1 + 1e-12)
@@ -138,6 +147,38 @@ class SmoothCeiling:
         checked.positive("beta", self.smooth)
         checked.positive("noise_multiplier", self.noise_multiplier)
 
+    @classmethod
+    def suited(cls, plan: Plan, delta: float, guess: Sequence[int], *, failure: float = 1e-3) -> SmoothCeiling:
+        """The order, β and noise with the least ε if the votes turn out like the guess: a largest count a question.
+
+        The guess is public: from votes on public data, from an earlier release, or an assumption such as "nine in ten
+        agree". *Never* from the votes at hand: then the choice itself would tell of them. Whatever the guess is, the
+        release is as private, and its limit as true; where it is far from the votes, the limit is wide.
+
+        >>> from privet.pate import GNMax
+        >>> plan = Plan(GNMax(30.0), questions=300, teachers=250, labels=10)
+        >>> found = SmoothCeiling.suited(plan, 1e-5, [180] * 15 + [240] * 285)
+        >>> found.order, found.smooth, found.noise_multiplier
+        (16.0, 0.08, 7.0)
+        """
+        checked_terms(plan, delta, _ORDERS[0], failure)
+        largest = np.asarray(guess)
+        whole = largest.dtype.kind in "iu" and largest.shape == (plan.questions,)
+        if not whole or not 0 <= largest.min() <= largest.max() <= plan.teachers:
+            problem = f"is not one whole number from 0 to {plan.teachers} for each of {plan.questions} questions"
+            raise InvalidInput("guess", problem, "guess how many teachers agree on each")
+        best, least = cls(plan, delta, failure=failure), math.inf
+        for order in _ORDERS:
+            table = cost_table(plan, order)
+            for beta in (share / plan.teachers for share in _BETAS):
+                ceiling = ceiling_of(table, largest, beta)
+                for noise in _NOISES:
+                    way = cls(plan, delta, order, beta, noise, failure)
+                    expected = way._limit(math.log(ceiling) / way._step).epsilon
+                    if expected < least:
+                        best, least = way, expected
+        return best
+
     @property
     def smooth(self) -> float:
         """`beta`, filled in."""
@@ -167,10 +208,18 @@ class SmoothCeiling:
         beforehand. Whatever the votes are a number comes out, and every number can.
         """
         matching(self.plan, votes)
-        step = self.smooth / _STEPS
         # a little less than β, so that rounding cannot move the logarithm by more than β
         ceiling = ceiling_of(self.table, votes.counts.max(axis=1), self.smooth * (1 - 1e-9))
-        noisy = math.ceil(math.log(ceiling) / step) + discrete_gaussian(self.event.sigma, None, rng)
-        rdp = math.exp(step * (noisy + gaussian_width(self.event.sigma, 2 * self.failure)))
-        found = limited(self.plan, rdp, self.own_rdp, self.order, self.delta, self.failure)
+        noisy = math.ceil(math.log(ceiling) / self._step) + discrete_gaussian(self.event.sigma, None, rng)
+        found = self._limit(noisy)
         return Release.of(found, self.event, unit=self.plan.unit, source=source, randomness=rng.kind)
+
+    @property
+    def _step(self) -> float:
+        """Of the grid on which the logarithm is released."""
+        return self.smooth / _STEPS
+
+    def _limit(self, noisy: float) -> Sanitised:
+        """What follows from the noisy logarithm, in steps of the grid."""
+        rdp = math.exp(self._step * (noisy + gaussian_width(self.event.sigma, 2 * self.failure)))
+        return limited(self.plan, rdp, self.own_rdp, self.order, self.delta, self.failure)

@@ -1,0 +1,1 @@
+"""PATE, measured: what a student learns from noisy votes, and what the votes cost."""

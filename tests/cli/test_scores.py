@@ -2,23 +2,54 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from privet.accounting import epsilon
-from privet.cli.training.scores import Rows, Scoring, auc, measured
+from privet.cli.training.methods import plain_model
+from privet.cli.training.scores import Rows, Scoring, auc, each_alone, measured, outputs_of
 from privet.core.event import Composed, DiscreteLaplace
 from privet.core.random import SecureRng, SeededRng
 from privet.core.unit import Unit, Whose
-from privet.data import Number
+from privet.data import Category, Number, Schema
+from privet.mechanisms import Histogram, Sum
+from privet.training.models import choose
+from privet.training.models.choose import Family
 
 
 class Says(nn.Module):
     """A model that says what its inputs are."""
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return rows
+
+
+class Shaky(nn.Module):
+    """A kernel at its worst: how it rounds a row depends on the row's place and on how many rows there are."""
+
+    calls = 0
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        Shaky.calls += 1
+        found = rows + 1e-6 * torch.sin(torch.arange(len(rows)) * 7.0 + len(rows)).reshape(-1, *[1] * (rows.ndim - 1))
+        return found * torch.tensor([1.0, -1.0]) if rows.ndim > 1 else found
+
+
+class Keeps(nn.Module):
+    """A model that remembers the last row it saw."""
+
+    seen: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(2))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        self.seen.copy_(rows.sum(0))
         return rows
 
 
@@ -97,3 +128,113 @@ def test_the_area_under_the_curve() -> None:
     assert auc(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0, 1, 1])) == 1.0
     assert auc(torch.tensor([2.0, 1.0, 0.0]), torch.tensor([0, 1, 1])) == 0.0
     assert auc(torch.tensor([1.0, 1.0]), torch.tensor([0, 1])) == 0.5
+
+
+def _ties(dtype: torch.dtype) -> nn.Module:
+    """Two classes whose scores are the same sum in another order, for rows that read the same from both ends."""
+    drawn = torch.Generator().manual_seed(3)
+    line = nn.Linear(64, 2, bias=False, dtype=dtype)
+    with torch.no_grad():
+        line.weight[0] = torch.randn(64, generator=drawn, dtype=dtype)
+        line.weight[1] = line.weight[0].flip(0)
+    return line
+
+
+def _palindromes(count: int, dtype: torch.dtype) -> torch.Tensor:
+    half = torch.randn(count, 32, generator=torch.Generator().manual_seed(count), dtype=dtype)
+    return torch.cat([half, half.flip(1)], 1)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 15, 16, 100, 400, 3000])
+@pytest.mark.parametrize("kind", ["float32", "float64", "shaky"])
+def test_one_row_more_turns_no_other_row_round(count: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replays a score on neighbours, where rounding alone decides every row: catches rows that are scored in batches.
+
+    All that the mechanism is given but the new row is the same, to the last bit, wherever the row comes.
+    """
+    given: list[np.ndarray] = []
+    count_of = Histogram.__call__
+
+    def spy(self: Histogram, values: np.ndarray, users: Any = None) -> Any:
+        given.append(values.copy())
+        return count_of(self, values, users)
+
+    monkeypatch.setattr(Histogram, "__call__", spy)
+    if kind == "shaky":
+        model: nn.Module = Shaky()
+        x = torch.randn(count + 1, 2, generator=torch.Generator().manual_seed(count)) * 1e-6
+    else:
+        dtype = getattr(torch, kind)
+        model, x = _ties(dtype), _palindromes(count + 1, dtype)
+    y = torch.zeros(count + 1, dtype=torch.long)
+    scoring = Scoring(1.0, Unit(), 1, classes=2)
+    for gone in (None, 0, count // 2, count):
+        kept = [place for place in range(count + 1) if place != gone]
+        scoring.release(model, Rows(x[kept], y[kept], None), rng=SeededRng(1), source="test", on="rows")
+        assert (given[-1] == given[0][kept]).all()
+    assert count < 100 or 0.1 < given[0].mean() < 0.9
+
+
+@pytest.mark.parametrize("count", [1, 15, 400])
+def test_one_row_more_moves_no_other_error(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for numbers: the errors that are added up are the same numbers."""
+    given: list[np.ndarray] = []
+    sum_of = Sum.__call__
+
+    def spy(self: Sum, values: np.ndarray, users: Any = None) -> Any:
+        given.append(values.copy())
+        return sum_of(self, values, users)
+
+    monkeypatch.setattr(Sum, "__call__", spy)
+    x = torch.rand(count + 1, generator=torch.Generator().manual_seed(1))
+    for start in (0, 1):
+        rows = Rows(x[start:], torch.zeros(count + 1 - start), None)
+        Scoring(1.0, Unit(), 1, classes=0).release(Shaky(), rows, rng=SeededRng(1), source="test", on="rows")
+    assert (given[0][1:] == given[1]).all()
+
+
+@pytest.mark.parametrize("family", [Family.LINEAR, Family.RESIDUAL])
+def test_rows_alone_are_scored_as_in_a_crowd(family: Family) -> None:
+    """Catches rows that get another row's answer; copies of a row are looked at once, however many there are."""
+    columns = (Number("a", 0, 9), Category("b", ("x", "y")), Category("sick", ("no", "yes")))
+    model = choose(Schema(columns, target="sick"), 2, 500, family).eval()
+    drawn = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.normal_(generator=drawn)
+    x = torch.rand(700, 2, generator=drawn) * 2 - 1
+    x[::7, 0] = torch.nan
+    x[1::3] = x[1]
+    assert each_alone(model, x).allclose(outputs_of(model, x), atol=1e-4)
+    Shaky.calls = 0
+    found = each_alone(Shaky(), x[1].expand(5000, 2))
+    assert (Shaky.calls, found.shape, bool((found == found[0]).all())) == (1, (5000, 2), True)
+
+
+def test_nothing_of_the_rows_stays_in_the_model() -> None:
+    """Catches a model that is scored itself, and leaves with a private row in a buffer."""
+    model = Keeps()
+    Scoring(1.0, Unit(), 1, 2).release(model, _rows(5, 3), rng=SeededRng(1), source="test", on="rows")
+    assert not model.seen.any()
+
+
+@pytest.mark.parametrize("family", [Family.LINEAR, Family.RESIDUAL])
+@pytest.mark.parametrize("classes", [0, 2])
+def test_a_record_without_a_target_stops_no_comparison(family: Family, classes: int) -> None:
+    """Catches a model without privacy that fails, hangs or is no number for the sake of one row."""
+    last = Category("sick", ("no", "yes")) if classes else Number("sick", 0, 1)
+    schema = Schema((Number("a", 0, 9), Category("b", ("x", "y")), last), target="sick")
+    x = torch.rand(60, 2, generator=torch.Generator().manual_seed(5))
+    y = (x[:, 0] > 0.5).long() if classes else x[:, 0].clone()
+    missing = y.clone()
+    missing[3] = -1 if classes else torch.nan
+    outputs = []
+    for rows, answers in ((x, missing), (x[missing == y], y[missing == y]), (x[:0], y[:0])):
+        model = choose(schema, classes, 60, family)
+        plain = plain_model(model, model.front, rows, answers, classes)
+        outputs.append(plain(model.front(x) if family is Family.LINEAR else x).detach())
+        label = None if isinstance(last, Category) else last
+        scores = measured(nn.Identity(), Rows(outputs[-1], missing, label), classes, "rows")
+        assert all(score.value is not None and np.isfinite(score.value) for score in scores)
+    assert (outputs[0] == outputs[1]).all()
+    assert outputs[2].isfinite().all()

@@ -63,6 +63,7 @@ def _rows(data: str, data_dir: Path | None, described: Described) -> Tensor:
     import numpy as np
     import torch
 
+    from privet.cli.training.inputs import arrays_in
     from privet.data import NAMES, Images, named, read
 
     schema = described.table
@@ -78,12 +79,7 @@ def _rows(data: str, data_dir: Path | None, described: Described) -> Tensor:
         return torch.from_numpy(test.x)
     if schema is not None:
         return torch.from_numpy(read(data, schema, labelled=False).x)
-    try:
-        with np.load(data, allow_pickle=False) as found:
-            x = found["x"]
-    except (OSError, ValueError, KeyError, EOFError):
-        problem = f"is {data!r}, which does not hold an array x"
-        raise InvalidInput("data", problem, "save pictures with numpy.savez(path, x=pictures)") from None
+    (x,) = arrays_in(Path(data), ("x",), "data")
     if x.dtype != np.uint8 or x.shape[1:] != described.shape:
         problem = f"holds {x.dtype} of shape {x.shape[1:]}, and the model learned from uint8 of {described.shape}"
         raise InvalidInput("data", problem, "give pictures like those")

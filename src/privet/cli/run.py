@@ -64,11 +64,14 @@ def _hush() -> None:
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The last word on what nobody expected: one line in place of a traceback."""
+    """The last word on what nobody expected: one line in place of a traceback.
+
+    The error's own words may quote a row, where a model of the user's own raised it, say: they are for those who ask.
+    """
     import click
 
-    said = " ".join(f"{kind.__name__}: {error}".split()).rstrip(":. ")
-    click.echo(f"privet: internal error: {said}; please report it (PRIVET_TRACEBACK=1 shows where it was)", err=True)
+    advice = "please report it (PRIVET_TRACEBACK=1 shows its text, which may quote rows, and where it was)"
+    click.echo(f"privet: internal error: {kind.__name__}; {advice}", err=True)
     # An exit from within the hook is how it sets the process's exit code.
     sys.exit(BROKEN)
 
@@ -109,7 +112,8 @@ def _run(given: list[str]) -> int:
     except OSError as error:
         # What was done before is in the error's notes (`console.after`).
         so_far = "".join(f"{note}, but " for note in getattr(error, "__notes__", ()))
-        reason = (error.strerror or "unknown reason").lower()
+        # The system's words, and not the error's own.
+        reason = "unknown reason" if error.errno is None else os.strerror(error.errno).lower()
         return _refuse(f"{so_far}the output cannot be written: {reason}; make room for it")
     return done if isinstance(done, int) else 0
 

@@ -146,7 +146,7 @@ def select(
         unit: whom every run protects; the default unit if left out.
         delta: for the release's guarantee, if it shall have one.
         keep: is given the standing, and what the best run so far has made, before the first run and after each; both
-            are internal.
+            are internal. Keep them as one: a standing beside the value of a later run would count that run twice.
         standing, best: what `keep` was given last, to go on after a crash. A run that was lost is made again.
 
     Guarantee: that of `selection(trials, candidates, event)`, for `unit` and its neighbours (Papernot & Steinke 2022,

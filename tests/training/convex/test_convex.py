@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from privet.accounting import epsilon as price
+from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
 from privet.core.errors import InvalidInput
 from privet.core.event import Approximate, Composed
 from privet.core.random import SeededRng
@@ -67,6 +68,17 @@ def test_the_density_of_a_regression_keeps_the_block(epsilon: float) -> None:
     assert ratio[0] <= 1.0 < ratio[1]
 
 
+def test_the_density_of_a_weak_penalty_keeps_the_block() -> None:
+    """The same where the determinant takes nine tenths of ε: fails with the noise of a determinant that is forgotten.
+
+    The worst target is one that few minima reach: there the curvature is largest, and so is the noise that led there.
+    """
+    plan = ObjectivePerturbation(LogCosh(), 0.5, DELTA, regularization=1.0 / np.expm1(0.45))
+    block = _block(plan)
+    forgotten = analytic_gaussian_sigma(block.epsilon, block.delta / 2)
+    assert _worst(plan, plan.noise, block.epsilon) <= block.delta < _worst(plan, forgotten, block.epsilon)
+
+
 def _block(plan: ObjectivePerturbation) -> Approximate:
     assert isinstance(plan.event, Composed)
     first = plan.event.events[0]
@@ -77,10 +89,11 @@ def _block(plan: ObjectivePerturbation) -> Approximate:
 def _worst(plan: ObjectivePerturbation, sigma: float, epsilon: float) -> float:
     """The largest δ over a few neighbours, by integrating (f - e^ε f')⁺ over θ."""
     regularization = plan.regularization
-    theta = np.linspace(-14, 14, 400_001) * sigma / regularization
+    theta = np.linspace(-14, 14, 200_001) * sigma / regularization
     width = theta[1] - theta[0]
     found = 0.0
-    for target in (-1e3, -0.5, 0.0, 0.5, 1e3):
+    far = sigma / regularization
+    for target in (-1e3, -0.5, 0.0, 0.5, 2 * far, 3 * far, 4 * far, 1e3):
         slope, bend = np.tanh(theta - target), 1.0 - np.tanh(theta - target) ** 2
         densities = []
         for extra in (0.0, 1.0):

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from privet.cli.teachers.asked import Wanted
-from privet.cli.training.inputs import Data, images_of, require_other, schema_of
+from privet.cli.training.inputs import Data, arrays_in, images_of, schema_of
+from privet.cli.training.others import require_other, require_other_rows
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit, Whose
 from privet.data import NAMES, Category, Identifier, Schema, Table, draft, named, read
@@ -22,6 +23,7 @@ from privet.training.models import Family, Pictures, choose
 
 __all__ = ["Inputs", "features_of"]
 
+_OTHER_PUBLIC, _OTHER_TEST = "ask about rows that need no protection", "test on rows that need no protection"
 _ASKED = 0.9
 """Of a named set's public part: the others test the student."""
 
@@ -70,13 +72,23 @@ class Inputs:
             raise InvalidInput("public", "is missing", "name a file of public rows, about which teachers are asked")
         _require_file("data", wanted.data)
         _require_file("public", wanted.public)
-        require_other(wanted.data, wanted.public, "public", "ask about rows that need no protection")
+        require_other(wanted.data, wanted.public, "public", _OTHER_PUBLIC)
         if wanted.test is not None:
             _require_file("test", wanted.test)
-            require_other(wanted.data, wanted.test, "test", "test on rows that need no protection")
-        if Path(wanted.public).suffix == ".npz":
-            return _pictures(wanted)
-        return _table(wanted)
+            require_other(wanted.data, wanted.test, "test", _OTHER_TEST)
+        found = _pictures(wanted) if Path(wanted.public).suffix == ".npz" else _table(wanted)
+        _require_others(found)
+        return found
+
+
+def _require_others(found: Inputs) -> None:
+    """Public rows, which have no labels, and test rows are not the private ones again."""
+    private = found.private
+    if private is None:
+        return
+    require_other_rows((private.x,), (found.public,), "public", _OTHER_PUBLIC)
+    if found.test is not None and private.y is not None and found.test.y is not None:
+        require_other_rows((private.x, private.y), (found.test.x, found.test.y), "test", _OTHER_TEST)
 
 
 def features_of(front: nn.Module, rows: npt.NDArray[Any], cache: Path) -> Tensor:
@@ -172,12 +184,7 @@ def _same_shape(public: npt.NDArray[Any], others: Sequence[tuple[str, Data | Non
 
 
 def _only_pictures(path: Path) -> npt.NDArray[Any]:
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            x: npt.NDArray[Any] = found["x"]
-    except (OSError, ValueError, KeyError, EOFError):
-        problem = f"is {str(path)!r}, which does not hold an array x"
-        raise InvalidInput("public", problem, "save pictures with numpy.savez(path, x=pictures)") from None
+    (x,) = arrays_in(path, ("x",), "public")
     if x.dtype != np.uint8 or x.ndim not in (3, 4):
         problem = f"is {str(path)!r}, whose x is {x.dtype} of shape {x.shape[1:]} a picture"
         raise InvalidInput("public", problem, "give uint8 [n, height, width] or [n, colours, height, width]")

@@ -21,7 +21,7 @@ from privet.cli.teachers.ballots import gathered
 from privet.cli.teachers.inputs import Inputs, features_of
 from privet.cli.teachers.planning import Bill, bill_of
 from privet.cli.teachers.voting import about, voted
-from privet.cli.training.charging import Charges, charged, digest
+from privet.cli.training.charging import Charges, charged, digest, rows_digest
 from privet.cli.training.folder import Stated, Workplace
 from privet.cli.training.inputs import Data
 from privet.cli.training.parts import HELD, TEST
@@ -295,4 +295,6 @@ def _stated(wanted: Wanted, inputs: Inputs, bill: Bill, key: str | None) -> Stat
     private = [wanted.data] if wanted.data and wanted.data not in NAMES else []
     for path in (*private, *wanted.votes, *([wanted.test] if wanted.test else [])):
         found.update(digest(Path(path)))
+    if wanted.data in NAMES:
+        found.update(rows_digest(inputs.private) + rows_digest(inputs.test))
     return Stated(bill.event.to_json(), hashlib.sha256(facts.encode()).hexdigest(), found.hexdigest(), key)

@@ -15,7 +15,18 @@ from privet.training.loggers import Logbook
 from privet.training.recipe import Recipe
 from privet.training.run import Run
 
-__all__ = ["shown"]
+__all__ = ["counted", "shown"]
+
+_MANY = 1000
+
+
+def counted(epochs: float) -> str:
+    """How many there are.
+
+    >>> counted(3000.0), counted(25.05)
+    ('3,000', '25.05')
+    """
+    return f"{epochs:,.0f}" if epochs >= _MANY else f"{epochs:.4g}"
 
 
 @contextmanager
@@ -30,7 +41,7 @@ def shown(recipe: Recipe, book: Logbook) -> Iterator[Callable[[Run, float], None
         TextColumn("loss {task.fields[loss]} (internal)"),
         TimeRemainingColumn(),
     )
-    whole = f"{recipe.epochs:.3g}"
+    whole = counted(recipe.epochs)
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=recipe.steps, epoch=f"0/{whole}", epsilon="0", loss="–")
 
@@ -41,7 +52,7 @@ def shown(recipe: Recipe, book: Logbook) -> Iterator[Callable[[Run, float], None
             book(Progress(run.steps, run.total, run.model))
             if console.is_terminal:
                 reached = book.reached(run.steps)
-                epoch = f"{reached.epoch:.1f}/{whole}"
+                epoch = f"{reached.epoch:,.1f}/{whole}"
                 epsilon = up(reached.epsilon)
                 bar.update(task, completed=run.steps, epoch=epoch, epsilon=epsilon, loss=f"{loss:.3f}")
 

@@ -283,7 +283,7 @@ def _randomizing(asked: Asked, inputs: Inputs) -> Bill:
     if inputs.schema is None or inputs.paid:
         problem = "is input, which needs a public schema of a table: nobody may learn one from the rows"
         raise InvalidInput("method", problem, "give --schema")
-    if len(asked.private) > 1:
+    if asked.compare:
         problem = "names methods that see rows as they are, beside input, whose trust is local"
         raise InvalidInput("compare", problem, "train them by themselves, and use: privet report compare")
     plan = InputPerturbation(inputs.schema, asked.epsilon)

@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 from privet.cli.training.asked import Asked, MethodWord
+from privet.cli.training.bar import counted
 from privet.cli.training.bill import METHODS, Bill
 from privet.cli.training.inputs import Inputs
 from privet.cli.training.work import Finished, Trained
@@ -46,6 +47,7 @@ _METHOD = {
     MethodWord.INPUT: Method.INPUT,
     MethodWord.NONE: Method.NONE,
 }
+_LEARNED = "follows from what was learned: see the plan"
 _RULE = "a rule from public experience"
 
 
@@ -56,7 +58,7 @@ def card_of(done: Finished) -> TrainingCard:
         bill.lines,
         bill.delta,
         unit=bill.unit,
-        population=inputs.units,
+        population=None if _learned(done) and not asked.rows else inputs.units,
         conditions=_conditions(done),
         notes=_notes(done),
     )
@@ -66,7 +68,7 @@ def card_of(done: Finished) -> TrainingCard:
         command=Public(done.command),
         made=Public(datetime.now(UTC).isoformat(timespec="seconds")),
         data=Public(inputs.name),
-        model=Public(_model(done)),
+        model=Public(_LEARNED if _learned(done) else _model(done)),
         method=Public(_METHOD[asked.method]),
         choices=_choices(done),
         privacy=privacy,
@@ -86,15 +88,26 @@ def card_of(done: Finished) -> TrainingCard:
 def _choices(done: Finished) -> Shareable[tuple[Choice, ...]]:
     """Public; or of what was released, where the plan follows from what was learned or selected."""
     found = choices(done.asked, done.inputs, done.bill, done.recipe)
-    learned: Release[Any] | None = done.schema or done.rows
+    learned = _learned(done)
+    if learned is not None:
+        found += (Choice("model", _model(done), "follows from what was learned"),)
     if done.bill.tuning is not None:
         learned = done.trained[0].release
     return Public(found) if learned is None else learned.map(lambda _: found)
 
 
+def _learned(done: Finished) -> Release[Any] | None:
+    """What was released before the plan was made, on which model, size and rows may depend."""
+    return done.schema or done.rows
+
+
 def choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | None) -> tuple[Choice, ...]:
     """What was chosen, and why; all of it public."""
     found = [Choice("δ", digits_up(bill.delta), bill.why)]
+    methods = len(asked.private)
+    if methods > 1:
+        why = f"a part of δ: alone, a method would have all that {methods} share, and a little less noise"
+        found.append(Choice("δ of each model", digits_up(bill.shares[1]), why))
 
     def choice(name: str, value: str, given: object) -> None:
         found.append(Choice(name, value, _RULE if given is None else "asked for"))
@@ -110,7 +123,7 @@ def choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | None) -> 
     if recipe is not None:
         plan = recipe.plan
         choice("batch size, on average", f"{plan.batch_size:,}", asked.batch_size)
-        choice("epochs", f"{recipe.epochs:.4g}", asked.epochs)
+        choice("epochs", counted(recipe.epochs), asked.epochs)
         choice("steps", f"{recipe.steps:,}", asked.epochs)
         choice("clip", f"{plan.clip:g}", asked.clip)
         choice("learning rate, falling to zero", f"{recipe.learning_rate:.4g}", asked.learning_rate)
@@ -170,6 +183,11 @@ def _notes(done: Finished) -> tuple[str, ...]:
             "The model is the best of a random number of runs, by a score that each of them released: that score looks "
             "a little better than it is. How many runs there were is not told."
         )
+    if len(done.asked.private) > 1:
+        found.append(
+            "Methods that are compared share δ, and each has a model of its own at the ε that was asked for: together "
+            "they cost more than one, and each is a little worse than it would be alone."
+        )
     if len(done.bill.lines) > 1:
         found.append("The lines of the bill are composed: together they cost less than their sum.")
     return tuple(found)
@@ -192,7 +210,9 @@ def _growth(done: Finished, guarantee: Guarantee) -> Public[Growth] | None:
         part = replace(recipe.plan, steps=steps).event()
         return Composed((part, *others)) if others else part
 
-    return Public(growth_of(after, epochs, guarantee))
+    found = growth_of(after, epochs, guarantee)
+    # The last of them need not be whole.
+    return Public(replace(found, epochs=(*found.epochs[:-1], round(recipe.epochs, 2))))
 
 
 def _rows(done: Finished) -> Typed[int] | None:

@@ -16,7 +16,7 @@ from privet.cli.place import opened
 from privet.cli.training.asked import Asked
 from privet.cli.training.bill import Bill
 from privet.cli.training.folder import Begun, Charged, Payer, Stated, Workplace
-from privet.cli.training.inputs import Inputs
+from privet.cli.training.inputs import Data, Inputs
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.unit import Unit
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from privet.ledger.charge import Charge
     from privet.ledger.fingerprint import Fingerprint
 
-__all__ = ["Billed", "Charges", "charged", "digest", "stated"]
+__all__ = ["Billed", "Charges", "charged", "digest", "rows_digest", "stated"]
 
 _WAIT = 60.0
 _PIECE = 1 << 20
@@ -63,17 +63,27 @@ class Charges:
     place: Workplace[Any] | None = field(default=None, repr=False)
 
     def draw(self, *, first: bool = False) -> None:
-        """Tell the ledger, once, that noise may be drawn from now on: all of it, or what is learned first alone."""
+        """Tell the ledger, once, that noise may be drawn from now on: all of it, or what is learned first alone.
+
+        Refused where the charge is committed: all that it paid for was drawn, and another draw would be a second one.
+        """
         from privet.ledger.records import State
 
-        for charge in self.each[:1] if first else self.each:
+        some = self.each[:1] if first else self.each
+        if self.head is not None or (some and some[-1].state is State.COMMITTED):
+            problem = "has nothing left to draw: its charge is committed, and what was drawn for it is not in .privet"
+            raise InvalidInput("resume", problem, "put the folder back as it was; or train anew, which costs anew")
+        for charge in some:
             if charge.state is State.RESERVED:
                 charge.draw()
 
     def commit(self) -> None:
         """Everything was drawn and kept."""
+        from privet.ledger.records import State
+
         for charge in self.each:
-            self.head = charge.commit()
+            if charge.state is not State.COMMITTED:
+                self.head = charge.commit()
         if self.each and self.place is not None and self.head is not None:
             self.place.commit(self.head)
 
@@ -129,19 +139,40 @@ def _reserved(
 
 @contextmanager
 def _resumed(asked: A, place: Workplace[A], bill: Billed, begun: Begun[A]) -> Iterator[Charges]:
-    """The charges of a run that was stopped: those of this very bill, and of no other."""
+    """The charges of a run that was stopped: those of this very bill, and of no other.
+
+    Where all of them are committed, everything was drawn and kept, and the process ended before it was written down: it
+    may be written now, and nothing may be drawn.
+    """
+    from privet.ledger.records import State
+
     entries = tuple(each.entry for each in begun.charges)
     if asked.ledger is None or begun.head is not None:
         yield Charges(entries=entries, head=begun.head)
         return
     with opened(asked.url, None, _WAIT) as ledger:
         budget = ledger.budget(asked.ledger)
-        charges = tuple(ledger.resume(each.entry, each.token) for each in begun.charges)
+        charges = tuple(_found(ledger, each) for each in begun.charges)
         wrong = [each for each in charges if each.budget != asked.ledger]
         if wrong or budget.unit != bill.unit or tuple(each.event for each in charges) != _events(bill):
             problem = "is not what was charged: the ledger's entries have another budget, unit or event"
             raise InvalidInput("resume", problem, "train anew, which costs anew")
+        if all(each.state is State.COMMITTED for each in charges):
+            place.commit(budget.head)
+            yield Charges(entries=entries, head=budget.head)
+            return
         yield Charges(charges, entries, place=place)
+
+
+def _found(ledger: Ledger, paid: Charged) -> Charge:
+    """A charge of a run that was stopped; one that is committed already can be looked at, and no more."""
+    from privet.ledger.charge import Charge
+    from privet.ledger.records import State
+
+    entry = ledger.entry(paid.entry)
+    if entry.state is State.COMMITTED:
+        return Charge(ledger, entry.id, entry.budget, entry.event, entry.state)
+    return ledger.resume(paid.entry, paid.token)
 
 
 def _events(bill: Billed) -> tuple[Event, ...]:
@@ -177,8 +208,11 @@ def stated(asked: Asked, inputs: Inputs, bill: Bill, key: str | None = None) -> 
     facts = repr((schema, inputs.classes, inputs.shape, inputs.peak, inputs.rows, str(bill.unit), bill.delta))
     key = key or secrets.token_hex(16)
     found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)
-    for path in (asked.data if asked.data not in NAMES else None, asked.test):
+    own = asked.model.rpartition(":")[0] or None
+    for path in (asked.data if asked.data not in NAMES else None, asked.test, own):
         found.update(b"none" if path is None else digest(Path(path)))
+    if asked.data in NAMES:
+        found.update(rows_digest(inputs.train) + rows_digest(inputs.test))
     return Stated(bill.event.to_json(), hashlib.sha256(facts.encode()).hexdigest(), found.hexdigest(), key)
 
 
@@ -188,6 +222,15 @@ def digest(path: Path) -> bytes:
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
             found.update(piece)
+    return found.digest()
+
+
+def rows_digest(data: Data | None) -> bytes:
+    """Of rows that were read: those of a named set, whose files may change, too."""
+    found = hashlib.sha256()
+    for part in () if data is None else (data.x, data.y):
+        if part is not None:
+            found.update(repr((part.shape, str(part.dtype))).encode() + part.tobytes())
     return found.digest()
 
 

@@ -20,9 +20,9 @@ from privet.core.unit import Unit
 from privet.report.put import put
 from privet.training.models import Described, Model, restore, store
 
-__all__ = ["Begun", "Charged", "Payer", "Stated", "Workplace", "place_for", "release_data", "release_of"]
+__all__ = ["HIDDEN", "Begun", "Charged", "Payer", "Stated", "Workplace", "place_for", "release_data", "release_of"]
 
-_HIDDEN, _STATE, _KEPT = ".privet", "run.json", "kept"
+HIDDEN, _STATE, _KEPT = ".privet", "run.json", "kept"
 _FORMAT = 1
 
 
@@ -65,12 +65,13 @@ class Stated:
     facts: str
     """A hash of what is public of the data: the schema, classes, shape and rows."""
     files: str
-    """A keyed hash of the files: it tells nothing of them to those who cannot guess them whole."""
+    """A keyed hash of the rows, and of the file of one's own model: it tells nothing of them to those who cannot guess
+    them whole."""
     key: str
 
     def require_same(self, now: Stated) -> None:
         """Refuse to go on with other things than those that were charged."""
-        for name, what in (("facts", "schema"), ("event", "plan"), ("files", "data")):
+        for name, what in (("facts", "schema"), ("event", "plan"), ("files", "model's code or the data")):
             if getattr(self, name) != getattr(now, name):
                 problem = f"is not what the run was begun with, so that it is not what was charged: the {what} changed"
                 raise InvalidInput("resume", problem, "put it back as it was; or train anew, which costs anew")
@@ -100,7 +101,7 @@ class Workplace(Generic[A]):
     @property
     def hidden(self) -> Path:
         """Not shared, and not signed."""
-        return self.folder / _HIDDEN
+        return self.folder / HIDDEN
 
     @property
     def checkpoint(self) -> Path:
@@ -213,7 +214,7 @@ class Workplace(Generic[A]):
         return dict(said)
 
     def _unreadable(self) -> InvalidInput:
-        problem = f"is {str(self.folder)!r}, whose {_HIDDEN}/{_STATE} cannot be read"
+        problem = f"is {str(self.folder)!r}, whose {HIDDEN}/{_STATE} cannot be read"
         return InvalidInput("out", problem, "its charge stays; train again in another folder")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import filecmp
+import zipfile
+import zlib
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -12,14 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.cli.training.asked import Asked, MethodWord
+from privet.cli.training.others import require_other, require_other_records, require_other_rows
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit, Whose
 from privet.data import NAMES, Category, Images, Kind, Learning, Schema, Source, Table, learning, named, read
 from privet.training.recipe import Kind as Shown
 
-__all__ = ["Data", "Inputs", "images_of", "require_other", "schema_of", "with_schema"]
+__all__ = ["Data", "Inputs", "arrays_in", "images_of", "schema_of", "with_schema"]
 
 Data = Table | Images
+_NAMED = {("x", "y"): "the arrays x and y", ("x",): "an array x"}
+_SAVED = {
+    ("x", "y"): "save them with numpy.savez(path, x=pictures, y=labels)",
+    ("x",): "save pictures with numpy.savez(path, x=pictures)",
+}
 _PAID_SCORE = "leave it out: a part of the rows is held out, and the score is paid for"
 
 
@@ -131,6 +138,8 @@ def _table(asked: Asked, path: Path) -> Inputs:
         if asked.target is None:
             raise InvalidInput("target", "is missing", "name the column that is to be predicted")
         source.require([asked.target], "the target")
+        if asked.test is not None:
+            require_other_records(asked.data, asked.test, "test", _PAID_SCORE)
         return Inputs(path.name, None, (), None, 1, None, source=source)
     for name in ("kinds", "user", "rows_per_user"):
         if getattr(asked, name):
@@ -139,17 +148,15 @@ def _table(asked: Asked, path: Path) -> Inputs:
     if schema.user is not None and schema.most_rows_per_user is None:
         problem = "names a user, and not how many rows of each are used"
         raise InvalidInput("schema", problem, "add most_rows_per_user = 3, or another number, at its top")
-    return Inputs(
-        path.name,
-        schema,
-        schema.classes,
-        None,
-        1,
-        schema.rows,
-        # Where every record makes a report of its own, one without a target makes one, too.
-        train=read(path, schema, every_row=asked.method is MethodWord.INPUT),
-        test=None if asked.test is None else _test(asked, schema),
-    )
+    if asked.test is not None:
+        require_other(asked.data, asked.test, "test", _PAID_SCORE)
+    # Where every record makes a report of its own, one without a target makes one, too.
+    train = read(path, schema, every_row=asked.method is MethodWord.INPUT)
+    test = None if asked.test is None else _test(asked, schema)
+    # With input perturbation, nobody may look at rows as they are.
+    if test is not None and asked.method is not MethodWord.INPUT:
+        require_other_rows(_labelled(train), _labelled(test), "test", _PAID_SCORE)
+    return Inputs(path.name, schema, schema.classes, None, 1, schema.rows, train=train, test=test)
 
 
 def schema_of(place: str | None, target: str | None, rows: int | None) -> Schema:
@@ -173,19 +180,14 @@ def schema_of(place: str | None, target: str | None, rows: int | None) -> Schema
     return schema
 
 
+def _labelled(data: Data) -> tuple[npt.NDArray[Any], ...]:
+    return (data.x,) if data.y is None else (data.x, data.y)
+
+
 def _test(asked: Asked, schema: Schema) -> Table:
-    require_other(asked.data, asked.test or "", "test", _PAID_SCORE)
     # Whose a public row is does not matter, and every one of them counts.
     plain = replace(schema, user=None, most_rows_per_user=None)
     return read(asked.test or "", plain)
-
-
-def require_other(private: str, public: str, argument: str, advice: str) -> None:
-    """A file of public rows is not the private one: refuse what is plainly the same."""
-    data, other = Path(private), Path(public)
-    same = other.is_file() and data.is_file() and (other.samefile(data) or filecmp.cmp(other, data, shallow=False))
-    if same:
-        raise InvalidInput(argument, "is the file that is learned from, whose rows are private", advice)
 
 
 def _pictures(asked: Asked, path: Path) -> Inputs:
@@ -200,17 +202,35 @@ def _pictures(asked: Asked, path: Path) -> Inputs:
     test = None if asked.test is None else images_of(Path(asked.test), asked.classes, None)
     if test is not None and test.x.shape[1:] != train.x.shape[1:]:
         raise InvalidInput("test", "has pictures of another shape", "give pictures like those to learn from")
+    if test is not None:
+        require_other_rows(_labelled(train), _labelled(test), "test", _PAID_SCORE)
     return Inputs(path.name, None, asked.classes, train.x.shape[1:], train.peak, asked.rows, train=train, test=test)
+
+
+def arrays_in(path: Path, names: tuple[str, ...], argument: str) -> list[npt.NDArray[Any]]:
+    """Arrays of a file that `numpy.savez` wrote; whatever is wrong with the file is one line."""
+    try:
+        with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as found:
+            return [found[name] for name in names]
+    # What a file may be that was cut, changed, locked or packed otherwise, or one that is none of numpy's.
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+        SyntaxError,
+    ):
+        problem = f"is {str(path)!r}, which does not hold {_NAMED[names]}"
+        raise InvalidInput(argument, problem, _SAVED[names]) from None
 
 
 def images_of(path: Path, classes: tuple[str, ...], rows: int | None) -> Images:
     """Pictures `x` (whole numbers up to 255) and labels `y`: places in `classes`, or the names themselves."""
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            x, y = found["x"], found["y"]
-    except (OSError, ValueError, KeyError, EOFError):
-        problem = f"is {str(path)!r}, which does not hold the arrays x and y"
-        raise InvalidInput("data", problem, "save them with numpy.savez(path, x=pictures, y=labels)") from None
+    x, y = arrays_in(path, ("x", "y"), "data")
     if x.dtype != np.uint8 or x.ndim not in (3, 4) or y.ndim != 1 or len(y) != len(x):
         problem = f"is {str(path)!r}, whose x is {x.dtype} of shape {x.shape[1:]} a picture"
         raise InvalidInput(

@@ -38,7 +38,12 @@ def convex_model(
 
 
 def plain_model(model: nn.Module, front: nn.Module | None, x: Tensor, y: Tensor, classes: int) -> nn.Module:
-    """The same model without privacy: for internal eyes. Linear ones by a solver, others by Adam."""
+    """The same model without privacy: for internal eyes. Linear ones by a solver, others by Adam.
+
+    Rows without a target teach it nothing, and stop nothing.
+    """
+    known = (y >= 0) & (y < classes) if classes else y.isfinite()
+    x, y = x[known], y[known]
     family = model.family if isinstance(model, Model) else Family.LINEAR
     if family is Family.LINEAR and not _is_own(model):
         loss: Loss = Softmax(classes) if classes else LogCosh()

@@ -9,15 +9,18 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from privet.accounting import epsilon as price
 from privet.cli.training.asked import Asked
 from privet.cli.training.folder import Workplace
-from privet.core.event import Approximate
+from privet.core.errors import InvalidInput
+from privet.core.event import Approximate, Event
 from privet.core.random import Rng
 from privet.core.release import Release
+from privet.core.unit import Unit
 from privet.training.recipe import Recipe
 from privet.training.run import Run
 
-__all__ = ["Followed", "as_block", "points", "train"]
+__all__ = ["Followed", "as_block", "points", "require_within", "train"]
 
 _SAVED_EVERY = 20.0
 """Seconds between checkpoints."""
@@ -86,11 +89,22 @@ def train(
 def as_block(release: Release[nn.Module], block: Approximate) -> Release[nn.Module]:
     """The same release, stated as the (ε, δ) block that was fixed before its plan was made.
 
-    Guarantee: the block's. Whatever was learned first, the plan was calibrated to cost no more than the block, so that
-    the composition with what was learned is that of the block (adaptive composition, Dwork & Roth 2014, Thm 3.16).
+    Guarantee: the block's. Whatever was learned first, what was done costs no more than the block, so that the
+    composition with what was learned is that of the block (adaptive composition, Dwork & Roth 2014, Thm 3.16).
     """
+    require_within(release.event, block, release.unit)
     (draw,) = release.draws
     return Release.of(release.value, block, unit=release.unit, source=draw.source, randomness=release.randomness)
+
+
+def require_within(event: Event, block: Approximate, unit: Unit) -> None:
+    """Refuse a plan that costs more than the block that was charged for it."""
+    cost = price(event, block.delta, unit=unit).epsilon.upper
+    if cost > block.epsilon:
+        problem = (
+            f"costs ε ≤ {cost:.6g} at δ = {block.delta:g}, above the ε = {block.epsilon:g} that were charged for it"
+        )
+        raise InvalidInput("plan", problem, "this is a mistake of Privet's own: please report it")
 
 
 def points(total: int) -> set[int]:

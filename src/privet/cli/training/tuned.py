@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,25 +38,37 @@ class Kept:
     whole: Callable[[nn.Module], Model]
     part: Callable[[Model], nn.Module]
 
-    @property
-    def _best(self) -> Path:
-        return self.place.hidden / "best"
+    def _best(self, standing: Standing) -> Path:
+        """The model of the run that a standing names. Each has a place of its own: a stop between a model and the
+        standing that names it leaves the older one, and the run that is then made again counts once."""
+        return self.place.hidden / f"best-{standing.best}"
 
     def keep(self, standing: Standing, best: Scored | None) -> None:
         """Written before the first run, and after each."""
-        if best is not None:
-            self._best.mkdir(mode=0o700, exist_ok=True)
-            store(self._best, self.whole(best[0]), self.described)
+        place = self._best(standing)
+        if best is not None and standing.best == standing.done - 1:
+            place.mkdir(mode=0o700, exist_ok=True)
+            store(place, self.whole(best[0]), self.described)
         score = None if best is None else best[1].to_json()
         put(self.place.standing, json.dumps([standing.to_json(), score]), "out", private=True)
+        for other in self.place.hidden.glob("best-*"):
+            if other != place:
+                shutil.rmtree(other)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run was made, so that nothing is left to draw."""
+        standing, _ = self.found()
+        return standing is not None and standing.done == len(standing.chosen)
 
     def found(self) -> tuple[Standing | None, Scored | None]:
         """What was kept."""
         if not self.place.standing.exists():
             return None, None
-        standing, score = json.loads(self.place.standing.read_text(encoding="utf-8"))
-        best = None if score is None else (self.part(restore(self._best)[0]), Score.from_json(score))
-        return Standing.from_json(standing), best
+        text, score = json.loads(self.place.standing.read_text(encoding="utf-8"))
+        standing = Standing.from_json(text)
+        best = None if score is None else (self.part(restore(self._best(standing))[0]), Score.from_json(score))
+        return standing, best
 
 
 def tuned(

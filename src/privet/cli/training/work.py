@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from privet.accounting import epsilon as price
@@ -34,12 +35,15 @@ from privet.report.put import put
 from privet.training.convex import AdditiveModel
 from privet.training.models import Additive, Described, Model
 from privet.training.recipe import Kind, Recipe
+from privet.training.state import Attributes, Weights
 
 if TYPE_CHECKING:
     from privet.training.run import Run
 
 __all__ = ["Finished", "Trained", "Work"]
 
+_PROBED = 3
+"""Made-up rows on which a model of the user's own is tried."""
 _SOURCE = "training data"
 """What DP-SGD calls its rows; all else that is released is of the same ones."""
 
@@ -209,7 +213,8 @@ class Work:
                 continue
             if method is MethodWord.DPSGD:
                 plan = bill.planned(self.asked, inputs, model)
-                if bill.recipe is None:
+                if bill.block is not None:
+                    sgd.require_within(plan.plan.event(), bill.block, bill.unit)
                     self.planned(self.asked, inputs, bill, plan)
             release = None
             if method is not MethodWord.NONE:
@@ -264,7 +269,7 @@ class Work:
         test, classes, pictures = parts.test, len(inputs.classes), inputs.kind is Kind.PICTURES
 
         def score(release: Release[nn.Module]) -> Release[Score]:
-            usable = _usable(release.value, model, inputs)
+            usable = copy.deepcopy(_usable(release.value, model, inputs))
             if bill.scoring is not None and parts.held is not None:
                 source = rng or default_rng()
                 return bill.scoring.release(usable, parts.held, rng=source, source=_SOURCE, on=HELD)
@@ -279,7 +284,11 @@ class Work:
             lambda found: _whole(found, model),
             lambda whole: whole.head if pictures else whole,
         )
-        charges.draw()
+        if not kept.complete:
+            own = model.head if pictures else model
+            if ":" in self.asked.model:
+                _require_trainable(tuning.recipes[0], own, parts)
+            charges.draw()
         release = tuned(
             tuning,
             model.head if pictures else model,
@@ -292,12 +301,14 @@ class Work:
             kept=kept,
         )
         best = release.value
-        usable = _usable(best.value[0], model, inputs)
+        before = Weights.of(best.value[0], copies=True)
+        usable = copy.deepcopy(_usable(best.value[0], model, inputs))
         public: tuple[Release[Score], ...] = ()
         if test is not None:
             public = tuple(release.map(lambda _, one=one: one) for one in measured(usable, test, classes, TEST))  # type: ignore[misc]
         paid = None if test is not None else release.map(lambda found: found.value[1])
         internal = measured(usable, parts.train, classes, OWN_ROWS)
+        _require_untouched(before, best.value[0])
         whole = release.map(lambda found: _whole(found.value[0], model))
         return Trained(MethodWord.DPSGD, whole, public, paid, internal), best.candidate
 
@@ -353,7 +364,10 @@ class Work:
         charges: Charges,
         rng: Rng | None,
     ) -> Trained:
-        """A method's model with its scores; those on private rows that nobody paid for are internal."""
+        """A method's model with its scores; those on private rows that nobody paid for are internal.
+
+        A copy of the model is scored: whatever code of the user's own keeps of rows must not leave with the model.
+        """
         classes = len(inputs.classes)
         if release is None:
             front = model.front if inputs.kind is Kind.TABLE else None
@@ -362,7 +376,8 @@ class Work:
             usable = _usable(plain, model, inputs)
             every = [measured(usable, rows, classes, on) for rows, on in parts.named]
             return Trained(method, None, internal=tuple(score for some in every for score in some))
-        usable = release.value.head if inputs.kind is Kind.PICTURES else release.value
+        before = Weights.of(release.value, copies=True)
+        usable = copy.deepcopy(release.value.head if inputs.kind is Kind.PICTURES else release.value)
         public: tuple[Release[Score], ...] = ()
         if parts.test is not None:
             scores = measured(usable, parts.test, classes, TEST)
@@ -377,7 +392,9 @@ class Work:
                 paid = Release.join(release, score).map(lambda both: both[1].to_json())
                 self.place.keep(name, paid)
             paid = paid.map(Score.from_json)
-        internal = measured(usable, parts.train, classes, OWN_ROWS)
+        # Where trust is local, nobody looks at rows as they are, not even their owner's page.
+        internal = () if bill.randomizing is not None else measured(usable, parts.train, classes, OWN_ROWS)
+        _require_untouched(before, release.value)
         return Trained(method, release, public, paid, internal)
 
 
@@ -399,10 +416,28 @@ def _usable(found: nn.Module, model: Model, inputs: Inputs) -> nn.Module:
 
 
 def _require_trainable(plan: Recipe, model: nn.Module, parts: Parts) -> None:
-    """Refuse a model of the user's own that couples rows, by made-up rows, before anything is paid for."""
-    found = plan.plan.explain(model, (parts.train.x[:1], parts.train.y[:1])) if len(parts.train) else None
-    if found is not None and found.refusals:
+    """Refuse a model of the user's own that couples or keeps rows, by made-up rows, before anything is paid for."""
+    like = parts.train.x.new_zeros(1, *parts.train.x.shape[1:]), parts.train.y.new_zeros(1)
+    found = plan.plan.explain(model, like)
+    if found.refusals:
         raise InvalidInput("model", f"cannot be trained privately: {found.refusals[0]}")
+    probe, kept = copy.deepcopy(model).eval(), []
+    before = Attributes.of(probe)
+    with torch.no_grad():
+        for value in (0.0, 1.0):  # also a code of every category
+            before.put_back()
+            probe(like[0].new_full((_PROBED, *like[0].shape[1:]), value))
+            kept.append(Attributes.of(probe))
+    if names := kept[0].differing(kept[1]):
+        problem = f"keeps something of the rows that it scores, in {', '.join(names)}"
+        raise InvalidInput("model", problem, "return it, or do not keep it")
+
+
+def _require_untouched(before: Weights, model: nn.Module) -> None:
+    """What leaves is what was released: nothing of the rows that were scored since."""
+    if names := before.changed(model):
+        problem = f"has changed {names[0]!r} after its release, while a copy of it was scored"
+        raise InvalidInput("model", problem, "keep nothing of rows in it; what was released is in the run's folder")
 
 
 def _require_classes(inputs: Inputs) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
+from privet.core.errors import InvalidInput
 from privet.training.convex.losses import Array, Loss
+from privet.training.convex.terms import targets
 
 __all__ = ["approach"]
 
 _ROWS: Final = 1 << 13
 _TRIES: Final = 3
+_SLACK: Final = 1e-9
+"""By which a row may be longer than 1 here: for rounding alone, as `within` makes rows that are not."""
 
 
 def approach(
@@ -24,37 +29,63 @@ def approach(
     tilt: Array,
     tolerance: float,
 ) -> Array:
-    """A θ at which the gradient's norm is at most `tolerance`.
+    """A θ at which the gradient's norm is at most `tolerance`, for rows that `within` made.
 
     A quasi-Newton solver comes first. Should it stop too early, Nesterov's accelerated gradient method goes on, whose
     convergence on a smooth and strongly convex function is a theorem (Nesterov 2004, Thm 2.2.3): so every data set ends
-    here, and none ends in an error.
+    here, and none ends in an error. A target that is no class or no number counts as another (`targets`). Rows that
+    `within` did not make are refused: with them neither the theorem nor any bound on one row's share is true.
     """
-    shape = tilt.shape
+    with np.errstate(all="ignore"):
+        short = all(bool((np.square(x[rows]).sum(1) <= 1.0 + _SLACK).all()) for rows in _stretches(x))
+    if not short:
+        raise InvalidInput("x", "has rows longer than 1, or such as are no numbers", "make them with `within`")
+    shape, answers = tilt.shape, targets(loss, y)
 
     def both(flat: Array) -> tuple[float, Array]:
         theta = flat.reshape(shape)
         value = 0.5 * regularization * float((theta**2).sum()) + float((tilt * theta).sum())
         gradient = regularization * theta + tilt
-        for start in range(0, len(x), _ROWS):
-            rows = x[start : start + _ROWS]
-            part, slopes = loss.slopes(rows @ theta.T, y[start : start + _ROWS])
+        for rows in _stretches(x):
+            part, slopes = loss.slopes(x[rows] @ theta.T, answers[rows])
             value += part
-            gradient += slopes.T @ rows
+            gradient += slopes.T @ x[rows]
         return value, gradient.ravel()
+
+    def steepness(flat: Array) -> float:
+        return float(np.linalg.norm(both(flat)[1]))
 
     theta = np.zeros(tilt.size)
     for _ in range(_TRIES):
         options = {"maxiter": 500, "gtol": tolerance / max(1.0, np.sqrt(theta.size)), "ftol": 0.0, "maxcor": 20}
         theta = np.asarray(minimize(both, theta, jac=True, method="L-BFGS-B", options=options).x)
-        if float(np.linalg.norm(both(theta)[1])) <= tolerance:
+        if steepness(theta) <= tolerance:
             return theta.reshape(shape)
+    theta = theta if math.isfinite(steepness(theta)) else np.zeros(tilt.size)
     smooth = regularization + loss.curvature * len(x)
     momentum = (np.sqrt(smooth) - np.sqrt(regularization)) / (np.sqrt(smooth) + np.sqrt(regularization))
     ahead = theta.copy()
-    while True:
+    for _ in range(_most_steps(steepness(theta), regularization, smooth, tolerance)):
         gradient = both(ahead)[1]
         if float(np.linalg.norm(gradient)) <= tolerance:
             return ahead.reshape(shape)
         last, theta = theta, ahead - gradient / smooth
         ahead = theta + momentum * (theta - last)
+    raise InvalidInput("tolerance", f"is {tolerance:g}, which is below what float64 resolves", "give a larger one")
+
+
+def _stretches(x: Array) -> list[slice]:
+    return [slice(start, start + _ROWS) for start in range(0, len(x), _ROWS)]
+
+
+def _most_steps(steepness: float, strong: float, smooth: float, tolerance: float) -> int:
+    """How many steps bring the gradient below `tolerance`, with S = `smooth` and Λ = `strong`.
+
+    By the theorem, f(θ_k) - f* ≤ (1 - √(Λ/S))^k · (S + Λ)/2 · R², where R = |θ_0 - θ*| ≤ |∇f(θ_0)|/Λ. So |θ_k - θ*| is
+    at most √(2/Λ · (f(θ_k) - f*)), the point ahead is at most three times as far away as the last two, and its gradient
+    is at most S times that. Twice as many steps are allowed, for rounding.
+    """
+    if not math.isfinite(steepness):
+        raise InvalidInput("tilt", "holds what is no number", "give finite numbers")
+    distance = max(steepness, tolerance) / strong * math.sqrt((smooth + strong) / strong)
+    return 2 * math.ceil(2.0 * math.log(3.0 * smooth * distance / tolerance) * math.sqrt(smooth / strong)) + 10

@@ -21,7 +21,7 @@ from privet.core.unit import Unit
 from privet.training.convex.linear import LinearModel, within
 from privet.training.convex.losses import Loss
 from privet.training.convex.minimum import approach
-from privet.training.convex.terms import check, targets, tolerance
+from privet.training.convex.terms import check, tolerance
 from privet.training.lattice import Lattice
 
 __all__ = ["ObjectivePerturbation"]
@@ -111,7 +111,7 @@ class ObjectivePerturbation:
         shape = (self.loss.outputs, rows.shape[1])
         tilt = rng.normal(shape) * self.noise
         gamma = tolerance(self.loss)
-        near = approach(self.loss, rows, targets(self.loss, y), self.regularization, tilt, gamma)
+        near = approach(self.loss, rows, y, self.regularization, tilt, gamma)
         clip = 2.0 * gamma / self.regularization * (1.0 + 1e-12)
         lattice = Lattice.for_deviation(_HIDING * clip)
         sigma = lattice.deviation(_HIDING, checked.positive("clip", clip), near.size)

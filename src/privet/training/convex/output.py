@@ -18,7 +18,7 @@ from privet.core.unit import Unit
 from privet.training.convex.linear import LinearModel, within
 from privet.training.convex.losses import Loss
 from privet.training.convex.minimum import approach
-from privet.training.convex.terms import check, targets, tolerance
+from privet.training.convex.terms import check, tolerance
 from privet.training.lattice import Lattice
 
 __all__ = ["OutputPerturbation"]
@@ -65,7 +65,7 @@ class OutputPerturbation:
         rows = within(x, self.radius)
         shape = (self.loss.outputs, rows.shape[1])
         gamma = tolerance(self.loss)
-        least = approach(self.loss, rows, targets(self.loss, y), self.regularization, np.zeros(shape), gamma)
+        least = approach(self.loss, rows, y, self.regularization, np.zeros(shape), gamma)
         clip = (self.loss.lipschitz + 2.0 * gamma) / self.regularization * (1.0 + 1e-12)
         noise = checked.positive("noise", self.event.noise_multiplier)
         lattice = Lattice.for_deviation(noise * clip)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shutil
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from privet.report import write_run
+from privet.ledger import Ledger
+from privet.report import Charged, Public, shareable, write_run
+from privet.report.card_json import to_json
 from tests.cli.conftest import Run
 from tests.report.trained import trained
 
@@ -103,6 +106,58 @@ def test_what_is_not_genuine_is_exit_code_1(privet: Run, signed: Path, change: s
     assert answer.code == 1
     assert answer.json["genuine"] is False
     assert words in answer.json["problem"]
+
+
+def test_a_card_that_claims_less_is_not_signed(privet: Run, run: Path) -> None:
+    """Fails when a card whose ε was edited is signed, shown or compared, or the message does not name the run."""
+    text = (run / "card.json").read_text(encoding="utf-8")
+    epsilon = trained().privacy.guarantee.value.epsilon
+    lower, upper = f'"lower": {epsilon.lower!r}', f'"upper": {epsilon.upper!r}'
+    edited = text.replace(lower, '"lower": 0.01').replace(upper, '"upper": 0.02')
+    assert edited != text
+    (run / "card.json").write_text(edited, encoding="utf-8")
+    privet("card key signer.pem")
+    for line in ("card sign digits --key signer.pem", "report show digits", "report compare digits"):
+        done = privet(line)
+        assert (done.code, done.out) == (2, "")
+        assert "run is 'digits', of which card.json cannot be used: card claims ε ≤ 0.020 for the whole" in done.err
+        assert len(done.err.splitlines()) == 1
+    assert not (run / "signature.json").exists()
+
+
+def test_a_page_of_another_version_is_renewed(privet: Run, run: Path) -> None:
+    """Fails when a page that is not the card's is signed, or there is no way to sign after an upgrade."""
+    with (run / "report.html").open("a", encoding="utf-8") as file:
+        file.write("<!-- by an older version -->")
+    privet("card key signer.pem")
+    done = privet("card sign digits --key signer.pem")
+    assert done.code == 2
+    assert "report.html is not what this version makes of its card.json" in done.err
+    assert privet("card sign digits --key signer.pem --renew").code == 0
+    assert privet("card verify digits --key signer.pem.pub").code == 0
+
+
+def test_a_run_against_its_ledger(privet: Run, run: Path, tmp_path: Path) -> None:
+    """Fails when the ledger is not asked, or an answer of its own is not told."""
+    card = shareable(trained())
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.create("digits", epsilon=9.0, delta=1e-3)
+        with ledger.reserve("digits", card.privacy.event.value).drawing():
+            pass
+        entries = tuple(entry.id for entry in ledger.show("digits").entries)
+        charged = Charged("digits", entries, ledger.head("digits"))
+    (run / "card.json").write_text(to_json(replace(card, ledger=Public(charged))), encoding="utf-8")
+    privet("card key signer.pem")
+    assert privet("card sign digits --key signer.pem --renew").code == 0
+    done = privet("card verify digits --ledger ledger.db")
+    assert done.code == 0
+    assert "charged: the ledger's entries are what the card says was done" in done.out
+    assert privet("card verify digits --ledger ledger.db --json").json["charged"] is True
+    with Ledger(tmp_path / "other.db") as ledger:
+        ledger.create("digits", epsilon=9.0, delta=1e-3)
+    done = privet("card verify digits --ledger other.db")
+    assert (done.code, done.err) == (1, "")
+    assert done.out.startswith("not genuine: the ledger")
 
 
 def test_internal_files_do_not_count(privet: Run, signed: Path) -> None:

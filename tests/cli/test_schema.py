@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from privet.data import Schema
+from privet.data import Category, Number, Schema
 from tests.cli.conftest import Run
 
 CSV = """\
@@ -62,6 +62,23 @@ def test_a_draft_warns_and_is_private(privet: Run, files: Path) -> None:
     assert Schema.from_toml(place.read_text()).target == "well"
     assert place.read_text().startswith("# This draft was read from private data")
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
+
+
+def test_a_messy_column_of_numbers_is_a_number(privet: Run, tmp_path: Path) -> None:
+    """Fails when a fifth of odd cells makes a list of every number in the rows, or a warning is not at the top.
+
+    Few values of which some are numbers are codes, and stay a category; that is said, too."""
+    odd = ("", "?", "NA", "fifty", "1e999", "-inf")
+    rows = [f"{odd[n % 6] if n % 5 == 0 else 20 + n % 61},{'G' if n % 3 == 0 else n % 3},{n % 2}" for n in range(300)]
+    (tmp_path / "messy.csv").write_text("\n".join(["age,floor,well", *rows]))
+    assert privet("schema draft messy.csv --target well").code == 0
+    text = (tmp_path / "messy.schema.toml").read_text()
+    age, floor, _ = Schema.from_toml(text).columns
+    assert age == Number("age", 20, 80)
+    assert floor == Category("floor", ("1", "2", "G"))
+    top = text[: text.index("[[column]]")]
+    assert "# - 'age' has cells that are no numbers, or infinite; they would count as missing" in top
+    assert "# - 'floor' has numbers and other texts; each would be a value of a category" in top
 
 
 def test_the_warning_is_red(privet: Run, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -202,6 +204,73 @@ def test_a_type_for_all_cells_says_the_same_as_none(array: npt.NDArray[Any]) -> 
     np.testing.assert_array_equal(words(array), words(single))
     np.testing.assert_array_equal(words(array), words(mixed)[:-1])
     np.testing.assert_array_equal(numbers(array), numbers(mixed)[:-1])
+
+
+TYPES: dict[str, Callable[[npt.NDArray[np.float32]], Any]] = {
+    "a text": lambda cells: np.array([*cells, "x"]),
+    "a float64": lambda cells: np.array([*cells, 0.1]),
+    "a whole number": lambda cells: np.array([*cells, 2**40 + 1]),
+    "an object": lambda cells: np.array([*cells, None], dtype=object),
+    "nothing, in a list": lambda cells: [*cells, None],
+    "a float64, in a frame": lambda cells: pl.concat([pl.Series(cells).cast(pl.Float64), pl.Series([0.1])]),
+    "a text, in a frame": lambda cells: pl.concat([pl.Series(cells).cast(pl.String), pl.Series(["x"])]),
+}
+"""What one row more makes of cells that were float32."""
+
+
+@pytest.mark.parametrize("added", TYPES)
+def test_one_row_moves_no_cell_of_float32(added: str) -> None:
+    """Catches 0.1 in float32 that is one number as a float32, another as a float64 and a third as a text."""
+    drawn = np.random.default_rng(1)
+    sizes = 10.0 ** drawn.uniform(-30, 30, 400)
+    cells = np.concatenate([drawn.random(400), sizes, [0.1, 1e-45, 2**24, 123456792, 3e38]]).astype(np.float32)
+    more = column_of("y", TYPES[added](cells))
+    assert more.dtype != np.float32
+    assert len(set(keys(cells))) == len(set(cells.tolist()))  # and no two are taken for one
+    assert keys(cells) == keys(more)[:-1]
+    np.testing.assert_array_equal(numbers(cells), numbers(more)[:-1])
+    np.testing.assert_array_equal(words(cells), words(more)[:-1])
+    assert np.abs(numbers(cells) / cells.astype(float) - 1)[cells > 1e-37].max() < 2.0**-24
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.longdouble])
+def test_types_without_a_form_are_refused(kind: Any) -> None:
+    """Catches an array of which one row more, of another type, would move the others."""
+    array = np.zeros((3, 2), dtype=kind)
+    with pytest.raises(InvalidInput, match=r"X is of the type float.*\.astype\(float\)"):
+        columns_of(array)
+    with pytest.raises(InvalidInput, match="y is of the type"):
+        column_of("y", array[:, 0])
+    assert keys(column_of("y", list(array[:, 0]))) == [0.0] * 3  # cells have no type in common
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Decimal("sNaN"),
+        Decimal("1e9999"),
+        np.ma.masked,
+        np.longdouble("1e4000"),
+        np.float16(0.1),
+        Fraction(10**400),
+        np.array(Decimal("sNaN"), dtype=object),
+    ],
+)
+def test_no_cell_raises_or_warns(cell: Any) -> None:
+    """Catches a cell whose own arithmetic raises, or warns, which would show an analyst that it is there."""
+    column = column_of("y", [1.0, "x", cell])
+    alone = column_of("y", [2.0, cell])
+    for given in (column, alone):
+        assert keys(given)[0] == numbers(given)[0] == given[0]
+        assert len(words(given)) == len(given)
+    Columns.of((0, 1), {0: [1]}, None, 1).table([column])
+
+
+def test_what_a_mask_covers_is_missing() -> None:
+    """Catches values below a mask that are read all the same."""
+    masked = np.ma.masked_equal(np.array([[1.0, 2.0], [3.0, 4.0]]), 3.0)
+    assert [keys(each) for each in columns_of(masked)[1]] == [[1.0, None], [2.0, 4.0]]
+    assert keys(column_of("y", masked[:, 0])) == [1.0, None]
 
 
 def test_one_value_has_one_fold() -> None:

@@ -163,7 +163,9 @@ def test_random_searches_and_pipelines_have_prices_too() -> None:
     found = RandomizedSearchCV(
         pipe, {"model__bins": [2, 3, 4]}, n_iter=2, scoring=private_scorer(0.5), cv=HashedFolds(2), error_score="raise"
     )
-    release = private_fit(found, x, y)
+    with pytest.raises(InvalidInput, match=r"'length' .Normalizer. may have learned from the rows or raised by one"):
+        private_fit(found, x, y)  # a cell that is missing would raise, unpaid
+    release = private_fit(found, x, y, public_steps=["length"])
     assert release.guarantee is not None
     assert 1.0 < release.guarantee.epsilon.upper < 8.0
     assert release.tainted

@@ -11,6 +11,7 @@ import typer
 
 from privet.cli import console
 from privet.cli.options import AsJson
+from privet.cli.place import opened
 from privet.cli.run import FAILED
 from privet.cli.taught import TaughtCommand, TaughtGroup
 from privet.cli.teach import help_of
@@ -22,6 +23,8 @@ __all__ = ["about", "card", "key", "sign", "verify"]
 card = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
 
 _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+_WAIT = 60.0
+"""How long to wait for others who use the ledger, in seconds."""
 _MADE = "Where the secret half is kept; the public half goes beside it, as FILE.pub."
 
 
@@ -64,15 +67,20 @@ def key(file: Annotated[Path, typer.Argument(metavar="FILE", help=_MADE)]) -> No
 def sign(
     run: _Run,
     key: Annotated[Path, typer.Option(metavar="FILE", help="The secret key, from: privet card key")],
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Write report.html anew first, as this version of Privet makes it.")
+    ] = False,
 ) -> None:
     """Sign every file of a run that may be shared, and the head of the ledger's chain. Internal files are left out.
+
+    The card is priced again, and the page compared with it: a run that claims less than it cost is not signed.
 
     privet card sign runs/readmission --key signer.pem
     """
     from privet.report import sign as signed
 
-    with _as("--key"):
-        found = signed(run, key)
+    with _as("--key"), console.progress_bar("Comparing the page with the card …") as progress:
+        found = signed(run, key, renew=renew, progress=progress)
     with console.after(f"{str(run)!r} was signed"):
         console.line(f"{run} is signed: {', '.join(found.files)}", "bold green")
         console.line(f"key {found.key}", "dim")
@@ -85,13 +93,22 @@ def verify(
     key: Annotated[
         Path | None, typer.Option(metavar="PUB", help="The signer's public key, from the signer and not from the run.")
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option("--ledger", "--url", metavar="FILE|URL", help="The ledger, to compare what was charged there."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check that a run is what was signed, and with --key also who signed. Exit code 1 if it is not.
 
+    The card is priced again: whoever signed, it must not claim less than it cost. With --ledger the entries that paid
+    for the run are compared with it too.
+
     privet card verify runs/readmission --key signer.pem.pub
+
+    privet card verify runs/readmission --ledger privet-ledger.db
     """
-    from privet.report import NotGenuine
+    from privet.report import NotGenuine, read_card, require_charged
     from privet.report import verify as verified
 
     if not run.is_dir():
@@ -100,6 +117,9 @@ def verify(
     try:
         with _as("--key"):
             found = verified(run, key)
+        if where is not None:
+            with opened(where, None, _WAIT) as ledger:
+                require_charged(read_card(run), ledger)
     except NotGenuine as problem:
         if as_json:
             console.show_json(answer | {"genuine": False, "problem": str(problem)})
@@ -108,7 +128,7 @@ def verify(
         raise typer.Exit(FAILED) from None
     if as_json:
         said = {"key": found.key, "files": list(found.files), "head": found.head, "trusted": found.trusted}
-        console.show_json(answer | {"genuine": True} | said)
+        console.show_json(answer | {"genuine": True} | said | ({} if where is None else {"charged": True}))
         return
     if found.trusted:
         console.line(f"genuine: nothing was changed since the owner of {key} signed it", "bold green")
@@ -117,6 +137,8 @@ def verify(
     console.line(f"key {found.key}", "dim")
     if found.head is not None:
         console.line(f"head {found.head}", "dim")
+    if where is not None:
+        console.line("charged: the ledger's entries are what the card says was done", "bold green")
 
 
 card.callback(help=help_of(about))(about)

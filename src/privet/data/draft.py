@@ -30,6 +30,8 @@ _MOST_VALUES = 100
 _MOST_CLASSES = 20
 _MOST_KEPT = 10_000
 _LONGEST = 100
+_MOSTLY, _NEARLY = 0.5, 0.95
+"""The part of the cells that must be numbers for the column to be one: of many values, and of few."""
 _LEAST = 20
 """Rows without which nobody could say that a column never repeats."""
 
@@ -110,13 +112,14 @@ class _Seen:
 
 
 def _suggested(name: str, seen: _Seen, is_target: bool, warnings: list[str]) -> Column:
-    number = seen.numbers >= 0.95 * seen.cells and seen.numbers > 0
+    mixed = not seen.many and len(seen.values) <= _MOST_CLASSES  # few values, some of them numbers: codes
+    number = seen.numbers > (_NEARLY if mixed else _MOSTLY) * seen.cells
     values = sorted(value for value in seen.values if value and value == value.strip() and len(value) <= _LONGEST)
     different = seen.unique and seen.cells >= _LEAST
     few = not seen.many and len(values) <= (_MOST_CLASSES if is_target else _MOST_VALUES)
     if is_target:
         if number and not (few and seen.whole):
-            return Number(name, *_rounded(seen.low, seen.high))
+            return _number(name, seen, warnings)
         if not few:
             warnings.append(f"the target {name!r} has more than {_MOST_CLASSES} values")
         return Category(name, tuple(values[:_MOST_VALUES]))
@@ -124,13 +127,20 @@ def _suggested(name: str, seen: _Seen, is_target: bool, warnings: list[str]) -> 
         warnings.append(f"{name!r} looks like an identifier, and would be left out")
         return Identifier(name)
     if number:
-        if seen.numbers < seen.cells:
-            warnings.append(f"{name!r} has cells that are no numbers; they would count as missing")
-        return Number(name, *_rounded(seen.low, seen.high))
+        return _number(name, seen, warnings)
     if not few:
         warnings.append(f"{name!r} has more than {_MOST_VALUES} values; it looks like free text, and would be left out")
         return Identifier(name)
+    if seen.numbers:
+        warnings.append(f"{name!r} has numbers and other texts; each would be a value of a category")
     return Category(name, tuple(values))
+
+
+def _number(name: str, seen: _Seen, warnings: list[str]) -> Number:
+    """By the finite numbers alone: an infinite one is a slip more often than a bound."""
+    if seen.numbers < seen.cells:
+        warnings.append(f"{name!r} has cells that are no numbers, or infinite; they would count as missing")
+    return Number(name, *_rounded(seen.low, seen.high))
 
 
 def _rounded(low: float, high: float) -> tuple[float, float]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from privet.report.account import price_run
 from privet.report.as_json import document
 from privet.report.card import Public, RunCard, Shareable, Typed, require_shareable
+from privet.report.charges import require_charged
 from privet.report.curves import Curves, curves_of
 from privet.report.internal import Internal
 from privet.report.page import page
-from privet.report.runs import Comparison, compare, compare_page, load, require_folder, trials_of, write_run
+from privet.report.runs import Comparison, compare, compare_page, load, read_card, require_folder, trials_of, write_run
 from privet.report.shown import show
 from privet.report.signing import NotGenuine, Signed, make_key, sign, verify
 from privet.report.training_card import TrainingCard, left_out, shareable
@@ -63,7 +64,9 @@ __all__ = [
     "page",
     "price_run",
     "priced",
+    "read_card",
     "report_page",
+    "require_charged",
     "require_folder",
     "require_shareable",
     "require_writable",

@@ -14,6 +14,9 @@ from privet.report.write import MARK
 
 __all__ = ["bullets", "drawn", "escaped", "framed", "table"]
 
+_MOST_COLUMNS = 4
+"""As many as fit beside each other on a telephone."""
+
 
 def framed(
     title: str, body: Iterable[str], figures: Iterable[Figure], *, footer: str, styles: Sequence[str] = ("page.css",)
@@ -66,15 +69,18 @@ def drawn(figure: Figure) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column names its rows."""
+    """A table whose first column names its rows; on a narrow screen one with many columns is stacked, cell by cell."""
+    many = len(head) > _MOST_COLUMNS
     top = "".join(f'<th scope="col">{escaped(cell)}</th>' for cell in head)
+    names = [f' data-head="{escaped(name)}"' if many else "" for name in head]
     body = "".join(
         f'<tr><th scope="row">{escaped(row[0])}</th>'
-        + "".join(f"<td>{escaped(cell)}</td>" for cell in row[1:])
+        + "".join(f"<td{name}>{escaped(cell)}</td>" for name, cell in zip(names[1:], row[1:], strict=True))
         + "</tr>"
         for row in rows
     )
-    return f"<table><caption>{escaped(caption)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    start = '<table class="many">' if many else "<table>"
+    return f"{start}<caption>{escaped(caption)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def bullets(items: Iterable[str]) -> str:

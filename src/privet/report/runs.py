@@ -18,6 +18,7 @@ from privet.report.frame import drawn, escaped, framed, table
 from privet.report.internal import Internal
 from privet.report.origin import origin, rounded
 from privet.report.put import put
+from privet.report.repriced import require_priced
 from privet.report.training_card import TrainingCard, is_tainted, shareable
 from privet.report.training_page import internal_page, report_page
 from privet.report.training_records import Score, Trial
@@ -33,6 +34,7 @@ __all__ = [
     "compare",
     "compare_page",
     "load",
+    "read_card",
     "require_folder",
     "trials_of",
     "write_run",
@@ -76,16 +78,36 @@ def write_run(
     return tuple(folder / name for name in texts)
 
 
-def load(folder: Path, *, internal: bool = False) -> TrainingCard:
-    """The card of a run's folder: what may be shared of it, or with `internal` everything."""
+def read_card(folder: Path, *, internal: bool = False) -> TrainingCard:
+    """The card of a run's folder as it stands there, whatever it claims: see `load`."""
     path = folder / (INTERNAL_CARD if internal else CARD)
     try:
-        text = path.read_text(encoding="utf-8")
+        return from_json(path.read_text(encoding="utf-8"), internal=internal)
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not text"
         problem = f"is {str(folder)!r}, of which {path.name} cannot be read: {reason}"
         raise InvalidInput("run", problem, "name a folder that `privet train` wrote") from None
-    return from_json(text, internal=internal)
+    except InvalidInput as error:
+        raise _refused(folder, path.name, error) from None
+
+
+def load(folder: Path, *, internal: bool = False) -> TrainingCard:
+    """The card of a run's folder: what may be shared of it, or with `internal` everything.
+
+    It is priced again, and refused if it claims less than its own events cost.
+    """
+    card = read_card(folder, internal=internal)
+    try:
+        require_priced(card)
+    except InvalidInput as error:
+        raise _refused(folder, INTERNAL_CARD if internal else CARD, error) from None
+    return card
+
+
+def _refused(folder: Path, name: str, error: InvalidInput) -> InvalidInput:
+    """The same with the run's name, for there may be several."""
+    problem = f"is {str(folder)!r}, of which {name} cannot be used: {error.argument} {error.problem}"
+    return InvalidInput("run", problem, error.advice)
 
 
 def trials_of(name: str, card: TrainingCard) -> tuple[Typed[Trial], ...]:

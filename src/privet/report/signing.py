@@ -11,14 +11,19 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privet.core.errors import InvalidInput, PrivetError
+from privet.report.curves import curves_of
 from privet.report.put import put
-from privet.report.runs import CARD, load
+from privet.report.repriced import require_priced
+from privet.report.runs import CARD, REPORT, load, read_card
+from privet.report.training_card import TrainingCard
+from privet.report.training_page import report_page, states
+from privet.report.write import write_page
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -70,10 +75,21 @@ def make_key(path: _Path) -> str:
     return _hex(key.public_key())
 
 
-def sign(folder: _Path, key: _Path) -> Signed:
-    """Sign every shareable file of a run's folder with the secret key in a PEM file."""
+def sign(
+    folder: _Path,
+    key: _Path,
+    *,
+    renew: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Signed:
+    """Sign every shareable file of a run's folder with the secret key in a PEM file.
+
+    Nothing is signed that is not true to itself: the card is priced again, and the page drawn again from it and
+    compared. A page that another version made differs; with `renew` it is written anew before.
+    """
     folder, secret = Path(folder), _secret(Path(key))
     card = load(folder)
+    _require_page(folder, card, renew, progress)
     head = None if card.ledger is None else card.ledger.value.head
     public = _hex(secret.public_key())
     hashes = _hashes(folder)
@@ -86,7 +102,8 @@ def verify(folder: _Path, key: _Path | None = None) -> Signed:
     """Check a run's folder against its signature; raises `NotGenuine` with the first thing that is wrong.
 
     With `key`, the PEM file of the signer's public key, also who signed. Without it the signature only says that
-    nothing was changed since somebody signed: whoever changes a file can sign again with a key of their own.
+    nothing was changed since somebody signed: whoever changes a file can sign again with a key of their own. Whoever
+    signed, the card must not claim less than its events cost, nor its page promise something else than the card.
     """
     folder = Path(folder)
     said = _read(folder)
@@ -102,10 +119,29 @@ def verify(folder: _Path, key: _Path | None = None) -> Signed:
             raise NotGenuine(f"{name} was changed after it was signed")
     if extra := sorted(set(found) - set(said["files"])):
         raise NotGenuine(f"{extra[0]} is not covered by the signature; remove it, or sign again")
-    card = load(folder)
+    card = read_card(folder)
+    try:
+        require_priced(card)
+    except InvalidInput as error:
+        raise NotGenuine(f"{CARD} {error.problem}, whoever signed it") from None
+    if REPORT in found and not states((folder / REPORT).read_text(encoding="utf-8", errors="replace"), card):
+        raise NotGenuine(f"{REPORT} promises something else than {CARD}, whoever signed it")
     if said["head"] != (None if card.ledger is None else card.ledger.value.head):
         raise NotGenuine(f"{SIGNATURE} has another chain head than {CARD}")
     return Signed(said["key"], tuple(said["files"]), said["head"], trusted)
+
+
+def _require_page(folder: Path, card: TrainingCard, renew: bool, progress: Callable[[int, int], None]) -> None:
+    """Raise unless the page, if there is one, is what this version makes of the card."""
+    path = folder / REPORT
+    if not path.exists() and not renew:
+        return
+    page = report_page(card, curves_of(card.privacy, progress=progress))
+    if renew:
+        write_page(path, page, "run")
+    elif path.read_bytes() != page.encode():
+        problem = f"is {str(folder)!r}, whose {REPORT} is not what this version makes of its {CARD}"
+        raise InvalidInput("run", problem, "was either changed? if not, renew the page: --renew")
 
 
 def _read(folder: Path) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from privet.report.training_records import (
     Trial,
 )
 
-__all__ = ["TrainingCard", "is_tainted", "left_out", "shareable"]
+__all__ = ["TrainingCard", "counts", "is_tainted", "left_out", "shareable"]
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,12 @@ class TrainingCard:
                 problem = f"was released for {leaf.unit}, and the run is priced for another unit"
                 raise InvalidInput(name, problem, "price all of it for one unit")
             draws |= {draw.id: draw for draw in leaf.draws}
-        paid = _counts([self.privacy.event.value])
+        paid = counts([self.privacy.event.value])
         # What is drawn without noise stands in the counts too, so that a price cannot leave it out.
-        if _counts(draw.event for draw in draws.values()) - paid:
+        if counts(draw.event for draw in draws.values()) - paid:
             problem = "does not hold everything that was drawn for this card"
             raise InvalidInput("privacy", problem, "compose the events of all releases on the card, and price that")
-        if self.bill.value and _counts(line.event for line in self.bill.value) != paid:
+        if self.bill.value and counts(line.event for line in self.bill.value) != paid:
             raise InvalidInput("bill", "does not add up to privacy.event", "make both with `priced`")
         if is_tainted(self) and self.randomness.value is Randomness.SECURE:
             raise InvalidInput("randomness", "is said to be secure, and a release on the card used a seeded generator")
@@ -160,13 +160,13 @@ def _require_public(name: str, value: object, kind: type) -> None:
         raise InvalidInput(name, f"holds a {type(value.value).__name__}, where a {kind.__name__} is wanted")
 
 
-def _counts(events: Iterable[Event]) -> Counter[object]:
+def counts(events: Iterable[Event]) -> Counter[object]:
     """How often each mechanism ran, with each way of drawing its rows."""
     whole = canonical(Composed(tuple(events)))
-    counts: Counter[object] = Counter({(part.leaf, part.sampling): part.count for part in whole.parts})
+    found: Counter[object] = Counter({(part.leaf, part.sampling): part.count for part in whole.parts})
     if whole.nonprivate is not None:
-        counts["non-private"] = 1
-    return counts
+        found["non-private"] = 1
+    return found
 
 
 def is_tainted(card: TrainingCard) -> bool:

@@ -22,7 +22,7 @@ from privet.report.training_card import TrainingCard, is_tainted
 from privet.report.training_records import Finding, Measure
 from privet.report.words import down, headline, is_open, percent, protected, proven_by, up
 
-__all__ = ["internal_page", "report_page"]
+__all__ = ["internal_page", "report_page", "states"]
 
 _STYLES = ("page.css", "training.css")
 _INTERNAL = "INTERNAL: some of this was computed on private rows and not paid for. Not to be shared."
@@ -67,11 +67,23 @@ def _page(card: TrainingCard, curves: Curves, mark: str, footer: str) -> str:
     return framed(title, filter(None, body), shown, footer=footer, styles=_STYLES)
 
 
-def _header(card: TrainingCard) -> list[str]:
+def states(text: str, card: TrainingCard) -> bool:
+    """Whether a page, whichever version made it, promises at its top what the card does, and nothing else."""
+    shown = text.partition("<script")[0]
+    return shown.count("<h1") == 1 and _promise(card) in shown
+
+
+def _promise(card: TrainingCard) -> str:
     guarantee = card.privacy.guarantee.value
     upper, delta = up(guarantee.epsilon.upper), digits_up(guarantee.delta)
     holds = math.isfinite(guarantee.epsilon.upper)
     promise = f"ε ≤ {upper}" if holds else "no finite ε was found" if is_open(guarantee) else f"ε = {upper}"
+    return f"<h1{'' if holds else ' class=none'}>{promise} <small>at δ = {delta}</small></h1>"
+
+
+def _header(card: TrainingCard) -> list[str]:
+    guarantee = card.privacy.guarantee.value
+    holds = math.isfinite(guarantee.epsilon.upper)
     kind = f"A model trained on {card.data.value} by {card.method.value.value}"
     if card.method.value.value == "none":
         kind = f"A model trained on {card.data.value} without privacy"
@@ -79,7 +91,7 @@ def _header(card: TrainingCard) -> list[str]:
     return [
         "<header>",
         f'<p class="kind">{escaped(kind)}</p>',
-        f"<h1{'' if holds else ' class=none'}>{promise} <small>at δ = {delta}</small></h1>",
+        _promise(card),
         f'<p class="unit">Protects {escaped(protected(guarantee.unit))}.</p>' if holds else "",
         f'<p class="assumptions">{escaped(proven_by(guarantee))}</p>',
         f'<p class="alarm"><strong>Seeded:</strong> {escaped(seeded)}</p>' if is_tainted(card) else "",

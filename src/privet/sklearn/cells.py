@@ -3,12 +3,17 @@
 NumPy, pandas and Polars choose one type for a whole column, so that a single row can turn the numbers of all others
 into texts (`np.array([1, "x"])`) or whole numbers into fractions (a missing value in pandas). If `1`, `1.0` and `"1"`
 were then three values, one row would move every other. So they are one here, whoever wrote them down and how.
+
+A float32 is the hardest: 0.1 in it is "0.1" as a text, and 0.10000000149011612 as a float64. So every number that a
+float32 can hold is the shortest decimal that names it among these, whatever type it came in. No such rule fits three
+types at once, and arrays of float16 and of long doubles are refused, by their type.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,22 +27,32 @@ __all__ = ["column_of", "columns_of", "key", "keys", "numbers", "words"]
 _NUMERIC = "biuf"
 """Kinds of arrays whose cells are numbers, each of which is the same number in float64."""
 _PLAIN = (bool, int, float, np.bool_, np.integer, np.floating)
+_FLOATS = (4, 8)
+"""Bytes of the floats that have a form here: float32 and float64."""
+_WHOLE = 2.0**24
+"""Below it every whole number is a float32, and its shortest decimal is itself."""
+_FARTHEST = float(np.finfo(np.float32).max)
 _TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def key(value: Any) -> Any:
     """What a cell is, as something that can be compared and hashed; None if it is missing. No cell raises.
 
-    A number is the nearest float64; a text that reads as a number is that number, and `True` is 1. Every other text is
-    itself, and so is a date, down to its microsecond. NaN, NaT and whatever else does not equal itself is missing.
+    A number is the nearest float64, or the shortest decimal of a float32 if it is one of these; a text that reads as a
+    number is that number, and `True` is 1. Every other text is itself, and so is a date, down to its microsecond. NaN,
+    NaT, what a mask covers and whatever else does not equal itself is missing.
 
     >>> key(1) == key(1.0) == key(True) == key("1") == key(np.float32(1)) == key(" 01.0 ") == key("True") == 1.0
+    True
+    >>> key(np.float32(0.1)) == key(float(np.float32(0.1))) == key(str(np.float32(0.1))) == 0.1
     True
     >>> key("one"), key(float("nan")), key("nan"), key([1, "x"])
     ('one', None, None, (1.0, 'x'))
     """
     if type(value) is float or type(value) is np.float64:  # most cells, so that these are asked first
-        return float(value) if value == value else None
+        return _shortest(float(value)) if value == value else None
+    if value is None or value is np.ma.masked:
+        return None
     if type(value) is int:
         return _float(value)
     if isinstance(value, (bytes, bytearray)):
@@ -48,12 +63,12 @@ def key(value: Any) -> Any:
         value = value[()]
     if isinstance(value, (list, tuple, np.ndarray)):
         return tuple(key(each) for each in value)
-    if value is None or _unlike_itself(value):
+    if _unlike_itself(value):
         return None
     if isinstance(value, (dt.date, dt.timedelta, np.datetime64, np.timedelta64)):
         return _time(value)
     if isinstance(value, (complex, np.complexfloating)):
-        return complex(value) if value.imag else float(value.real)
+        return complex(value) if value.imag else _shortest(float(value.real))
     found = _float(value)
     return _other(value) if found is None else found
 
@@ -71,7 +86,7 @@ def numbers(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         return _float64(column)
     if column.dtype.kind == "O" and all(map(_plain, set(map(type, column)))):
         try:
-            return column.astype(np.float64)  # by float() of each, as `key` does it
+            return _float64(column)  # by float() of each, as `key` does it
         except OverflowError:  # a whole number beyond all floats; `key` says infinity
             pass
     found = keys(column)
@@ -99,7 +114,7 @@ def columns_of(X: Any) -> tuple[int, list[npt.NDArray[Any]]]:
     What has no type of its own, such as a list of lists, is taken cell by cell, and a frame column by column.
     """
     if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_columns")):
-        return 2, [_cells(np.asarray(getattr(X, "iloc", X)[:, place])) for place in range(X.shape[1])]
+        return 2, [_cells(_typed("X", getattr(X, "iloc", X)[:, place])) for place in range(X.shape[1])]
     if _listed(X):
         if not len(X) or not any(map(_row, X)):
             return 1, [_objects(X)]
@@ -107,7 +122,7 @@ def columns_of(X: Any) -> tuple[int, list[npt.NDArray[Any]]]:
         if not all(_row(row) and len(row) == width for row in X):
             raise InvalidInput("X", "has rows of different lengths", "give one cell for each column")
         return 2, [_objects([row[place] for row in X]) for place in range(width)]
-    array = np.asarray(X)
+    array = _typed("X", X)
     if array.dtype.kind == "c":
         raise InvalidInput("X", "is complex", "Complex data not supported: give real and imaginary parts as columns")
     if not array.ndim:
@@ -120,10 +135,22 @@ def column_of(argument: str, values: Any) -> npt.NDArray[Any]:
     """One value for each row, as an array of which each cell is by itself; a list of one value is that value."""
     if _listed(values):
         return _objects([row[0] if isinstance(row, (list, tuple)) and len(row) == 1 else row for row in values])
-    array = np.asarray(values)
+    array = _typed(argument, values)
     if array.ndim == 0 or (array.ndim > 1 and array.shape[1:] != (1,)):
         problem = f"has {array.ndim} dimensions"
         raise InvalidInput(argument, problem, f"{argument} should be a 1d array, one target for each row")
+    return array
+
+
+def _typed(argument: str, values: Any) -> npt.NDArray[Any]:
+    """An array as it is, but for a mask, below which nothing is read; refused where its type has no form here."""
+    array: npt.NDArray[Any] = np.asarray(values)
+    if array.dtype.kind == "f" and array.dtype.itemsize not in _FLOATS:
+        problem = f"is of the type {array.dtype}, of which one row more can change all others"
+        raise InvalidInput(argument, problem, "turn it into float64: .astype(float)")
+    if isinstance(values, np.ma.MaskedArray):
+        array = array.astype(object)
+        array[np.ma.getmaskarray(values)] = None
     return array
 
 
@@ -155,10 +182,24 @@ def _plain(kind: type) -> bool:
     return issubclass(kind, _PLAIN) and not issubclass(kind, np.timedelta64)
 
 
-def _float64(column: Any) -> npt.NDArray[np.float64]:
-    with np.errstate(over="ignore"):  # a wider float may be beyond them, and is infinite
+def _float64(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    with np.errstate(all="ignore"):  # a wider float may be beyond them, and is infinite
         found: npt.NDArray[np.float64] = column.astype(np.float64)
+        narrow = found.astype(np.float32)
+        # Small whole numbers, of which there are many, are their own shortest decimals.
+        held = (narrow == found) & np.isfinite(found) & ((found % 1 != 0) | (np.abs(found) >= _WHOLE))
+    if held.any():
+        found = found.copy()
+        found[held] = narrow[held].astype(str).astype(np.float64)
     return found
+
+
+def _shortest(value: float) -> float:
+    """The same for one number."""
+    if abs(value) > _FARTHEST or (value % 1 == 0 and abs(value) < _WHOLE):
+        return value
+    held = struct.unpack("f", struct.pack("f", value))[0] == value
+    return float(str(np.float32(value))) if held else value
 
 
 def _text(value: str) -> Any:
@@ -167,7 +208,7 @@ def _text(value: str) -> Any:
     except ValueError:
         plain = value.rstrip("\0")  # which arrays of texts cannot hold
         return _TRUTHS.get(plain.casefold(), plain)
-    return None if found != found else found
+    return None if found != found else _shortest(found)
 
 
 def _float(value: Any) -> float | None:
@@ -175,12 +216,11 @@ def _float(value: Any) -> float | None:
     if not hasattr(value, "__float__"):
         return None
     try:
-        if isinstance(value, np.floating):
-            return float(_float64(value))
-        return float(value)
+        with np.errstate(all="ignore"):  # a long double
+            return _shortest(float(value))
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
-    except (TypeError, ValueError, RuntimeError):
+    except (ArithmeticError, TypeError, ValueError, RuntimeError):
         return None
 
 
@@ -198,7 +238,7 @@ def _time(value: Any) -> Any:
 def _unlike_itself(value: Any) -> bool:
     try:
         return not value == value  # noqa: SIM201
-    except (TypeError, ValueError, RuntimeError):
+    except (ArithmeticError, TypeError, ValueError, RuntimeError):
         return True
 
 

@@ -8,10 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.feature_extraction import FeatureHasher
 from sklearn.model_selection import GridSearchCV, ParameterGrid, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Binarizer, Normalizer
 from sklearn.utils.validation import check_is_fitted
 
 from privet.accounting import epsilon as price
@@ -27,10 +25,6 @@ from privet.sklearn.scorer import PrivateScorer
 __all__ = ["private_fit", "release_of"]
 
 _PRIVATE = (PrivateClassifier, PrivateRegressor)
-_ROWWISE = (Binarizer, FeatureHasher, Normalizer)
-"""Steps that learn nothing and look at each row by itself. All others are the user's promise."""
-
-
 _SEARCHES = (GridSearchCV, RandomizedSearchCV)
 
 
@@ -44,8 +38,9 @@ def private_fit(estimator: Any, X: Any, y: Any, *, public_steps: Collection[str]
         estimator: a `PrivateClassifier` or `PrivateRegressor`; a `Pipeline` that ends in one; a `GridSearchCV` or
             `RandomizedSearchCV` over either, of which the best estimator is the value.
         X, y: the private rows and their targets.
-        public_steps: names of a pipeline's steps that learn nothing from the rows and look at each by itself, such as a
-            `FunctionTransformer` of logarithms. You must keep that true; scalers and encoders that are fitted do learn.
+        public_steps: names of a pipeline's steps that learn nothing from the rows, look at each by itself, and raise
+            for none of them, such as a `FunctionTransformer` of logarithms. You must keep that true: scalers and
+            encoders that are fitted do learn, and a `Normalizer` raises where a cell is missing or a text.
 
     Guarantee: for the unit of the final fit, at its δ. A pipeline costs its estimator, if no other step learned from
     rows. A search costs every fit of every candidate in every fold, every score, and the last fit, whatever their order
@@ -103,8 +98,8 @@ def _learned(fitted: Any, public: tuple[str, ...]) -> Iterator[str]:
     """Why steps, or what they have been made into, may have learned from rows that nobody paid for."""
     steps = fitted.steps if isinstance(fitted, Pipeline) else []
     for name, step in steps[:-1]:
-        if step is not None and step != "passthrough" and name not in public and type(step) not in _ROWWISE:
-            yield f"the step {name!r} ({type(step).__name__}) may have learned from the rows, unpaid"
+        if step is not None and step != "passthrough" and name not in public:
+            yield f"the step {name!r} ({type(step).__name__}) may have learned from the rows or raised by one, unpaid"
     for part in (fitted, *(step for _, step in steps[-1:])):
         if type(part) not in (Pipeline, *_PRIVATE):
             yield f"{type(part).__name__} is a class of someone's own, which may do what nobody paid for"
@@ -143,7 +138,10 @@ def _best(search: Any) -> tuple[Any, Any]:
 def _planned(search: Any, public: tuple[str, ...]) -> Iterator[str]:
     """Why a search would not be private, as far as that is known before its candidates are drawn."""
     yield from _unpaid(search)
-    for given in ParameterGrid(search.param_grid) if isinstance(search, GridSearchCV) else ():
+    if not isinstance(search, GridSearchCV):
+        yield from _learned(search.estimator, public)
+        return
+    for given in ParameterGrid(search.param_grid):
         yield from _unplanned(clone(search.estimator).set_params(**clone(given, safe=False)), public)
 
 

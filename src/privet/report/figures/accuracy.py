@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from privet.core.guarantee import digits_up
 from privet.report.card import Typed
-from privet.report.figures.drawing import SERIES, Figure, Part, axis
+from privet.report.figures.drawing import SERIES, Figure, Part, axis, line
 from privet.report.origin import interval, origin, plain, rounded
-from privet.report.training_records import Score, Trial
+from privet.report.training_records import Method, Score, Trial
 from privet.report.words import counted, up
 
 __all__ = ["accuracy_by_epsilon"]
 
 _Trials = Sequence[Typed[Trial]]
+_Group = tuple[Method, float]
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "triangle-down")
+"""More than there are colours, and a number that shares no factor with theirs: no two of the first 21 are alike."""
 
 
 def accuracy_by_epsilon(trials: _Trials) -> tuple[Figure, ...]:
@@ -27,13 +30,20 @@ def accuracy_by_epsilon(trials: _Trials) -> tuple[Figure, ...]:
 
 
 def _figure(number: int, name: str, same: _Trials) -> Figure:
-    """A score against ε, with a mark for each δ; what has no ε is a line across the picture."""
+    """A score against ε, with a mark for each method and δ; what has no ε is a line across the picture.
+
+    All names stand in the legend, where they can lie over no point.
+    """
     share = same[0].value.score.share
     known = [each for each in same if each.value.score.value is not None]
     private = [each for each in known if math.isfinite(each.value.epsilon)]
-    deltas = sorted({each.value.delta for each in private})
-    drawn = [_points([e for e in private if e.value.delta == delta], delta, i) for i, delta in enumerate(deltas)]
-    across = [each for each in known if math.isinf(each.value.epsilon)]
+    groups = dict.fromkeys((each.value.method, each.value.delta) for each in private)
+    drawn = [
+        _points([e for e in private if (e.value.method, e.value.delta) == group], _name(group, groups), place)
+        for place, group in enumerate(groups)
+    ]
+    widest = max((each.value.epsilon for each in private), default=0.0)
+    across = [_line(each, widest) for each in known if math.isinf(each.value.epsilon)]
     best = max(private, key=lambda each: each.value.score.value or 0.0, default=None)
     told = f" The best has {rounded(best.value.score.value, share)} at ε ≤ {up(best.value.epsilon)}." if best else ""
     return Figure(
@@ -55,12 +65,10 @@ def _figure(number: int, name: str, same: _Trials) -> Figure:
             for each in same
         ),
         {
-            "data": drawn,
+            "data": drawn + across,
             "layout": {
                 "xaxis": axis("ε") | {"rangemode": "tozero"},
                 "yaxis": axis(plain(name)) | ({"tickformat": ".2~%", "range": _range(known)} if share else {}),
-                "shapes": [_line(each.value.score) for each in across],
-                "annotations": [_label(each) for each in across],
                 "showlegend": True,
             },
         }
@@ -81,10 +89,18 @@ def _capital(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _points(trials: _Trials, delta: float, index: int) -> Part:
-    colour, _, symbol = SERIES[index % len(SERIES)]
+def _name(group: _Group, groups: Collection[_Group]) -> str:
+    """What a mark stands for: as much of it as differs."""
+    method, delta = group
+    shown = f"δ = {digits_up(delta)}"
+    if len({method for method, _ in groups}) == 1:
+        return shown
+    return method.value if len({delta for _, delta in groups}) == 1 else f"{method.value}, {shown}"
+
+
+def _points(trials: _Trials, name: str, place: int) -> Part:
+    colour = SERIES[place % len(SERIES)][0]
     values = [each.value.score for each in trials]
-    several = len({each.value.method for each in trials}) > 1
 
     def reach(end: str, score: Score) -> float:
         edge = getattr(score, end)
@@ -92,7 +108,7 @@ def _points(trials: _Trials, delta: float, index: int) -> Part:
 
     return {
         "type": "scatter",
-        "mode": "markers+text" if several else "markers",
+        "mode": "markers",
         "x": [each.value.epsilon for each in trials],
         "y": [score.value for score in values],
         "error_y": {
@@ -102,45 +118,18 @@ def _points(trials: _Trials, delta: float, index: int) -> Part:
             "arrayminus": [reach("lower", score) for score in values],
             "color": colour,
         },
-        "text": [plain(each.value.method.value) for each in trials],
-        "textposition": _beside(trials),
+        "text": [plain(each.value.run) for each in trials],
         "cliponaxis": False,
-        "marker": {"color": colour, "symbol": symbol, "size": 11},
-        "name": f"δ = {digits_up(delta)}",
-        "hovertemplate": "ε ≤ %{x:.4g}, %{y:.4g}",
+        "marker": {"color": colour, "symbol": _SYMBOLS[place % len(_SYMBOLS)], "size": 11},
+        "name": plain(name),
+        "hovertemplate": "%{text}: ε ≤ %{x:.4g}, %{y:.4g}",
     }
 
 
-def _beside(trials: _Trials) -> list[str]:
-    """Where each point's name stands: on its inner side, and neighbours in height by turns above and below."""
-    widest = max((each.value.epsilon for each in trials), default=0.0)
-    falling = sorted(range(len(trials)), key=lambda place: trials[place].value.score.value or 0.0)
-    found = [""] * len(trials)
-    for rank, place in enumerate(falling):
-        side = "left" if 2 * trials[place].value.epsilon > widest else "right"
-        found[place] = f"{'top' if rank % 2 else 'bottom'} {side}"
-    return found
-
-
-def _line(score: Score) -> Part:
-    return {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": score.value,
-        "y1": score.value,
+def _line(trial: Typed[Trial], widest: float) -> Part:
+    found = trial.value
+    name = f"{found.run} (ε = ∞, {origin(trial)})"
+    return line([(0.0, found.score.value or 0.0), (widest, found.score.value or 0.0)], plain(name)) | {
         "line": {"color": "var(--soft)", "width": 1.5, "dash": "dot"},
-    }
-
-
-def _label(trial: Typed[Trial]) -> Part:
-    return {
-        "xref": "paper",
-        "x": 1,
-        "xanchor": "right",
-        "y": trial.value.score.value,
-        "yanchor": "bottom",
-        "showarrow": False,
-        "text": plain(f"{trial.value.run}: no privacy ({origin(trial)})"),
+        "hovertemplate": "%{y:.4g}",
     }

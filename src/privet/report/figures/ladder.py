@@ -12,9 +12,9 @@ from privet.report.words import ACCOUNTANTS, up, why_not
 
 __all__ = ["ladder"]
 
-# Names that leave room for the picture on a narrow screen.
+# Names, some in two lines, that leave room for the picture on a narrow screen.
 _SHORT = {
-    Accountant.PLD: "loss distribution",
+    Accountant.PLD: "privacy-loss<br>distribution",
     Accountant.RENYI: "Rényi",
     Accountant.ZCDP: "zCDP",
     Accountant.GDP: "Gaussian DP",

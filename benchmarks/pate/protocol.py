@@ -16,7 +16,7 @@ from benchmarks.pate.settings import DELTA, FAILURE, Settings
 from privet.accounting import epsilon
 from privet.core.random import SeededRng
 from privet.data import Images, Table, named
-from privet.ensemble import Ridge, shards, shuffled, train, typical, votes
+from privet.ensemble import Ridge, Weighed, shards, shuffled, telling, train, typical, votes
 from privet.pate import Plan, SmoothCeiling, Votes, data_dependent
 from privet.training.models import Front, Pictures
 
@@ -80,10 +80,12 @@ def loaded(data: str, bins: int | None, cache: Path, *, simulate: int | None) ->
     return Set(private, first, _labels(private), second, _labels(public), classes)
 
 
-def ballots(data: Set, rows: Tensor, teachers: int, penalty: float, key: str) -> npt.NDArray[np.int32]:
+def ballots(
+    data: Set, rows: Tensor, teachers: int, penalty: float, key: str, *, level: bool = False
+) -> npt.NDArray[np.int32]:
     """What every teacher says of every row."""
     divided = shards(data.private, teachers, key=key)
-    found = train(Ridge(penalty), data.private_rows, data.labels, divided, classes=data.classes)
+    found = train(Ridge(penalty, level), data.private_rows, data.labels, divided, classes=data.classes)
     return votes(found, rows)
 
 
@@ -96,9 +98,9 @@ def drawn(data: Set, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 
 def asked_of(pool: Tensor, settings: Settings, seed: int) -> npt.NDArray[np.int64]:
     """Which rows of the pool are asked about: decided without votes."""
-    if settings.typical:
-        return typical(pool, settings.questions, key=f"asked {seed}")
-    return shuffled(len(pool), key=f"asked {seed}")[: settings.questions].copy()
+    if settings.chosen == "telling":
+        return telling(pool, settings.questions)
+    return typical(pool, settings.questions, key=f"asked {seed}")
 
 
 def run(data: Set, settings: Settings, seed: int) -> Outcome:
@@ -107,17 +109,25 @@ def run(data: Set, settings: Settings, seed: int) -> Outcome:
     in_pool, in_test = drawn(data, seed)
     pool, test = (data.public_rows[torch.from_numpy(each.copy())] for each in (in_pool, in_test))
     asked = asked_of(pool, settings, seed)
-    cast = ballots(data, pool[torch.from_numpy(asked)], settings.teachers, settings.penalty, f"shards {seed}")
+    cast = ballots(
+        data, pool[torch.from_numpy(asked)], settings.teachers, settings.penalty, f"shards {seed}", level=settings.level
+    )
     counted = Votes.cast(cast, labels=data.classes)
     plan = Plan(settings.aggregator, len(asked), settings.teachers, data.classes)
     rng = SeededRng(seed)
-    said = plan.release(counted, rng=rng).value
-    way = SmoothCeiling(plan, DELTA, settings.order, settings.beta, settings.noise_multiplier, FAILURE)
-    sanitised = way.release(counted, rng=rng).value
-    found = data_dependent(plan, counted, DELTA)
-    answered = np.array([place for place, label in enumerate(said) if label is not None])
-    labels = np.array([label for label in said if label is not None])
-    student = settings.student.student(pool, asked[answered], labels, data.classes)
+    if isinstance(settings.student, Weighed):
+        noisy = np.array(plan.counts(counted, rng=rng).value)
+        labels = noisy.argmax(1)
+        student = settings.student.student(pool, asked, noisy, data.classes)
+        # No other price holds for counts, and this one may leave as it is.
+        found = sanitised = plan.guarantee(DELTA).epsilon.upper
+        sanitiser = 0.0
+    else:
+        labels = np.array(plan.release(counted, rng=rng).value, dtype=np.int64)
+        student = settings.student.student(pool, asked, labels, data.classes)
+        way = SmoothCeiling(plan, DELTA, settings.order, settings.beta, settings.noise_multiplier, FAILURE)
+        sanitised = way.release(counted, rng=rng).value.epsilon
+        found, sanitiser = data_dependent(plan, counted, DELTA).epsilon, _price(way)
     right = student.labels(test) == data.truth[in_test]
     seconds = time.perf_counter() - begun
     truth = data.truth[in_pool][asked]
@@ -126,12 +136,12 @@ def run(data: Set, settings: Settings, seed: int) -> Outcome:
         pool_accuracy=100 * float((student.labels(pool) == data.truth[in_pool]).mean()),
         teacher=100 * float((cast == truth[:, None]).mean()),
         plurality=100 * float((counted.counts.argmax(1) == truth).mean()),
-        answers=len(answered),
-        answers_right=100 * float((labels == truth[answered]).mean()),
-        data_dependent=found.epsilon,
-        sanitised=sanitised.epsilon,
+        answers=len(labels),
+        answers_right=100 * float((labels == truth).mean()),
+        data_dependent=found,
+        sanitised=sanitised,
         data_independent=plan.guarantee(DELTA).epsilon.upper,
-        sanitiser=_price(way),
+        sanitiser=sanitiser,
         seconds=seconds,
     )
 

@@ -6,11 +6,11 @@ from privet.ensemble.estimators import Estimator
 from privet.ensemble.features import RandomFeatures
 from privet.ensemble.graph import Graph
 from privet.ensemble.learner import Ensemble, Learner, Task
-from privet.ensemble.orders import shuffled, typical, uncertain
+from privet.ensemble.orders import shuffled, telling, typical, uncertain
 from privet.ensemble.ridge import KernelRidge, Ridge
 from privet.ensemble.shards import Shards, apart, shards
 from privet.ensemble.stacked import Stacked
-from privet.ensemble.student import Propagated, Student, Supervised, Teaching
+from privet.ensemble.student import Propagated, Student, Supervised, Teaching, Weighed
 from privet.ensemble.train import train
 from privet.ensemble.votes import vote_stretches, votes
 from privet.ensemble.where import Here, Processes, Ray, Where
@@ -33,10 +33,12 @@ __all__ = [
     "Supervised",
     "Task",
     "Teaching",
+    "Weighed",
     "Where",
     "apart",
     "shards",
     "shuffled",
+    "telling",
     "train",
     "typical",
     "uncertain",

@@ -14,7 +14,7 @@ from privet.core.errors import InvalidInput
 from privet.ensemble.drawing import generator
 from privet.ensemble.student import Student
 
-__all__ = ["shuffled", "typical", "uncertain"]
+__all__ = ["shuffled", "telling", "typical", "uncertain"]
 
 _ROUNDS = 10
 
@@ -51,6 +51,24 @@ def typical(rows: Tensor, count: int, *, key: str = "privet") -> npt.NDArray[np.
         closest = away[:, cluster].argsort(stable=True)
         found[next(row for row in closest.tolist() if row not in found)] = None
     return np.fromiter(found, dtype=np.int64)
+
+
+def telling(rows: Tensor, count: int, *, damping: float = 1e-3) -> npt.NDArray[np.int64]:
+    """So many rows, those first from which a linear model of all rows can be told best: for answers with much noise.
+
+    With S the rows' covariance and A = (S + damping)⁻¹, a row x less the mean m adds (x − m)ᵀASA(x − m): how much an
+    answer about it lowers the error of predictions, averaged over the rows (a V-optimal design, of which this is the
+    first step). Large features weigh most, so that single rows that are like no other come first; where answers are
+    clear, `typical` ones teach more.
+    """
+    if checked.count("count", count) > len(rows):
+        raise InvalidInput("count", f"is {count}, and there are {len(rows)} rows", "ask about fewer")
+    away = (rows - rows.mean(0)).double()
+    spread = away.T @ away / len(rows)
+    inverse = torch.linalg.inv(spread + checked.positive("damping", damping) * torch.eye(len(spread)))
+    worth = ((away @ (inverse @ spread @ inverse)) * away).sum(1)
+    found: npt.NDArray[np.int64] = worth.argsort(descending=True, stable=True)[:count].numpy()
+    return found
 
 
 def uncertain(student: Student, rows: Tensor, asked: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

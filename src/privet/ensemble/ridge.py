@@ -53,6 +53,10 @@ class Ridge:
 
     penalty: float = 0.1
     """Added to the diagonal; for rows of length 1."""
+    level: bool = False
+    """Of two classes: whether a member says "the second" of as large a part of its own rows as are of that class. A
+    penalty pulls scores to their mean, and so to the larger class; this takes that back. It is done with the member's
+    own rows, and so changes nothing of what a record can do."""
 
     def __post_init__(self) -> None:
         checked.positive("penalty", self.penalty)
@@ -65,10 +69,14 @@ class Ridge:
         with _threads(members):
             for place, rows in enumerate(task.members):
                 if len(rows):
-                    weights[place], offsets[place] = self._one(*_own(task, rows))
+                    x, y = _own(task, rows)
+                    weights[place], offsets[place] = self.solved(x, y)
+                    if self.level and task.classes == 2:
+                        offsets[place, 1] -= _excess(x @ weights[place] + offsets[place], y)
         return Lines(weights, offsets)
 
-    def _one(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    def solved(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Weights and offset for one member: rows, and what is wanted of them for each class."""
         mean, middle = x.mean(0), y.mean(0)
         away, wanted = x - mean, y - middle
         if len(x) <= x.shape[1]:
@@ -157,6 +165,12 @@ def _solved(system: Tensor, wanted: Tensor, penalty: float) -> Tensor:
     system.diagonal().add_(penalty)
     factor, failed = torch.linalg.cholesky_ex(system)
     return torch.cholesky_solve(wanted, factor) if not int(failed) else torch.full_like(wanted, torch.nan)
+
+
+def _excess(scores: Tensor, labels: Tensor) -> Tensor:
+    """How far the second class's score is ahead of the first's at the place where its part of the rows ends."""
+    ahead = (scores[:, 1] - scores[:, 0]).sort(descending=True).values
+    return ahead[min(int((labels[:, 1] > 0).sum()), len(ahead) - 1)]
 
 
 def _finite(numbers: Tensor) -> Tensor:

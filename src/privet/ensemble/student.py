@@ -15,11 +15,11 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble.graph import Graph
 from privet.ensemble.learner import Ensemble, Learner
-from privet.ensemble.ridge import KernelRidge
+from privet.ensemble.ridge import KernelRidge, Lines, Ridge
 from privet.ensemble.train import train
 from privet.ensemble.votes import vote_stretches
 
-__all__ = ["Propagated", "Student", "Supervised", "Teaching"]
+__all__ = ["Propagated", "Student", "Supervised", "Teaching", "Weighed"]
 
 _WIDTH = 0.6
 """Of the usual model's kernel, in typical distances between rows."""
@@ -64,6 +64,29 @@ class Supervised:
         """From public rows, the numbers of those that were answered, and the answers."""
         at, said = _answered(rows, asked, answers, classes)
         return Student(_fitted(self.learner or _usual(rows, _PENALTY), rows[torch.from_numpy(at)], said, classes))
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """From noisy counts of votes (`Plan.counts`), by ridge regression: for tables, where many teachers disagree.
+
+    A label keeps only which count is the largest; the counts say by how much. Where the noise is far above the votes,
+    a label is worth 2/π of them.
+    """
+
+    penalty: float = 4.0
+    """Added to the diagonal; for rows of length 1. More noise asks for more of it."""
+
+    def student(self, rows: Tensor, asked: npt.NDArray[Any], counts: Any, classes: int) -> Student:
+        """From public rows, the numbers of those that were asked about, and a noisy count for each label."""
+        found = np.asarray(counts, dtype=np.float64)
+        if found.shape != (len(asked), classes) or not np.isfinite(found).all():
+            problem = f"have the shape {found.shape}, where {(len(asked), classes)} is wanted, or hold no numbers"
+            raise InvalidInput("counts", problem, "give what `Plan.counts` released")
+        at, _ = _answered(rows, asked, found.argmax(1), classes)
+        wanted = torch.from_numpy(found - found.mean(1, keepdims=True)).to(rows.dtype)
+        weights, offset = Ridge(self.penalty).solved(rows[torch.from_numpy(at)], wanted)
+        return Student(Lines(weights[None], offset[None]))
 
 
 @dataclass(frozen=True)

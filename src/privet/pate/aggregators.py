@@ -123,7 +123,12 @@ class LNMax:
 
     def labels_of(self, counts: Counts, answers: int, rng: Rng) -> Counts:
         """The place of the largest noisy count, for the first `answers` rows."""
-        return _first(counts, answers, lambda rows: rows + discrete_laplace(self.scale, rows.shape, rng))
+        return _first(counts, answers, lambda rows: self.noisy(rows, rng))
+
+    def noisy(self, counts: Counts, rng: Rng) -> Counts:
+        """The counts with noise: what `vote` is the price of."""
+        found: Counts = counts + discrete_laplace(self.scale, counts.shape, rng)
+        return found
 
 
 @dataclass(frozen=True)
@@ -163,7 +168,12 @@ class GNMax:
 
     def labels_of(self, counts: Counts, answers: int, rng: Rng) -> Counts:
         """The place of the largest noisy count, for the first `answers` rows."""
-        return _first(counts, answers, lambda rows: rows + discrete_gaussian(self.sigma, rows.shape, rng))
+        return _first(counts, answers, lambda rows: self.noisy(rows, rng))
+
+    def noisy(self, counts: Counts, rng: Rng) -> Counts:
+        """The counts with noise: what `vote` is the price of."""
+        found: Counts = counts + discrete_gaussian(self.sigma, counts.shape, rng)
+        return found
 
 
 @dataclass(frozen=True)

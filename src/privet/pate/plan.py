@@ -16,13 +16,15 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.mechanisms.mechanism import SOURCE
-from privet.pate.aggregators import NO_ANSWER, Aggregator
+from privet.pate.aggregators import NO_ANSWER, Aggregator, GNMax, LNMax
 from privet.pate.votes import Votes, moved_teachers
 
-__all__ = ["Labels", "Plan", "least_noise", "matching", "most_questions"]
+__all__ = ["Counted", "Labels", "Plan", "least_noise", "matching", "most_questions"]
 
 Labels: TypeAlias = tuple[int | None, ...]
 """A label for each question, or None for no answer."""
+Counted: TypeAlias = tuple[tuple[int, ...], ...]
+"""A noisy count for each question and label; it may be below 0."""
 _MOST = 10**7
 
 
@@ -88,6 +90,20 @@ class Plan:
         found = self.aggregator.labels_of(votes.counts, self.most, rng)
         labels = tuple(None if label == NO_ANSWER else int(label) for label in found)
         return Release.of(labels, self.event, unit=self.unit, source=source, randomness=rng.kind)
+
+    def counts(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Counted]:
+        """The noisy counts of every question, of which a label is the largest: more for a student, at the same price.
+
+        Guarantee: that of `event`, for `unit`, whatever the votes are: that event is the price of the noisy counts, of
+        which `release` keeps the arg-max alone. No data-dependent price holds for them. Every question is answered, so
+        that an aggregator with a test is refused, and a plan with fewer answers than questions is, too.
+        """
+        matching(self, votes)
+        if not isinstance(self.aggregator, (LNMax, GNMax)) or self.most < self.questions:
+            raise InvalidInput("aggregator", "leaves questions without an answer", "use GNMax or LNMax for all of them")
+        found = self.aggregator.noisy(votes.counts, rng)
+        counted = tuple(tuple(map(int, row)) for row in found)
+        return Release.of(counted, self.event, unit=self.unit, source=source, randomness=rng.kind)
 
 
 def matching(plan: Plan, votes: Votes) -> None:

@@ -11,13 +11,13 @@ from torch import nn
 
 from privet.accounting import epsilon
 from privet.cli.training.methods import plain_model
-from privet.cli.training.scores import Rows, Scoring, auc, each_alone, measured, outputs_of
+from privet.cli.training.scores import Rows, Scoring, auc, measured, outputs_of
 from privet.core.event import Composed, DiscreteLaplace
 from privet.core.random import SecureRng, SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Category, Number, Schema
 from privet.mechanisms import Histogram, Sum
-from privet.training.models import choose
+from privet.training.models import choose, each_alone
 from privet.training.models.choose import Family
 
 

@@ -303,3 +303,23 @@ def test_what_cannot_be_trained_is_refused(message: str, call: Any) -> None:
     """Fails when a mistake in public arguments passes, or is told without the argument's name."""
     with pytest.raises(InvalidInput, match=message):
         call()
+
+
+def test_a_levelled_teacher_says_a_class_as_often_as_it_saw_it() -> None:
+    """Fails when the penalty's pull to the larger class stays, is taken back from other rows than the teacher's own, or
+    changes a teacher without rows or with one class."""
+    drawn = np.random.default_rng(2)
+    rows = torch.from_numpy(drawn.normal(size=(300, 20)) / 5).float()
+    labels = torch.from_numpy((drawn.random(300) < 0.2).astype(np.int64))
+    own = [np.arange(0, 100), np.arange(100, 300), np.zeros(0, np.int64), np.flatnonzero(labels.numpy() == 0)[:30]]
+    level = train(Ridge(5.0, level=True), rows, labels, own, classes=2)
+    plain = train(Ridge(5.0), rows, labels, own, classes=2)
+    for place in (0, 1):
+        mine = rows[torch.from_numpy(own[place])]
+        wanted = int(labels[torch.from_numpy(own[place])].sum())
+        said = int((level.scores(mine)[place].argmax(1) == 1).sum())
+        assert said == wanted > int((plain.scores(mine)[place].argmax(1) == 1).sum())
+    assert bool((level.scores(rows)[2] == 0).all())
+    assert bool((level.scores(rows)[3].argmax(1) == 0).all())
+    alone = train(Ridge(5.0, level=True), rows, labels, own[:1], classes=2)
+    assert bool((alone.scores(rows)[0] == level.scores(rows)[0]).all())

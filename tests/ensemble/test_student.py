@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from privet.core.errors import InvalidInput
-from privet.ensemble import Graph, Propagated, Ridge, Supervised, shuffled, typical, uncertain
+from privet.ensemble import Graph, Propagated, Ridge, Supervised, Weighed, shuffled, telling, typical, uncertain
 
 
 def rings(rows: int, seed: int = 0) -> tuple[Tensor, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
@@ -148,3 +148,45 @@ def test_rounds_are_checked(bad: dict[str, Any]) -> None:
     """Fails when a student without a round, or an echo that says nothing, is accepted."""
     with pytest.raises(InvalidInput):
         Propagated(**bad)
+
+
+def test_counts_say_more_than_labels() -> None:
+    """Fails when a student that is given noisy counts does not use how far they are apart, or turns classes round: on a
+    line that is drowned in noise its direction is nearer to the truth than that of labels. Seeded."""
+    drawn = np.random.default_rng(4)
+    rows = torch.from_numpy(drawn.normal(size=(3000, 6)) / 3).float()
+    truth = torch.tensor([1.0, -0.5, 0.3, 0.0, 0.0, 0.2])
+    lean = 20 * (rows @ truth).numpy()
+    counts = np.stack([50 - lean, 50 + lean], 1) + drawn.normal(0, 60, (3000, 2))
+    asked = np.arange(3000)
+    weighed = Weighed(1.0).student(rows, asked, counts, 2)
+    labelled = Supervised(Ridge(1.0)).student(rows, asked, counts.argmax(1), 2)
+    right = [float((each.labels(rows) == (lean > 0)).mean()) for each in (weighed, labelled)]
+    assert right[0] > 0.9
+    assert right[0] > right[1]
+    with pytest.raises(InvalidInput, match="counts have the shape"):
+        Weighed().student(rows, asked, counts[:, :1], 2)
+    with pytest.raises(InvalidInput, match="hold no numbers"):
+        Weighed().student(rows, asked, np.where(counts > 90, np.nan, counts), 2)
+
+
+def test_telling_rows_lower_the_error_of_a_noisy_line() -> None:
+    """Fails when rows that say little come first: a line learned from as many telling rows must have half the error of
+    one from rows as they come, on average over the rows. Seeded; 40 repetitions."""
+    drawn = np.random.default_rng(8)
+    rows = torch.from_numpy(drawn.normal(size=(4000, 5)) * drawn.exponential(1, (4000, 1))).float()
+    truth = torch.tensor([1.0, 0.5, -1.0, 0.2, 0.3])
+    found = telling(rows, 200)
+    assert len(set(found.tolist())) == 200
+    errors = []
+    for chosen in (found, np.arange(200)):
+        x = rows[torch.from_numpy(chosen)].double().numpy()
+        total = 0.0
+        for _ in range(40):
+            y = x @ truth.double().numpy() + drawn.normal(0, 5, 200)
+            line = np.linalg.lstsq(x, y, rcond=None)[0]
+            total += float(((rows.double().numpy() @ (line - truth.double().numpy())) ** 2).mean())
+        errors.append(total)
+    assert errors[0] < errors[1] / 2
+    with pytest.raises(InvalidInput, match="count is 5000"):
+        telling(rows, 5000)

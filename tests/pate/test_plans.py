@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 from privet.accounting import price, renyi
 from privet.accounting.canonical import canonical
 from privet.core.errors import BudgetExceeded, InvalidInput
-from privet.core.event import DiscreteGaussian, DiscreteLaplace, Leaf
+from privet.core.event import Composed, DiscreteGaussian, DiscreteLaplace, Leaf
 from privet.core.random import SeededRng
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.ledger import Ledger
@@ -219,3 +219,40 @@ def test_votes_must_be_those_of_the_plan() -> None:
         plan.release([[2, 2]], rng=SeededRng(1))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="answers is 5, above the 1 questions"):
         replace(plan, answers=5)
+
+
+@pytest.mark.parametrize("aggregator", [GNMax(3.0), LNMax(3.0)])
+def test_counts_have_the_noise_of_the_event_on_every_label(aggregator: GNMax | LNMax) -> None:
+    """Fails when a label's count is released with less noise than is priced, with none, or with that of another label:
+    means and variances within 6 standard errors, and no correlation; a false alarm is one in 10⁸."""
+    plan = Plan(aggregator, questions=TRIALS, teachers=9, labels=3)
+    votes = Votes(np.tile([5, 3, 1], (TRIALS, 1)), teachers=9)
+    release = plan.counts(votes, rng=SeededRng(3))
+    assert release.event == plan.event
+    noise = np.array(release.value) - [5, 3, 1]
+    width = aggregator.sigma if isinstance(aggregator, GNMax) else aggregator.scale * 2**0.5
+    assert np.abs(noise.mean(0)).max() < 6 * width / TRIALS**0.5
+    # the fourth moment of Laplace noise is 6 σ⁴, that of Gaussian noise 3 σ⁴
+    assert noise.var(0) == pytest.approx(width**2, rel=6 * (5 / TRIALS) ** 0.5, abs=0.2)
+    together = np.corrcoef(noise.T) - np.eye(3)
+    assert np.abs(together).max() < 6 / TRIALS**0.5
+
+
+def test_counts_are_released_where_every_question_is_answered() -> None:
+    """Fails when a test that was not passed, or an answer that was not charged, gives a count."""
+    votes = Votes([[2, 1]] * 4, teachers=3)
+    for plan in (Plan(Confident(2, 1.0, 1.0), 4, 3, 2), Plan(GNMax(1.0), 4, 3, 2, answers=2)):
+        with pytest.raises(InvalidInput, match="leaves questions without an answer"):
+            plan.counts(votes, rng=SeededRng(1))
+
+
+def test_what_is_beside_a_plan_is_paid_from_the_same_epsilon() -> None:
+    """Fails when a score beside the questions is left out of their planning: then all together would cost more."""
+    beside = (DiscreteLaplace(4.0, 1),)
+    most = most_questions(GNMax(100.0), epsilon=1.0, delta=1e-5, teachers=250, labels=10, beside=beside)
+    alone = most_questions(GNMax(100.0), epsilon=1.0, delta=1e-5, teachers=250, labels=10)
+    assert most.questions < alone.questions
+    quiet = least_noise(GNMax, epsilon=1.0, delta=1e-5, questions=50, teachers=250, labels=10, beside=beside)
+    for plan in (most, quiet):
+        whole = price.epsilon(Composed((plan.event, *beside)), 1e-5).epsilon.upper
+        assert 0.98 < whole <= 1.0

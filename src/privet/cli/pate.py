@@ -232,11 +232,13 @@ def _write(folder: Path, done: Finished) -> TrainingCard:
     card = card_of(done)
     store(folder, done.student, done.described)
     answers, names = done.answers.value, done.inputs.classes
+    noisy: tuple[tuple[int, ...], ...] = answers.counts or ((),) * len(answers.rows)
+    head = ",".join(["row", "answer", *([] if answers.counts is None else map(_quoted, names))])
     lines = [
-        f"{row},{'' if label is None else _quoted(names[label])}"
-        for row, label in zip(answers.rows, answers.labels, strict=True)
+        ",".join([str(row), "" if label is None else _quoted(names[label]), *map(str, counts)])
+        for row, label, counts in zip(answers.rows, answers.labels, noisy, strict=True)
     ]
-    put(folder / "answers.csv", "\n".join(["row,answer", *lines]) + "\n", "out")
+    put(folder / "answers.csv", "\n".join([head, *lines]) + "\n", "out")
     with console.progress_bar("Writing the report …") as progress:
         write_run(folder, card, progress=progress)
     return card

@@ -25,7 +25,7 @@ from privet.data.columns import Number
 from privet.data.schema import Schema
 from privet.ledger import Ledger
 from privet.sklearn.rows import Columns, cells, plain
-from privet.training.models import Family, Model, choose
+from privet.training.models import Family, Model, choose, each_alone
 from privet.training.plan import DPSGD
 from privet.training.recipe import Kind, Recipe, recipe
 
@@ -151,13 +151,13 @@ class Fitting:
         return SeededRng(int(self.random_state))
 
     def _outputs(self, X: Any) -> npt.NDArray[np.float64]:
-        """What the released model says of rows, in float64, so that a row's answer does not depend on the others."""
+        """What the released model says of rows, of each by itself, to the last bit."""
         check_is_fitted(self, "release_")
         rows = torch.from_numpy(self.columns_.table(cells(self, X, reset=False)))
         model = self.release_.value
         weights = {name: each.detach().double() for name, each in model.state_dict().items()}
-        with torch.no_grad():
-            found: npt.NDArray[np.float64] = functional_call(model, weights, (rows,)).numpy()
+        said = each_alone(lambda some: torch.as_tensor(functional_call(model, weights, (some,))), rows)
+        found: npt.NDArray[np.float64] = said.double().numpy()
         return found
 
     @property

@@ -33,6 +33,7 @@ class StudentWord(StrEnum):
     AUTO = "auto"
     PROPAGATED = "propagated"
     SUPERVISED = "supervised"
+    WEIGHED = "weighed"
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,10 @@ class Wanted:
             for name in ("answers", "threshold_noise"):
                 if getattr(self, name) is not None:
                     raise InvalidInput(name, "is given without --threshold", "without one every question is answered")
+        if self.student is StudentWord.WEIGHED and (self.threshold is not None or self.sanitise):
+            option = "sanitise" if self.sanitise else "threshold"
+            problem = "is given, and the student is weighed: it learns from noisy counts of all questions"
+            raise InvalidInput(option, problem, "leave one of them out")
         if len(set(self.votes)) < len(self.votes):
             raise InvalidInput("votes", "names one file twice", "name each once")
 
@@ -99,6 +104,15 @@ class Wanted:
     def title(self) -> str:
         """What the data set is called on the page."""
         return Path(self.data).name if self.data else f"{len(self.votes)} silos"
+
+    def taught(self, *, pictures: bool) -> StudentWord:
+        """How the student learns, with `auto` decided by public things."""
+        if self.student is not StudentWord.AUTO:
+            return self.student
+        if pictures:
+            return StudentWord.PROPAGATED
+        labels = self.threshold is not None or self.sanitise
+        return StudentWord.SUPERVISED if labels else StudentWord.WEIGHED
 
     def to_json(self) -> str:
         """For an unfinished run's folder."""

@@ -67,7 +67,7 @@ def card_of(done: Finished) -> TrainingCard:
         command=Public(done.command),
         made=Public(datetime.now(UTC).isoformat(timespec="seconds")),
         data=Public(inputs.name),
-        model=Public(f"kernel ridge regression, {done.described.support:,} public rows"),
+        model=Public(_model(done)),
         method=Public(Method.PATE),
         choices=Public(choices(bill)),
         privacy=privacy,
@@ -85,6 +85,12 @@ def card_of(done: Finished) -> TrainingCard:
         consensus=Internal(_consensus(done)),
         findings=_findings(done),
     )
+
+
+def _model(done: Finished) -> str:
+    if done.described.family == "kernel":
+        return f"kernel ridge regression, {done.described.support:,} public rows"
+    return f"linear, {sum(each.numel() for each in done.student.head.buffers()):,} numbers"
 
 
 def choices(bill: Bill) -> tuple[Choice, ...]:
@@ -120,7 +126,8 @@ def _conditions(done: Finished) -> tuple[str, ...]:
 def _notes(done: Finished) -> tuple[str, ...]:
     answers = done.answers.value
     known = sum(label is not None for label in answers.labels)
-    found = [f"Of {len(answers.rows):,} questions {known:,} were answered; all of them are paid for."]
+    found = [] if answers.counts is None else ["Noisy counts of votes were released for every question."]
+    found += [f"Of {len(answers.rows):,} questions {known:,} were answered; all of them are paid for."]
     if len(done.bill.lines) > 1:
         found.append("The lines of the bill are composed: together they cost less than their sum.")
     return tuple(found)
@@ -166,6 +173,7 @@ def _stored(folders: Sequence[str]) -> list[Typed[Trial]]:
 def _consensus(done: Finished) -> Consensus:
     """How far teachers agreed: from the votes, and so internal."""
     plan, votes = done.bill.plan, done.votes
+    weighed = done.answers.value.counts is not None  # no such price holds for counts
     order = _order(done)
     costs, shares = question_cost(plan, votes.counts, order), votes.counts.max(axis=1) / plan.teachers
     edges = np.linspace(0, 1, _BINS + 1)
@@ -173,7 +181,10 @@ def _consensus(done: Finished) -> Consensus:
     return Consensus(
         tuple(map(float, edges)),
         tuple(int((places == place).sum()) for place in range(_BINS)),
-        tuple(float(costs[places == place].mean()) if (places == place).any() else None for place in range(_BINS)),
+        tuple(
+            float(costs[places == place].mean()) if (places == place).any() and not weighed else None
+            for place in range(_BINS)
+        ),
         order,
         renyi.total(canonical(_first(plan, 1).event).parts, plan.unit, (order,)).values[0],
     )
@@ -185,6 +196,8 @@ def _order(done: Finished) -> float:
 
 def _findings(done: Finished) -> tuple[Typed[Finding], ...]:
     bill = done.bill
+    if done.answers.value.counts is not None:
+        return ()
     seen = data_dependent(bill.plan, done.votes, bill.delta)
     what = "what the answers cost these data (one-sided)"
     found: list[Typed[Finding]] = [Internal(Finding(what, seen.epsilon, bill.delta))]

@@ -105,7 +105,8 @@ TeacherKind = Annotated[
 StudentKind = Annotated[
     str,
     typer.Option(
-        help="auto; propagated (also from public rows without an answer); supervised.", rich_help_panel=_TEACHERS
+        help="auto; propagated (pictures: answers spread); weighed (tables: noisy counts); supervised.",
+        rich_help_panel=_TEACHERS,
     ),
 ]
 Jobs = Annotated[int, typer.Option(click_type=WHOLE, help="Processes that train teachers.", rich_help_panel=_RUN)]

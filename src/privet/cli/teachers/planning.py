@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privet.accounting import price
-from privet.cli.teachers.asked import Wanted
+from privet.cli.teachers.asked import StudentWord, Wanted
 from privet.cli.teachers.inputs import Inputs
 from privet.cli.training.bill import delta_of
 from privet.cli.training.scores import Scoring
@@ -25,6 +25,8 @@ _TEST_NOISE = 3.75
 """Noise of the test, in that of a vote (Papernot et al. 2018, of MNIST)."""
 _LEAST, _MOST = 5, 100
 """Questions for each class."""
+_COUNTS_NOISE = 0.95
+"""The same for a student that weighs noisy counts: it takes many, with much noise."""
 _RULE = "a rule from public experience"
 
 
@@ -74,6 +76,7 @@ def bill_of(wanted: Wanted, inputs: Inputs, teachers: int) -> Bill:
         raise InvalidInput("teachers", problem, "a teacher needs rows of its own: take fewer teachers")
     delta, why = delta_of(wanted.delta, inputs.rows)
     unit, pool = inputs.unit, len(inputs.public)
+    weighed = wanted.taught(pictures=inputs.shape is not None) is StudentWord.WEIGHED
     if wanted.questions is not None and wanted.questions > pool:
         problem = f"is {wanted.questions}, and there are {pool} public rows"
         raise InvalidInput("questions", problem, "ask fewer")
@@ -84,7 +87,7 @@ def bill_of(wanted: Wanted, inputs: Inputs, teachers: int) -> Bill:
     if wanted.sanitise:
         # Its event does not depend on the plan that it is about.
         beside.append(SmoothCeiling(small, delta).event)
-    plan, choices = _planned(wanted, small, pool, target, delta, tuple(beside))
+    plan, choices = _planned(wanted, small, pool, target, delta, tuple(beside), weighed=weighed)
     ceiling = SmoothCeiling(plan, delta) if wanted.sanitise else None
     bill = Bill(unit, delta, why, plan, ceiling, scoring, tuple(choices))
     if wanted.epsilon is not None and bill.guarantee.epsilon.upper > wanted.epsilon:
@@ -102,15 +105,15 @@ def _built(wanted: Wanted, noise: float) -> Aggregator:
 
 
 def _planned(
-    wanted: Wanted, small: Plan, pool: int, target: float, delta: float, beside: tuple[Event, ...]
+    wanted: Wanted, small: Plan, pool: int, target: float, delta: float, beside: tuple[Event, ...], *, weighed: bool
 ) -> tuple[Plan, list[Choice]]:
     teachers, labels, unit = small.teachers, small.labels, small.unit
     asked, noise = wanted.questions, wanted.noise
-    rule = _NOISE * teachers
+    rule = (_COUNTS_NOISE if weighed else _NOISE) * teachers
     why_questions, why_noise = "asked for", "asked for"
     if asked is None:
         # At least some for each class, if need be with more noise; no more than a student has use for.
-        least, most = min(pool, _LEAST * labels), min(pool, _MOST * labels)
+        least, most = min(pool, _LEAST * labels), pool if weighed else min(pool, _MOST * labels)
         answered = 1.0 if wanted.answers is None else 0.5
         try:
             found = most_questions(

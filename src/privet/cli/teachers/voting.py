@@ -33,6 +33,8 @@ __all__ = ["about", "voted"]
 
 _HIDDEN, _STEPS, _BATCH = 64, 300, 32
 _TREES = 50
+_PENALTY = 0.2
+"""For two classes, by public experience (benchmarks/pate)."""
 
 
 def about(public: npt.NDArray[Any], classes: tuple[str, ...]) -> str:
@@ -60,7 +62,7 @@ def voted(
 
 def _learner(word: TeacherWord, features: int, classes: int) -> Learner:
     if word is TeacherWord.RIDGE:
-        return Ridge()
+        return Ridge() if classes > 2 else Ridge(_PENALTY, level=True)
     if word is TeacherWord.KERNEL:
         return KernelRidge()
     if word is TeacherWord.NETWORK:

@@ -21,6 +21,7 @@ from privet.cli.teachers.ballots import gathered
 from privet.cli.teachers.inputs import Inputs, features_of
 from privet.cli.teachers.planning import Bill, bill_of
 from privet.cli.teachers.voting import about, voted
+from privet.cli.training.bill import RADIUS
 from privet.cli.training.charging import Charges, charged, digest, rows_digest
 from privet.cli.training.folder import Stated, Workplace
 from privet.cli.training.inputs import Data
@@ -31,18 +32,20 @@ from privet.core.guarantee import Guarantee
 from privet.core.random import Rng, SeededRng, default_rng
 from privet.core.release import Release
 from privet.data import NAMES, Table, hold_out
-from privet.ensemble import Propagated, Student, Supervised, Teaching, typical
-from privet.ensemble.ridge import Kernels
-from privet.pate import Plan, Votes
+from privet.ensemble import Propagated, Student, Supervised, Teaching, Weighed, telling, typical
+from privet.ensemble.ridge import Kernels, Lines
+from privet.pate import GNMax, Plan, Votes
 from privet.report import Score
 from privet.report.put import put
-from privet.training.models import Described, Family, Kernel, Model
+from privet.training.models import Described, Family, Kernel, Model, Shortened
 
 __all__ = ["Answered", "Finished", "Work"]
 
 _SOURCE = "training data"
 _PARTS = (0.25, 0.5, 1.0)
 """Of the questions: a student that had asked so many, which costs nothing beyond all of them."""
+_LEAST_PENALTY, _PENALTY = 0.1, 6.5
+"""Of a student that weighs noisy counts, by public experience (benchmarks/pate)."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,20 @@ class Answered:
 
     rows: tuple[int, ...]
     labels: tuple[int | None, ...]
+    counts: tuple[tuple[int, ...], ...] | None = None
+    """The noisy counts, where a student weighs them; the labels are their largest."""
+
+    @staticmethod
+    def of(said: dict[str, Any]) -> Answered:
+        """From what was kept."""
+        counts = None if said["counts"] is None else tuple(map(tuple, said["counts"]))
+        labels = said["labels"] if counts is None else [int(np.argmax(each)) for each in counts]
+        return Answered(tuple(said["rows"]), tuple(labels), counts)
 
     def first(self, questions: int) -> Answered:
         """The first of them."""
-        return Answered(self.rows[:questions], self.labels[:questions])
+        counts = None if self.counts is None else self.counts[:questions]
+        return Answered(self.rows[:questions], self.labels[:questions], counts)
 
     @property
     def known(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -119,9 +132,9 @@ class Work:
             front = inputs.front()
             self.tell("Choosing questions …")
             public = features_of(front, inputs.public, self._cache)
-            asked = typical(public, bill.plan.questions)
+            asked = (telling if self._weighs(inputs) else typical)(public, bill.plan.questions)
             votes = self._votes(inputs, bill, front, public, asked, cast)
-            answers = self._answers(bill, votes, asked, charges, rng)
+            answers = self._answers(bill, votes, asked, charges, rng, weighs=self._weighs(inputs))
             limit = self._limit(bill, votes, charges, rng)
             students = self._students(inputs, public, answers, bill.plan)
             model, described = _model(inputs, front, students[-1][1])
@@ -145,6 +158,9 @@ class Work:
             limit,
             budget,
         )
+
+    def _weighs(self, inputs: Inputs) -> bool:
+        return self.wanted.taught(pictures=inputs.shape is not None) is StudentWord.WEIGHED
 
     @property
     def _cache(self) -> Path:
@@ -184,16 +200,21 @@ class Work:
         return votes
 
     def _answers(
-        self, bill: Bill, votes: Votes, asked: npt.NDArray[np.int64], charges: Charges, rng: Rng
+        self, bill: Bill, votes: Votes, asked: npt.NDArray[np.int64], charges: Charges, rng: Rng, *, weighs: bool
     ) -> Release[Answered]:
         found = self.place.kept("answers")
         if found is None:
             self.tell(f"Asking {bill.plan.questions:,} questions …")
             charges.draw()
-            labels = bill.plan.release(votes, rng=rng, source=_SOURCE)
-            found = labels.map(lambda each: {"rows": asked.tolist(), "labels": list(each)})
+            rows = asked.tolist()
+            if weighs:
+                counts = bill.plan.counts(votes, rng=rng, source=_SOURCE)
+                found = counts.map(lambda each: {"rows": rows, "labels": None, "counts": list(map(list, each))})
+            else:
+                labels = bill.plan.release(votes, rng=rng, source=_SOURCE)
+                found = labels.map(lambda each: {"rows": rows, "labels": list(each), "counts": None})
             self.place.keep("answers", found)
-        return found.map(lambda said: Answered(tuple(said["rows"]), tuple(said["labels"])))
+        return found.map(Answered.of)
 
     def _limit(self, bill: Bill, votes: Votes, charges: Charges, rng: Rng) -> Release[Any] | None:
         if bill.ceiling is None:
@@ -210,18 +231,20 @@ class Work:
         self, inputs: Inputs, public: Tensor, answers: Release[Answered], plan: Plan
     ) -> list[tuple[int, Student]]:
         """Students after some of the questions, and after all: post-processing of what was released."""
-        pictures = inputs.shape is not None
-        word = self.wanted.student
-        spreads = word is StudentWord.PROPAGATED or (word is StudentWord.AUTO and pictures)
-        teaching: Teaching = Propagated() if spreads else Supervised()
+        word, classes = self.wanted.taught(pictures=inputs.shape is not None), len(inputs.classes)
+        teaching: Teaching = Propagated() if word is StudentWord.PROPAGATED else Supervised()
         counts = sorted({max(round(part * plan.questions), 1) for part in _PARTS}) if inputs.test is not None else []
         found = []
         for questions in dict.fromkeys([*counts, plan.questions]):
-            rows, labels = answers.value.first(questions).known
+            first = answers.value.first(questions)
+            rows, labels = first.known
             if not len(rows):
                 continue
             self.tell(f"A student learns from {len(rows):,} answers …")
-            found.append((questions, teaching.student(public, rows, labels, len(inputs.classes))))
+            if first.counts is not None:
+                found.append((questions, _weighing(plan).student(public, rows, first.counts, classes)))
+            else:
+                found.append((questions, teaching.student(public, rows, labels, classes)))
         if not found:
             problem = "let no question be answered, which is paid for"
             raise InvalidInput("threshold", problem, "ask again with a lower one, or with less noise")
@@ -271,8 +294,19 @@ def _split(data: Data, share: float) -> tuple[Data, Data]:
     return hold_out(data, share, key="privet pate")
 
 
-def _head(student: Student) -> Kernel:
+def _weighing(plan: Plan) -> Weighed:
+    """The penalty is the noise's variance over that of the votes, which is about a third of the teachers, squared."""
+    sigma = plan.aggregator.sigma if isinstance(plan.aggregator, GNMax) else 0.0
+    return Weighed(_LEAST_PENALTY + _PENALTY * (sigma / plan.teachers) ** 2)
+
+
+def _head(student: Student) -> Kernel | Shortened:
     found = student.model
+    if isinstance(found, Lines):
+        # Features have a length of 1 at most, so that with the offset's 1 nothing is shortened at this radius.
+        head = Shortened(found.weights.shape[1], found.classes, RADIUS)
+        head.weight.copy_(RADIUS * torch.cat([found.weights[0].T, found.offsets[0][:, None]], 1))
+        return head
     if not isinstance(found, Kernels):
         raise InvalidInput("student", f"is a {type(found).__name__}, which cannot be stored")
     return Kernel.of(found.rows[0], found.coefficients[0], found.offsets[0], found.width)
@@ -281,7 +315,11 @@ def _head(student: Student) -> Kernel:
 def _model(inputs: Inputs, front: torch.nn.Module, student: Student) -> tuple[Model, Described]:
     head = _head(student)
     schema = None if inputs.schema is None else inputs.schema.to_toml()
-    described = Described("kernel", inputs.classes, schema, inputs.shape, inputs.peak, support=len(head.rows))
+    said = Described("kernel", inputs.classes, schema, inputs.shape, inputs.peak)
+    if isinstance(head, Kernel):
+        described = replace(said, support=len(head.rows))
+    else:
+        described = replace(said, family="convex", radius=RADIUS)
     return Model(front, head, Family.LINEAR), described
 
 

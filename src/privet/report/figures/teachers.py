@@ -122,7 +122,7 @@ def consensus(found: Typed[Consensus] | None) -> tuple[Figure, ...]:
         if known
         else None,
     )
-    return agreed, cost
+    return (agreed, cost) if known else (agreed,)
 
 
 def _bars(names: list[str], heights: Sequence[float], hover: str, series: int) -> Part:

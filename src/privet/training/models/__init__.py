@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privet.training.models.additive import Additive
+from privet.training.models.alone import each_alone
 from privet.training.models.choose import Family, Head, Model, choose, decided
 from privet.training.models.front import Front
 from privet.training.models.kernel import Kernel
@@ -30,6 +31,7 @@ __all__ = [
     "Shortened",
     "choose",
     "decided",
+    "each_alone",
     "restore",
     "store",
 ]

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.data.scattering import Scattering, cached
+from privet.training.models.alone import each_alone
 from privet.training.models.drawn import drawn
 from privet.training.models.linear import task_losses
 
@@ -23,7 +24,6 @@ _DRAWN = 3000
 _FLOOR = 1e-4
 """Added to the made-up pictures' variances, where that of a whole picture is at most 1: directions that hardly vary are
 not blown up beyond it."""
-_AT_ONCE = 500
 
 
 class Pictures(nn.Module):
@@ -32,7 +32,8 @@ class Pictures(nn.Module):
     The scattering coefficients of a picture are made equally bright for all (square roots, length 1), and expressed in
     the principal axes that the coefficients of made-up pictures have, less their mean and divided by their deviations.
     Neighbouring coefficients say nearly the same; so a private gradient, whose length is bounded, is spent on what
-    differs. The axes are buffers, kept with the model: other machines may find other ones.
+    differs. The axes are buffers, kept with the model: other machines may find other ones. A picture's features depend
+    on no other picture, to the last bit.
     """
 
     mean: Tensor
@@ -63,12 +64,11 @@ class Pictures(nn.Module):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Features [n, features] of pictures [n, height, width] or [n, colours, height, width], of any brightness."""
-        parts = []
-        for some in torch.split(pictures, _AT_ONCE):
-            coefficients = self.scattering(some.reshape(-1, *some.shape[-2:]))
-            parts.append(((_spread(coefficients) - self.mean) @ self.axes).reshape(len(some), -1))
-        found = torch.cat(parts) if parts else torch.zeros(0, self.features)
-        return _normalised(found)
+        return each_alone(self._batch, pictures) if len(pictures) else torch.zeros(0, self.features)
+
+    def _batch(self, pictures: Tensor) -> Tensor:
+        coefficients = self.scattering(pictures.reshape(-1, *pictures.shape[-2:]))
+        return _normalised(((_spread(coefficients) - self.mean) @ self.axes).reshape(len(pictures), -1))
 
     def cached(self, pictures: Tensor, folder: str | os.PathLike[str]) -> Tensor:
         """The features, kept in a file that its owner alone can read."""

@@ -61,6 +61,17 @@ def test_an_answer_on_the_terminal_is_not_repeated(
     assert "perhaps" not in refused.err
 
 
+def test_answers_that_end_early(privet: Run, questionnaire: Questionnaire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when input that ends is taken for an interruption, without a word, or half a report is kept."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
+    done = privet("survey answer commute.toml --out reports.jsonl")
+    said = (
+        "privet: answers end before 'transport' is answered, and nothing was reported; give a line for each question\n"
+    )
+    assert (done.code, done.err) == (2, said)
+    assert not Path("reports.jsonl").exists()
+
+
 def test_whoever_mistypes_on_a_terminal_is_asked_again(
     privet: Run, questionnaire: Questionnaire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +92,9 @@ def test_a_page_that_no_phone_can_open(
     """Fails when a room is shown a QR code of this machine's own address without a word, or warned for nothing."""
     monkeypatch.setattr("privet.local.endpoint.Endpoint.serve_forever", lambda endpoint: None)
     assert "No phone can open http://127.0.0.1:" in privet("survey live commute.toml --port 0").out
+    write_reports(questionnaire, 1)
+    assert "reports.jsonl: 1 report, 0 seen" in privet("survey collect commute.toml --serve --port 0").out
+    assert privet("survey collect commute.toml --serve --port 99999").out == ""
     assert "No phone" not in privet("survey live commute.toml --port 0 --address http://192.168.1.5:8000/").out
 
 

@@ -91,6 +91,86 @@ def test_private_groups_are_found() -> None:
     assert len(users[0].rows) == len(users[1].rows) == 3
 
 
+@pytest.mark.parametrize("schema", [SCHEMA, BY_USER])
+def test_rows_without_a_private_value_are_a_group(schema: Schema) -> None:
+    """Fails when rows without a town are in no group, or nobody is told: the groups would not be all rows."""
+    table = TABLE.with_columns(town=pl.when(pl.col("age") < 50).then(pl.lit("?")).otherwise(pl.col("town")))
+    texts = ["count by town", "mean(age) by town, ward", "top(town, 3)"]
+    count, mean, top = answers(texts, table, schema, epsilon=200.0, delta=1e-6)
+    assert {row.group[0] for row in count.rows} == {"(missing)", "Bath", "Ely", "York"}
+    kept = table.group_by("id", maintain_order=True).head(2) if schema.user else table
+    without = kept.filter(pl.col("town") == "?")
+    found = {row.group: row.value for row in count.rows}
+    assert found["(missing)",] == pytest.approx(len(without), abs=5)
+    assert sum(found.values()) == pytest.approx(len(kept), abs=10)
+    ages = {row.group: row.value for row in mean.rows}
+    truth = without.filter(pl.col("ward") == "north")["age"].mean()
+    assert ages["(missing)", "north"] == pytest.approx(truth, abs=1.0)
+    assert all("rows without a value of town are in the group (missing)" in each.notes for each in (count, mean))
+    assert {row.group[0] for row in top.rows} == {"Bath", "Ely", "York"}
+    assert "rows without a value of town are not counted" in top.notes
+    assert any("values are ranked by their counts, each off by at most" in note for note in top.notes)
+
+
+def test_a_number_that_noise_took_below_zero_may_be_larger() -> None:
+    """Fails when the interval beside a 0 is "from 0 to 0", though the noise is wide: of an empty group, every upper end
+    is as far up as the noise goes, for counts, sums and means."""
+    table, texts = TABLE.filter(pl.col("ward") == "north"), ["count by ward", "sum(age) by ward", "mean(age) by ward"]
+    made = plan(texts, SCHEMA, epsilon=0.5)
+    totals, rng = made.tally(made.feed(table)), SeededRng(8)
+    widths = [method.width(0.95) for method in made.methods]
+    below = 0
+    for _ in range(200):
+        drawn = made.draw(totals, rng=rng).value
+        for answer, width in zip(drawn[:2], widths, strict=False):
+            for row in answer.rows[1:]:
+                assert row.high is not None
+                assert row.high >= width
+                below += row.value == 0
+        for row in drawn[2].rows[1:]:  # no rows: nothing is known of their mean but its bounds
+            assert (row.low, row.high) == pytest.approx((0, 100), abs=60)
+            assert row.high > row.low  # type: ignore[operator]
+    assert below > 200
+    (found,) = answers(["sum(x)"], pl.DataFrame({"x": [-1.0]}), Schema((Number("x", -9, 0),)), epsilon=0.01)
+    assert found.rows[0].low < -1000  # type: ignore[operator]
+
+
+def test_no_moment_is_sure_of_an_end() -> None:
+    """Fails when a sum that noise took far below 0 counts as exactly 0: the mean would be its bound, for certain."""
+    found = moments.mean([50.0, -40.0], 10.0)
+    assert (found.value, found.low) == (0.0, 0.0)
+    assert found.high == pytest.approx(10 / 50)
+    assert moments.variance([50.0, -40.0, -40.0], 10.0).high > 0
+
+
+def test_what_can_be_counted_with() -> None:
+    """Fails when an ε or a weight that leaves next to nothing is an error about something that nobody typed, or comes
+    after the charge."""
+    for texts, budget, said in (
+        (["count"], (1e-320, 0.0), "epsilon is 1e-320"),
+        (["median(age)", "count"], (1e-320, 1e-6), "epsilon is 1e-320"),
+        (["count weight 1e-300", "mean(age)"], (1.0, 0.0), "weight is 1e-300 for 'count', which leaves it ε = 1e-300"),
+        (["count weight 1e-300", "mean(age)"], (1.0, 1e-6), "weight is 1e-300 for 'count'"),
+        (["count"], (1.0, 5e-324), "delta is 5e-324"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            plan(texts, SCHEMA, epsilon=budget[0], delta=budget[1])
+        assert str(caught.value).startswith(said)
+    for text in ("count", "mean(age) by ward", "median(age)", "top(ward, 2)", "covariance(age, bmi)", "sum(bmi)"):
+        for delta in (0.0, 1e-6):
+            (found,) = plan(text, SCHEMA, epsilon=1e-6, delta=delta).answer(TABLE, rng=SeededRng(1)).value
+            assert all(math.isfinite(row.value) for row in found.rows)
+
+
+def test_a_question_twice_is_one() -> None:
+    """Fails when repeats are drawn apart: two answers, each with a part of ε."""
+    made = plan(["count", "median(age)", "quantile(age, 0.5)", "count weight 3"], SCHEMA, epsilon=1.0)
+    assert [(str(each), each.weight) for each in made.questions] == [("count", 4.0), ("median(age)", 2.0)]
+    assert len(made.event.events) == 2
+    (found,) = answers(["covariance(age, age)"])
+    assert len(found.notes) == len(set(found.notes)) == 1
+
+
 def test_the_rule_for_missing_values_is_kept() -> None:
     """Fails when what is missing counts as 0, or a rule of the schema is ignored."""
     table = pl.DataFrame({"x": [10.0, None, math.nan, 30.0] * 500})

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from privet import accounting
 from privet.core.errors import BudgetExceeded, InvalidInput, LedgerError
 from privet.core.random import SeededRng
 from privet.core.unit import Neighbours, Unit
@@ -17,6 +20,7 @@ from privet.data import Number, Schema
 from privet.ledger import Ledger, State
 from privet.query import Account, Reply, Stored, ask
 from privet.query.feed import Feed
+from privet.query.stored import Shelf
 from tests.query.tables import BY_USER, SCHEMA, clinic
 
 TABLE = clinic(400)
@@ -77,10 +81,61 @@ def test_only_what_is_new_is_paid_for(account: Account) -> None:
 
 
 def test_the_same_question_twice_is_one(account: Account) -> None:
-    """Fails when a question that is asked twice at once is drawn twice."""
-    reply = asked(account, "count", "count where age > 90", "count")
-    assert reply.release.value[0] == reply.release.value[2]
-    assert len(reply.release.draws) == 2
+    """Fails when a question that is asked twice at once is drawn or shown twice, or loses one of its weights."""
+    reply = asked(account, "count", "count where age > 90", "count ( * ) weight 2")
+    assert [answer.question for answer in reply.release.value] == ["count", "count where age > 90"]
+    assert len(reply.release.draws) == len(reply.free) == 2
+    shares = [accounting.epsilon(draw.event, 0.0).epsilon.upper for draw in reply.release.draws]
+    assert sorted(shares) == pytest.approx([0.5 / 4, 0.5 * 3 / 4])
+
+
+def test_a_stored_answer_needs_no_delta(account: Account) -> None:
+    """Fails when the second time is refused for the lack of a δ that only a draw needs."""
+    first = asked(account, "count by town", delta=1e-6)
+    again = asked(account, "count by town", seed=2)
+    assert (again.free, again.release.value) == ((True,), first.release.value)
+    with pytest.raises(InvalidInput, match="delta is 0"):
+        asked(account, "count by town", "mean(age) by town")
+    assert len(entries(account)) == 1
+
+
+def test_two_who_ask_the_same_at_once_pay_once(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when both find nothing stored, and both draw and pay."""
+    both, find = threading.Barrier(2, timeout=30), Stored.find
+
+    def looked(self: Stored, *args: Any) -> Any:
+        found = find(self, *args)
+        both.wait()
+        return found
+
+    def one(seed: int) -> Reply:
+        with Ledger(tmp_path / "ledger.db") as ledger:
+            mine = Account(ledger, "clinic", Stored(tmp_path / "ledger.db.answers"))
+            return asked(mine, "count", seed=seed)
+
+    monkeypatch.setattr(Stored, "find", looked)
+    with ThreadPoolExecutor(2) as pool:
+        replies = list(pool.map(one, (1, 2)))
+    assert sorted(reply.free for reply in replies) == [(False,), (True,)]
+    assert replies[0].release.value == replies[1].release.value
+    assert entries(account) == [State.COMMITTED]
+
+
+def test_whoever_waits_too_long_is_told(account: Account, tmp_path: Path) -> None:
+    """Fails when a file that another process holds is called damaged, or something is charged meanwhile."""
+    asked(account, "count")
+    path = tmp_path / "ledger.db.answers"
+    hasty = Account(account.ledger, "clinic", Stored(path, wait=0.0))
+    with Stored(path).held():
+        assert asked(hasty, "count").free == (True,)  # what is stored can be read
+        with pytest.raises(LedgerError, match="another process is asking"):
+            asked(hasty, "mean(age)")
+    assert len(entries(account)) == 1
+    with pytest.raises(InvalidInput, match=r"stored is .*, where no answers can be kept: no such file"):
+        asked(Account(account.ledger, "clinic", Stored(tmp_path / "none" / "x")), "mean(age)")
+    assert len(entries(account)) == 1
 
 
 def test_other_data_are_not_answered_from_the_store(account: Account) -> None:
@@ -209,7 +264,7 @@ def test_a_crash_after_drawing_keeps_the_charge(account: Account, monkeypatch: p
     def broken(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Stored, "keep", broken)
+    monkeypatch.setattr(Shelf, "keep", broken)
     with pytest.raises(KeyboardInterrupt):
         asked(account, "count")
     assert entries(account) == [State.DRAWING]

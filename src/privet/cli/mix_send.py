@@ -124,7 +124,8 @@ def _checked(plan: MixPlan, lines: Sequence[Line]) -> list[bytes]:
 
 
 def _said(plan: MixPlan, lines: Sequence[Line], left: Sequence[Line]) -> str:
-    return f"{len(lines) - len(left):,} of {len(lines):,} reports are on their way to {plan.batch!r}"
+    way = "report is on its way" if len(lines) == 1 else "reports are on their way"
+    return f"{len(lines) - len(left):,} of {len(lines):,} {way} to {plan.batch!r}"
 
 
 def _named(lines: Sequence[Line]) -> str:

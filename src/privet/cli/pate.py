@@ -47,13 +47,11 @@ def about() -> None:
     """Teachers learn from private rows, each from its own; they vote on public rows; noise is added to the votes; and a
     student, which may be published, learns from the answers.
 
-    All rows in one place; a named set; and what a run can be told:
+    All rows in one place; a named set. What a run can be told is in the help of: pate run
 
     privet pate train.csv --public public.csv --target readmitted --teachers 250 --epsilon 1
 
     privet pate mnist --data-dir data --teachers 250
-
-    privet pate run --help
 
     Rows in several places, each with a teacher of its own; the centre sees votes, and no rows:
 
@@ -103,9 +101,9 @@ def run(
     Every question is paid for, answered or not; how many there are is fixed before any vote is seen. Without a schema,
     bounds and values are read from the public file, which is free.
 
-    privet pate train.csv --public public.csv --target readmitted --teachers 250 --epsilon 1
+    privet pate run train.csv --public public.csv --target readmitted --teachers 250 --epsilon 1
 
-    privet pate mnist --data-dir data --questions 600 --noise 40 --threshold 200 --threshold-noise 150
+    privet pate run mnist --data-dir data --questions 600 --noise 40 --threshold 200 --threshold-noise 150
     """
     from privet.cli.teachers.asked import wanted_of
 

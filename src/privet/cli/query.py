@@ -70,6 +70,8 @@ def query(
         raise MissingExtra("polars", "data")
     if plot is not None:
         require_writable(plot)
+    if data.is_dir():
+        raise InvalidInput("data", f"{str(data)!r} is a folder", "name a CSV or Parquet file in it")
     if not data.is_file():  # before the schema is looked for beside it
         raise InvalidInput("data", f"{str(data)!r} cannot be read: no such file", "name a CSV or Parquet file")
     known = _schema(data, schema)
@@ -79,6 +81,10 @@ def query(
         else:
             _require_name(ledger)
             kept = stored if stored is not None else _beside(url)
+            if kept is not None and kept.resolve() == Path(url.removeprefix("sqlite:///")).resolve():
+                raise InvalidInput(
+                    "stored", f"is {str(kept)!r}, which is the ledger", "keep answers in a file of their own"
+                )
             with opened(url, key_file, wait) as book:
                 from privet.core.random import default_rng
                 from privet.query import Account, Stored, ask
@@ -87,7 +93,7 @@ def query(
                     data,
                     questions,
                     known,
-                    account=Account(book, ledger, None if kept is None else Stored(kept)),
+                    account=Account(book, ledger, None if kept is None else Stored(kept, wait=wait)),
                     epsilon=epsilon,
                     delta=delta,
                     rng=default_rng(),
@@ -140,7 +146,7 @@ def _alone(data: Path, questions: list[str], schema: Schema, epsilon: float, del
 
     made = plan(questions, schema, epsilon=epsilon, delta=delta, confidence=confidence)
     release = made.answer(data, rng=default_rng(), name=data.name)
-    return Reply(release, (False,) * len(questions), made.guarantee, None)
+    return Reply(release, (False,) * len(release.value), made.guarantee, None)
 
 
 def _document(reply: Reply, ledger: str | None) -> dict[str, Any]:

@@ -7,9 +7,12 @@ from privet.core.release import Release
 from privet.query import Answer
 from privet.report.figures import Figure
 from privet.report.frame import drawn, escaped, framed
-from privet.report.words import headline
+from privet.report.words import headline, listed
 
 __all__ = ["page"]
+
+_MOST_SAID = 20
+"""Of a list in words; the table has all of it."""
 
 
 def page(release: Release[tuple[Answer, ...]], name: str) -> str:
@@ -38,7 +41,9 @@ def _figure(place: int, answer: Answer) -> Figure:
     labels = [", ".join(row.group) for row in answer.rows]
     values = [row.value for row in answer.rows]
     sure, ends = f"{100 * answer.confidence:g} % confidence", any(row.low is not None for row in answer.rows)
-    if len(values) == 1:
+    if answer.ranked:
+        said = f"the most frequent first: {listed(labels[:_MOST_SAID])}" if labels else "no value has enough in it"
+    elif len(values) == 1:
         cells = rows_of(answer)[0][len(answer.columns) :]
         said = f"{answer.measure}: {cells[0]}" + (f", between {cells[1]} and {cells[2]} with {sure}" if ends else "")
     else:
@@ -68,4 +73,5 @@ def _figure(place: int, answer: Answer) -> Figure:
     words = " ".join(f"{part[0].upper()}{part[1:]}." for part in (said, *answer.notes))
     head = columns_of(answer) if answer.columns else ("what", *columns_of(answer))
     rows = rows_of(answer) if answer.columns else [(answer.question, *row) for row in rows_of(answer)]
-    return Figure(f"answer{place}", answer.question, words, head, tuple(rows), spec if len(values) > 1 else None)
+    drawn_by = spec if len(values) > 1 and not answer.ranked else None  # a list needs no bars of its places
+    return Figure(f"answer{place}", answer.question, words, head, tuple(rows), drawn_by)

@@ -10,6 +10,11 @@ from privet.report.words import headline
 
 __all__ = ["columns_of", "number", "rows_of", "show"]
 
+_MOST_DIGITS = 10
+"""However small the noise is."""
+_LAST = 6
+"""Decimals of a count that are more than rounding errors of its agreement with others."""
+
 
 def show(reply: Reply, ledger: str | None) -> None:
     """Every answer with its groups and notes, and who paid."""
@@ -43,14 +48,18 @@ def columns_of(answer: Answer) -> tuple[str, ...]:
 
 def rows_of(answer: Answer) -> list[tuple[str, ...]]:
     """The cells of an answer's table."""
-    return [_cells(row, _has_ends(answer)) for row in answer.rows]
+    return [_cells(row, answer) for row in answer.rows]
 
 
 def _has_ends(answer: Answer) -> bool:
     return any(row.low is not None for row in answer.rows)
 
 
-def _cells(row: Row, ends: bool) -> tuple[str, ...]:
+def _cells(row: Row, answer: Answer) -> tuple[str, ...]:
+    ends = _has_ends(answer)
+    if answer.counted and row.low is not None and row.high is not None:  # outwards, so that no interval gets narrower
+        low, high = math.floor(round(row.low, _LAST)), math.ceil(round(row.high, _LAST))
+        return (*row.group, *(f"{each:,}" for each in (round(row.value), low, high)))
     width = (row.high - row.low) / 2 if row.low is not None and row.high is not None else 0.0
     shown = tuple("" if end is None else number(end, width) for end in (row.low, row.high)) if ends else ()
     return (*row.group, number(row.value, width), *shown)
@@ -59,10 +68,11 @@ def _cells(row: Row, ends: bool) -> tuple[str, ...]:
 def number(value: float, width: float) -> str:
     """A number to two digits of its uncertainty.
 
-    >>> number(53.49822, 0.105), number(200009.93, 42.0), number(3.0, 0.0)
-    ('53.50', '200,010', '3')
+    >>> number(53.49822, 0.105), number(200009.93, 42.0), number(3.0, 0.0), number(1001.0, 1e-13)
+    ('53.50', '200,010', '3', '1,001.000000')
     """
     if width <= 0 or not math.isfinite(width):
         return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
-    digits = min(max(1 - math.floor(math.log10(width)), 0), 12)
+    most = _MOST_DIGITS - len(f"{abs(value):.0f}")
+    digits = max(min(1 - math.floor(math.log10(width)), most), 0)
     return f"{value:,.{digits}f}"

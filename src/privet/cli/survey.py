@@ -164,6 +164,11 @@ def _asked(question: Question, hint: str) -> float:
     while True:
         try:
             return answer_of(question, click.prompt(hint, type=str))
+        except click.exceptions.Abort as stop:
+            if not isinstance(stop.__context__, EOFError):
+                raise  # somebody wants to stop
+            problem = f"end before {question.name!r} is answered, and nothing was reported"
+            raise InvalidInput("answers", problem, "give a line for each question") from None
         except InvalidInput as error:
             if not sys.stdin.isatty():
                 raise
@@ -185,6 +190,7 @@ def collect(
     privet survey collect commute.toml --serve --out reports.jsonl
     """
     from privet.local.questionnaire import read_questionnaire
+    from privet.report.words import counted
 
     questionnaire = read_questionnaire(file)
     if not serve and not reports:
@@ -192,13 +198,16 @@ def collect(
     collection = _read(questionnaire, [out] if out.exists() else [])
     for path in reports or ():
         _merge(collection, path, out)
-    console.line(
-        f"{out}: {collection.reports:,} reports, {collection.duplicates:,} seen before, {collection.refused:,} refused"
+    brought = (
+        f"{out}: {counted(collection.reports, 'report')}, {collection.duplicates:,} seen before, "
+        f"{collection.refused:,} refused"
     )
     if serve:
         from privet.cli.survey_live import serve_reports
 
-        serve_reports(collection, out, host, port)
+        serve_reports(collection, out, host, port, brought)
+    else:
+        console.line(brought)
 
 
 def estimate(

@@ -22,11 +22,12 @@ _NOT_FROM_OUTSIDE = ("127.0.0.1", "0.0.0.0")  # noqa: S104 (nothing is bound her
 __all__ = ["live_endpoint", "live_page", "qr_code", "serve_live", "serve_reports"]
 
 
-def serve_reports(collection: Collection, out: Path, host: str, port: int) -> None:
-    """Take reports until it is interrupted."""
+def serve_reports(collection: Collection, out: Path, host: str, port: int, brought: str) -> None:
+    """Say what there is already, and take reports until it is interrupted."""
     from privet.local.endpoint import Endpoint
 
     with Endpoint(collection, _asking(collection), out, host, port) as endpoint:
+        console.line(brought)
         _until_stopped(endpoint, f"Answers are taken at {endpoint.address}; stop with Ctrl+C.")
 
 
@@ -50,13 +51,13 @@ def live_endpoint(
     qr_code(_checked(address) if address is not None else host)
     pages = _asking(collection)
     endpoint = Endpoint(collection, pages, out, host, port)
-    projected = live_page(collection.questionnaire.title, address or endpoint.address)
+    projected = live_page(collection.questionnaire.title, address or endpoint.address, confidence)
     pages["/live"] = lambda: ("text/html", projected)
     pages["/estimate.json"] = lambda: ("application/json", json.dumps(document(collection, confidence)))
     return endpoint
 
 
-def live_page(title: str, address: str) -> str:
+def live_page(title: str, address: str, confidence: float) -> str:
     """The projector's page: it asks where it came from for the estimates, and nowhere else."""
     script, style = (
         files("privet.local").joinpath(name).read_text(encoding="utf-8") for name in ("live.js", "live.css")
@@ -66,11 +67,13 @@ def live_page(title: str, address: str) -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'"
     )
+    sure = f"Bands, and the numbers beside them, are {100 * confidence:g} % intervals for the noise of randomising."
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>{html.escape(title)}</title>
 <style>{style}</style></head>
-<body><main><header><div><h1>{html.escape(title)}</h1><p id="count" role="status">No answers yet.</p></div>
+<body><main><header><div><h1>{html.escape(title)}</h1><p id="count" role="status">No answers yet.</p>
+<p class="sure">{sure}</p></div>
 <div class="join">{qr_code(address)}<p>{html.escape(address)}</p></div></header><div id="questions"></div></main>
 <script>{script}</script></body></html>
 """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privet.cli import console
 from privet.core.codec import VERSION, encode
+from privet.report.words import counted
 
 if TYPE_CHECKING:
     from privet.local.mean import Mean
@@ -76,7 +77,7 @@ def _counted(collection: Collection) -> str:
         )
         if count
     ]
-    return f"{collection.reports:,} reports" + (f" ({', '.join(left)})" if left else "")
+    return counted(collection.reports, "report") + (f" ({', '.join(left)})" if left else "")
 
 
 def _notes(questionnaire: Questionnaire, confidence: float) -> tuple[str, ...]:
@@ -161,5 +162,5 @@ def _figure(question: Question, found: Shares | Mean | None, confidence: float) 
         "name": "estimate",
     }
     layout = {"xaxis": axis(title), "yaxis": axis("") | {"autorange": "reversed"}, "showlegend": False}
-    words = f"Estimates with intervals of {100 * confidence:g} %, from {found.reports:,} reports."
+    words = f"Estimates with intervals of {100 * confidence:g} %, from {counted(found.reports, 'report')}."
     return Figure(name, question.text, words, _HEAD[1:], rows, {"data": [points], "layout": layout})

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from privet.core.codec import Record
 
-__all__ = ["Answer", "Row"]
+__all__ = ["RANK", "ROWS", "Answer", "Row"]
+
+RANK, ROWS = "rank", "rows"
+"""What numbers are called that are places in a list, or counts."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,16 @@ class Answer(Record):
         if len(self.rows) != 1:
             raise ValueError(f"{self.question!r} has {len(self.rows)} numbers; look at its rows")
         return self.rows[0].value
+
+    @property
+    def ranked(self) -> bool:
+        """Whether this is a list in its order, and the numbers are the places in it."""
+        return self.measure == RANK
+
+    @property
+    def counted(self) -> bool:
+        """Whether the numbers are of rows."""
+        return self.measure == ROWS
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:

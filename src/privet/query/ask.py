@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 
+from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee
 from privet.core.random import Rng
@@ -13,10 +14,10 @@ from privet.core.release import Release
 from privet.data.schema import Schema
 from privet.ledger import Charge, Fingerprint, Ledger
 from privet.query.answers import Answer
-from privet.query.feed import Data
-from privet.query.plan import Asked, Plan, plan
+from privet.query.feed import Data, Feed
+from privet.query.plan import Asked, Plan, columns_read, plan, require_enough, understood
 from privet.query.questions import Question
-from privet.query.stored import Kept, Stored
+from privet.query.stored import Shelf, Stored
 
 __all__ = ["Account", "Reply", "ask"]
 
@@ -39,7 +40,7 @@ class Reply:
     """The answers, which of them were free, and what the others cost."""
 
     release: Release[tuple[Answer, ...]]
-    """In the order of the questions."""
+    """In the order of the questions; what was asked twice is there once."""
     free: tuple[bool, ...]
     charged: Guarantee | None
     """The price of what was drawn now; None where nothing was."""
@@ -59,58 +60,78 @@ def ask(
     confidence: float = 0.95,
     fresh: bool = False,
 ) -> Reply:
-    """The answers to some questions, in their order.
+    """The answers to some questions, in their order, each once.
 
     Questions that were answered before, about the same data, are answered again as they were, and cost nothing. The
     others get their weights' part of (ε, δ), as if all had been new, and are charged to the ledger before any row is
-    read. `fresh` draws and pays again.
+    read. `fresh` draws and pays again. Where two processes ask the same at the same time, one of them draws and pays,
+    and the other waits for it and gets the answer for nothing.
 
     Guarantee: that of `Plan.draw` for what is new, and of their own draws for what was stored; the ledger's budget
     covers both. An unknown column, a malformed question, a refused charge or a file that cannot be read: an error, and
     no charge. Assumes that everything else that is released from the data is charged to the same budget.
     """
-    whole = plan(questions, schema, epsilon=epsilon, delta=delta, confidence=confidence)
-    feed = whole.feed(data)
+    checked.positive("epsilon", epsilon)
+    checked.share("delta", delta)
+    checked.confidence("confidence", confidence)
+    listed = understood(questions, schema)
+    feed = Feed.of(data, schema, columns_read(listed, schema))
     stamp, fingerprint = feed.stamp(), feed.fingerprint()
-    asked = {str(question): question for question in whole.questions}
-    known = {} if fresh else _known(asked, schema, account, fingerprint)
-    if account.stored is not None:
-        account.stored.ready()
-    new = [question for text, question in asked.items() if text not in known]
-    found = {text: kept.release().map(_said_of(confidence)) for text, kept in known.items()}
-    if not new:
-        return Reply(
-            _joined([found[str(question)] for question in whole.questions]), (True,) * len(whole.questions), None, None
-        )
-    made = whole
-    if len(new) < len(whole.questions):
-        part = sum(each.weight for each in new) / sum(each.weight for each in asked.values())
+
+    def known_to(place: Stored | Shelf | None) -> dict[str, Release[Answer]]:
+        return {} if fresh or place is None else _known(listed, schema, account, fingerprint, place)
+
+    # Before a plan is made: what was answered needs no δ.
+    known = known_to(account.stored)
+    if len(known) == len(listed):
+        return _reply(listed, known, known, confidence)
+    with nullcontext() if account.stored is None else account.stored.held() as shelf:
+        known = known_to(shelf)  # again: another process may have asked the same meanwhile
+        new = [question for question in listed if str(question) not in known]
+        if not new:
+            return _reply(listed, known, known, confidence)
+        require_enough(listed, epsilon)
+        part = sum(each.weight for each in new) / sum(each.weight for each in listed)
         made = plan(new, schema, epsilon=epsilon * part, delta=delta * part, confidence=confidence)
-    charge = _reserved(account, made, fingerprint)
-    with ExitStack() as undo:
-        undo.callback(charge.abort)
-        totals = made.tally(feed)
-        if feed.stamp() != stamp:  # an answer must be kept under the fingerprint of its own data
-            raise InvalidInput("data", "changed while they were read", "ask again when nobody writes them")
-        undo.pop_all()  # up to here nothing was drawn
-    charge.draw()
-    answers = made.draw(totals, rng=rng, name=account.budget)
-    for place, question in enumerate(new):
-        found[str(question)] = answers.map(_at(place))
-        if account.stored is not None:
-            account.stored.keep(question, schema, account.budget, fingerprint, found[str(question)], charge.id)
+        charge = _reserved(account, made, fingerprint)
+        with ExitStack() as undo:
+            undo.callback(charge.abort)
+            totals = made.tally(feed)
+            if feed.stamp() != stamp:  # an answer must be kept under the fingerprint of its own data
+                raise InvalidInput("data", "changed while they were read", "ask again when nobody writes them")
+            undo.pop_all()  # up to here nothing was drawn
+        charge.draw()
+        answers = made.draw(totals, rng=rng, name=account.budget)
+        drawn = {str(question): answers.map(_at(place)) for place, question in enumerate(new)}
+        if shelf is not None:
+            for question in new:
+                shelf.keep(question, schema, account.budget, fingerprint, drawn[str(question)], charge.id)
     head = charge.commit()
-    free = tuple(str(question) in known for question in whole.questions)
-    return Reply(_joined([found[str(question)] for question in whole.questions]), free, made.guarantee, head)
+    return _reply(listed, known, known | drawn, confidence, made.guarantee, head)
 
 
-def _known(asked: Mapping[str, Question], schema: Schema, account: Account, data: Fingerprint) -> dict[str, Kept]:
+def _known(
+    listed: Sequence[Question], schema: Schema, account: Account, data: Fingerprint, place: Stored | Shelf
+) -> dict[str, Release[Answer]]:
     found = {}
-    for text, question in asked.items() if account.stored is not None else ():
-        kept = account.stored.find(question, schema, account.budget, data, account.ledger) if account.stored else None
+    for question in listed:
+        kept = place.find(question, schema, account.budget, data, account.ledger)
         if kept is not None:
-            found[text] = kept
+            found[str(question)] = kept.release()
     return found
+
+
+def _reply(
+    listed: Sequence[Question],
+    known: Mapping[str, Release[Answer]],
+    found: Mapping[str, Release[Answer]],
+    confidence: float,
+    charged: Guarantee | None = None,
+    head: str | None = None,
+) -> Reply:
+    said = _said_of(confidence)
+    release = _joined([found[str(question)].map(said) for question in listed])
+    return Reply(release, tuple(str(question) in known for question in listed), charged, head)
 
 
 def _reserved(account: Account, made: Plan, data: Fingerprint) -> Charge:

@@ -87,6 +87,11 @@ class Feed:
         else:
             yield from self.table.batches(names)
 
+    @property
+    def named(self) -> str:
+        """The table with its verb, for an error that begins with `data`."""
+        return "are" if isinstance(self.table, pl.DataFrame) else f"{self.table.path.name!r} are"
+
     def stamp(self) -> tuple[int, ...]:
         """What changes when the file is written: which file it is, its size and its time. A frame does not change."""
         if isinstance(self.table, pl.DataFrame):

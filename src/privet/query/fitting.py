@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from privet.core.errors import InvalidInput
 from privet.data.columns import Category, Column, Identifier, Number
@@ -20,13 +22,37 @@ _NARROWEST = 1e-270
 class Misfit(InvalidInput):
     """What the schema cannot answer, and the word that it is about."""
 
-    def __init__(self, word: str, problem: str, advice: str) -> None:
-        self.word = word
+    def __init__(self, word: str, problem: str, advice: str, *, last: bool = False) -> None:
+        self.word, self.last = word, last
+        """`last`: the word may stand in its part of the question more than once, and the last one is meant."""
+        self.part: object = None
+        """The part of the question: its measure, its `by`, or one comparison."""
         super().__init__("question", problem, advice)
+
+
+@contextmanager
+def _part(part: object) -> Iterator[None]:
+    """What misfits inside is about this part of the question."""
+    try:
+        yield
+    except Misfit as error:
+        error.part = part
+        raise
 
 
 def require_fit(question: Question, schema: Schema) -> None:
     """Raise unless every column is in the schema and of the kind that is wanted."""
+    with _part(question.measure):
+        _require_measure(question, schema)
+    with _part(question.by):
+        if isinstance(question.measure, TopK) and question.by:
+            raise Misfit(question.by[0], "top has no groups", "use histogram, or where for one group")
+    _require_condition(question.where, schema)
+    with _part(question.by):
+        _require_groups(question, schema)
+
+
+def _require_measure(question: Question, schema: Schema) -> None:
     for name in question.measure.columns:
         column = _found(name, schema)
         _require_measurable(column)
@@ -35,21 +61,21 @@ def require_fit(question: Question, schema: Schema) -> None:
             listed = column.values if isinstance(column, Category) else ()
             if 0 < len(listed) < question.measure.k:
                 problem = f"the schema has only {len(listed)} values of {name!r}"
-                raise Misfit(str(question.measure.k), problem, "ask for fewer")
+                raise Misfit(str(question.measure.k), problem, "ask for fewer", last=True)
         elif isinstance(question.measure, Histogram):
             _require_counted(column, question.measure)
         else:
             _require_number(column, question)
-    if isinstance(question.measure, TopK) and question.by:
-        raise Misfit(question.by[0], "top has no groups", "use histogram, or where for one group")
-    _require_condition(question.where, schema)
+
+
+def _require_groups(question: Question, schema: Schema) -> None:
     groups = 1
     for name in question.by:
         column = _found(name, schema)
         _require_category(column, "groups are values")
         groups *= len(column.values) + 1 if isinstance(column, Category) else 1
         if question.by.count(name) > 1:
-            raise Misfit(name, f"{name!r} is there twice", "group by each column once")
+            raise Misfit(name, f"{name!r} is there twice", "group by each column once", last=True)
     if groups > MOST_GROUPS:
         raise Misfit(question.by[0], f"these are {groups:,} groups", f"ask for {MOST_GROUPS:,} at most")
 
@@ -108,10 +134,17 @@ def _require_condition(condition: Condition | None, schema: Schema) -> None:
         case All() | AnyOf():
             for each in condition.conditions:
                 _require_condition(each, schema)
+        case _:
+            with _part(condition):
+                _require_leaf(condition, schema)
+
+
+def _require_leaf(condition: Missing | Comparison | OneOf, schema: Schema) -> None:
+    column = _found(condition.column, schema)
+    match condition:
         case Missing():
-            _found(condition.column, schema)
+            return
         case Comparison():
-            column = _found(condition.column, schema)
             if isinstance(column, Category) and condition.op not in (Op.EQUAL, Op.UNEQUAL):
                 problem = f"{column.name!r} is a category, which is neither more nor less than a value"
                 raise Misfit(column.name, problem, "use = or != or in")
@@ -119,7 +152,6 @@ def _require_condition(condition: Condition | None, schema: Schema) -> None:
             _require_possible(condition.op, condition.value, column)
         case OneOf():
             for value in condition.values:
-                column = _found(condition.column, schema)
                 _require_value(value, column)
                 _require_possible(Op.EQUAL, value, column)
 
@@ -127,10 +159,11 @@ def _require_condition(condition: Condition | None, schema: Schema) -> None:
 def _require_value(value: str | float, column: Column) -> None:
     if isinstance(column, Number):
         if math.isnan(value_as_number(value)):
-            raise Misfit(str(value), f"{column.name!r} is a number, and {value!r} is none", "compare it with a number")
+            problem = f"{column.name!r} is a number, and {value!r} is none"
+            raise Misfit(str(value), problem, "compare it with a number", last=True)
     elif isinstance(column, Category) and column.values and name_of_value(value) not in column.values:
         problem = f"{name_of_value(value)!r} is not among the schema's values of {column.name!r}"
-        raise Misfit(str(value), problem, nearest(name_of_value(value), column.values))
+        raise Misfit(str(value), problem, nearest(name_of_value(value), column.values), last=True)
 
 
 def _require_possible(op: Op, value: str | float, column: Column) -> None:
@@ -149,7 +182,8 @@ def _require_possible(op: Op, value: str | float, column: Column) -> None:
         problem = (
             f"the schema has {column.name!r} from {column.low:g} to {column.high:g}, so that this is true of no row"
         )
-        raise Misfit(str(value), problem, "compare it with a number between these, or correct the schema's bounds")
+        advice = "compare it with a number between these, or correct the schema's bounds"
+        raise Misfit(str(value), problem, advice, last=True)
 
 
 def name_of_value(value: str | float) -> str:

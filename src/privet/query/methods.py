@@ -95,7 +95,8 @@ class Method:
         if isinstance(found, ThresholdedCounts) and isinstance(found.noise, DiscreteLaplace):
             return interval_of_shown(round(noisy), found.noise.scale, found.threshold, confidence)
         width = self.width(confidence)
-        return max(noisy - width, 0.0), max(noisy + width, 0.0)
+        # A count that noise took below 0 stands at 0, and may be as large as the noise is: never "from 0 to 0".
+        return max(noisy - width, 0.0), max(noisy, 0.0) + width
 
     @property
     def _chosen(self) -> bool:

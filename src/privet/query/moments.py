@@ -78,8 +78,10 @@ class _Box:
 
     @staticmethod
     def around(sums: Sequence[float], width: float) -> _Box:
-        lows, highs = (tuple(max(float(each) + way * width, 0.0) for each in sums) for way in (-1, 1))
-        return _Box(tuple(max(float(each), 0.0) for each in sums), lows, highs)
+        held = tuple(max(float(each), 0.0) for each in sums)
+        lows = tuple(max(float(each) - width, 0.0) for each in sums)
+        # From 0 up, where noise took a sum below 0: a wider box holds the true sums no less often.
+        return _Box(held, lows, tuple(each + width for each in held))
 
     def quotient(self, weights: Sequence[float], usual: float) -> float:
         """Σ rᵢAᵢ / Σ Aᵢ of the noisy sums; `usual` where nothing is left of them."""

@@ -10,7 +10,7 @@ CONDITION: x = 1, x != 1, x < 1, x <= 1, x > 1, x >= 1, x in (1, 2), x is [not] 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privet.core.errors import InvalidInput
 from privet.data.schema import Schema
@@ -80,7 +80,7 @@ def parse(text: str, schema: Schema) -> Question:
     try:
         require_fit(question, schema)
     except Misfit as error:
-        raise pointed(text, reading.first(error.word), error.problem, error.advice) from None
+        raise pointed(text, reading.meant(error), error.problem, error.advice) from None
     return question
 
 
@@ -89,6 +89,8 @@ class _Reading:
     text: str
     words: list[Word]
     place: int = 0
+    parts: list[tuple[object, int, int]] = field(default_factory=list)
+    """The measure, every comparison and the groups, each with the words that it was read from."""
 
     @property
     def now(self) -> Word:
@@ -98,15 +100,16 @@ class _Reading:
     def before(self) -> Word:
         return self.words[max(self.place - 1, 0)]
 
-    def first(self, wanted: str) -> Word:
-        """The word that an error is about, where it first stands as a name or a value."""
-        for word in self.words:
-            if word.kind is not Kind.SIGN and word.text == wanted:
-                return word
-        return self.words[0]
+    def meant(self, error: Misfit) -> Word:
+        """The word that an error is about, within its part of the question."""
+        spans = (self.words[start:end] for part, start, end in self.parts if part is error.part)
+        words = [word for word in next(spans, self.words) if word.kind is not Kind.SIGN]
+        found = [word for word in words if word.text == error.word] or words
+        return found[-1 if error.last else 0]
 
     def question(self) -> Question:
         measure = self._measure()
+        self.parts.append((measure, 0, self.place))
         where: Condition | None = None
         by: tuple[str, ...] = ()
         weight = 1.0
@@ -122,7 +125,9 @@ class _Reading:
             if clause == "where":
                 where = self._any()
             elif clause == "by":
+                start = self.place
                 by = self._names()
+                self.parts.append((by, start, self.place))
             else:
                 weight = self._number("a weight, such as 2")
         return Question(measure, where, by, weight)
@@ -185,12 +190,18 @@ class _Reading:
         return Not(found) if nested else found
 
     def _comparison(self) -> Condition:
-        column = self._column()
+        start, column = self.place, self._column()
+        found, negated = self._compared(column)
+        self.parts.append((found, start, self.place))
+        return Not(found) if negated else found
+
+    def _compared(self, column: str) -> tuple[Condition, bool]:
+        """What follows a column, and whether it is denied."""
         if self._keyword("is"):
             negated = self._keyword("not")
             if not self._keyword("missing"):
                 raise self._expected("missing, as in: is not missing")
-            return Not(Missing(column)) if negated else Missing(column)
+            return Missing(column), negated
         negated = self._keyword("not")
         if self._keyword("in"):
             self._need("(", "`(` and values, as in: in (1, 2)")
@@ -198,12 +209,12 @@ class _Reading:
             while self._take(","):
                 values.append(self._value())
             self._need(")", "`,` or `)`")
-            return Not(OneOf(column, tuple(values))) if negated else OneOf(column, tuple(values))
+            return OneOf(column, tuple(values)), negated
         op = _OPS.get(self.now.text) if self.now.kind is Kind.SIGN and not negated else None
         if op is None:
             raise self._expected("in" if negated else "=, !=, <, <=, >, >=, in or is")
         self.place += 1
-        return Comparison(column, op, self._value())
+        return Comparison(column, op, self._value()), False
 
     def _names(self) -> tuple[str, ...]:
         names = [self._column()]

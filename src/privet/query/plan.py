@@ -25,6 +25,7 @@ from privet.mechanisms.mechanism import SOURCE
 from privet.query.answers import Answer
 from privet.query.consistency import agreed
 from privet.query.feed import Data, Feed
+from privet.query.fitting import require_fit
 from privet.query.methods import Drawn, Method
 from privet.query.parser import parse
 from privet.query.questions import Count, Histogram, Question
@@ -33,13 +34,15 @@ from privet.query.shares import Noise, Share
 from privet.query.sheet import Sheet
 from privet.query.tally import Totals, tallied
 
-__all__ = ["Asked", "Plan", "plan"]
+__all__ = ["Asked", "Plan", "columns_read", "plan", "require_enough", "understood"]
 
 Asked: TypeAlias = str | Question
 _BELOW = 1 - 2.0**-40
 """So that parts of ε which are rounded up one by one still add up to less than ε."""
 _NO_NOISE = 1e-9
 """With an ε of thousands, noise is so small that its mean error is 0 in floating point."""
+_LEAST_EPSILON, _LEAST_DELTA = 1e-6, 1e-300
+"""Of one question, and of all. For less ε the noise is larger than can be drawn or counted, and hides everything."""
 _MOST, _CLOSE = 8.0, 1.002
 """How much more than the simplest proof allows is looked for, where a δ lets parts compose better; and how closely."""
 
@@ -92,8 +95,7 @@ class Plan:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is read, the user's among them."""
-        user = () if self.schema.user is None else (self.schema.user,)
-        return tuple(dict.fromkeys((*(name for each in self.questions for name in each.columns), *user)))
+        return columns_read(self.questions, self.schema)
 
     def feed(self, data: Data) -> Feed:
         """The table, of which only the header is looked at; refused here if it lacks a column."""
@@ -158,6 +160,8 @@ def plan(
 ) -> Plan:
     """The plan for some questions, as texts or records, within (ε, δ). Reads no row and charges nothing.
 
+    A question that is there more than once is one question, with all its weights.
+
     >>> from privet.data import Category, Number
     >>> clinic = Schema((Number("age", 0, 100), Category("ward", ("north", "south"))))
     >>> made = plan(["count", "mean(age) by ward"], clinic, epsilon=0.5)
@@ -167,10 +171,10 @@ def plan(
     checked.positive("epsilon", epsilon)
     checked.share("delta", delta)
     checked.confidence("confidence", confidence)
-    listed = [questions] if isinstance(questions, (str, Question)) else list(questions)
-    if not listed:
-        raise InvalidInput("questions", "are none", "ask something, such as: count")
-    read = tuple(each if isinstance(each, Question) else parse(each, schema) for each in listed)
+    if 0 < delta < _LEAST_DELTA:
+        raise InvalidInput("delta", f"is {delta}, which is too small to count with", "give one such as 1e-9, or 0")
+    read = understood(questions, schema)
+    require_enough(read, epsilon)
     sheets = [Sheet(each, schema) for each in read]
     private = next((sheet for sheet in sheets if sheet.private), None)
     if private is not None and delta == 0:
@@ -178,6 +182,45 @@ def plan(
         raise InvalidInput("delta", problem, "give one such as 1e-6, or list the values in the schema")
     noise, amount = (Noise.LAPLACE, epsilon * _BELOW) if delta == 0 else _best(sheets, epsilon, delta)
     return Plan(read, schema, epsilon, delta, noise, amount, confidence)
+
+
+def understood(questions: Sequence[Asked] | Asked, schema: Schema) -> tuple[Question, ...]:
+    """The questions as records, each once: what is asked again adds its weight to the first.
+
+    >>> from privet.data import Number
+    >>> people = Schema((Number("age", 0, 100),))
+    >>> [(str(each), each.weight) for each in understood(["count", "count ( * ) weight 2"], people)]
+    [('count', 3.0)]
+    """
+    listed = [questions] if isinstance(questions, (str, Question)) else list(questions)
+    if not listed:
+        raise InvalidInput("questions", "are none", "ask something, such as: count")
+    found: dict[str, Question] = {}
+    for each in listed:
+        question = each if isinstance(each, Question) else parse(each, schema)
+        require_fit(question, schema)
+        first = found.get(str(question))
+        found[str(question)] = question if first is None else replace(first, weight=first.weight + question.weight)
+    return tuple(found.values())
+
+
+def require_enough(questions: Sequence[Question], epsilon: float) -> None:
+    """Refuse an ε, or a weight, that leaves a question next to nothing; names what was typed."""
+    whole = sum(each.weight for each in questions)
+    for each in questions:
+        part = epsilon * (each.weight / whole)
+        if epsilon < _LEAST_EPSILON:
+            problem = f"is {epsilon}, for which noise would be larger than can be drawn"
+            raise InvalidInput("epsilon", problem, f"give {_LEAST_EPSILON:g} or more")
+        if part < _LEAST_EPSILON:
+            problem = f"is {each.weight:g} for {str(each)!r}, which leaves it ε = {part:.2g} of {epsilon:g}"
+            raise InvalidInput("weight", problem, f"give it more, so that ε is {_LEAST_EPSILON:g} at least")
+
+
+def columns_read(questions: Sequence[Question], schema: Schema) -> tuple[str, ...]:
+    """Every column that these questions read, the user's among them."""
+    user = () if schema.user is None else (schema.user,)
+    return tuple(dict.fromkeys((*(name for each in questions for name in each.columns), *user)))
 
 
 def _methods(sheets: Sequence[Sheet], noise: Noise, amount: float, delta: float) -> tuple[Method, ...]:
@@ -197,7 +240,8 @@ def _composed(methods: Sequence[Method]) -> Composed:
 def _rho(epsilon: float, delta: float) -> float:
     """The ρ whose ρ + 2√(ρ ln 1/δ) is ε (Bun & Steinke 2016, Prop. 1.3)."""
     tail = math.log(1 / delta)
-    return (math.sqrt(tail + epsilon) - math.sqrt(tail)) ** 2 * _BELOW
+    # ε/(√(t + ε) + √t) is √(t + ε) - √t without the loss of digits that a small ε would bring.
+    return (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2 * _BELOW
 
 
 def _best(sheets: Sequence[Sheet], epsilon: float, delta: float) -> tuple[Noise, float]:

@@ -99,7 +99,11 @@ class Quantile(_OfOne):
             raise InvalidInput("share", f"is {self.share:g}", "give a share between 0 and 1, such as 0.5")
 
     def __str__(self) -> str:
-        return f"quantile({quoted(self.column)}, {self.share!r})"
+        return (
+            f"median({quoted(self.column)})"
+            if self.share == 0.5
+            else (f"quantile({quoted(self.column)}, {self.share!r})")
+        )
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from privet.data.columns import Number, Outside
+from privet.data.columns import Category, Number, Outside
 from privet.query import moments
-from privet.query.answers import Answer, Row
+from privet.query.answers import RANK, ROWS, Answer, Row
 from privet.query.methods import Drawn, Method
-from privet.query.questions import Count, Covariance, Histogram, Maximum, Mean, Minimum, Sum, TopK, Variance
-from privet.query.sheet import Sheet
+from privet.query.questions import Count, Covariance, Histogram, Maximum, Mean, Measure, Minimum, Sum, TopK, Variance
+from privet.query.sheet import MISSING, Sheet
 
 __all__ = ["answer_of"]
 
@@ -58,10 +58,12 @@ def _sums(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
     def within(value: float) -> float:
         return min(max(value, low), high)
 
-    return [
-        Row(group, within(float(value)), within(float(value) - width), within(float(value) + width))
-        for group, (value,) in zip(drawn.groups, drawn.values, strict=True)
-    ]
+    rows = []
+    for group, (noisy,) in zip(drawn.groups, drawn.values, strict=True):
+        value = within(float(noisy))  # the ends reach as far from here as the noise does, also where it was moved
+        ends = min(value, float(noisy)) - width, max(value, float(noisy)) + width
+        rows.append(Row(group, value, within(ends[0]), within(ends[1])))
+    return rows
 
 
 def _moments(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
@@ -82,17 +84,36 @@ def _moments(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
 def _called(sheet: Sheet) -> str:
     match sheet.question.measure:
         case TopK():
-            return "rank"
+            return RANK
         case Count() | Histogram():
-            return "rows"
+            return ROWS
         case _:
             return str(sheet.question.measure)
+
+
+def _rows(count: int) -> str:
+    return "1 row lies" if count == 1 else f"{count:,} rows lie"
+
+
+def _order(method: Method, confidence: float) -> str:
+    """How far the order of the most frequent values can be trusted."""
+    off, sure = math.ceil(method.width(confidence)), f"with {100 * confidence:g} % confidence"
+    rows = "1 row" if off == 1 else f"{off:,} rows"
+    if not method.sheet.private:
+        return f"no value left out has over {rows} more, {sure}"
+    # How many values there are is private, so that nothing can be said of all of them together.
+    least = "" if method.threshold is None else f"; those below {method.threshold:,} with their noise are left out"
+    return f"values are ranked by their counts, each off by at most {rows}, {sure}{least}"
+
+
+def _gone(measure: Measure) -> str:
+    return "not counted" if isinstance(measure, TopK) else f"in the group {MISSING}"
 
 
 def _notes(method: Method, confidence: float) -> list[str]:
     sheet, measure = method.sheet, method.sheet.question.measure
     notes = []
-    for name in measure.columns:
+    for name in dict.fromkeys(measure.columns):
         column = sheet.schema.find(name)
         if isinstance(column, Number) and not isinstance(measure, Histogram):
             beyond = "count as the bound" if column.outside is Outside.CLAMP else "count as missing"
@@ -105,12 +126,15 @@ def _notes(method: Method, confidence: float) -> list[str]:
         what = f"the {100 * method.quantile:g} % quantile"
         if isinstance(measure, (Minimum, Maximum)):
             notes.append(f"this is {what}, since the extreme value itself is one person's")
-        notes.append(f"at most {rank:,} rows lie between it and {what}, with {100 * confidence:g} % confidence")
-    if isinstance(measure, TopK) and not sheet.private:
-        short = math.ceil(method.width(confidence))
-        notes.append(f"no value left out has over {short:,} rows more, with {100 * confidence:g} % confidence")
+        notes.append(f"at most {_rows(rank)} between it and {what}, with {100 * confidence:g} % confidence")
+    if isinstance(measure, TopK):
+        notes.append(_order(method, confidence))
     if sheet.private:
         notes.append("groups are private: only those with enough in them are shown")
+        names = [
+            name for name in sheet.axes if isinstance(column := sheet.schema.find(name), Category) and not column.values
+        ]
+        notes.extend(f"rows without a value of {name} are {_gone(measure)}" for name in names)
     if method.threshold is not None and not isinstance(measure, TopK):
         shown = f"shown are counts that reach {method.threshold:,} with their noise"
         notes.append(f"{shown}, so that those near it are overstated; the intervals allow for that")

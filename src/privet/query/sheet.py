@@ -293,10 +293,13 @@ class Sheet:
         return place.floor().clip(0, _QUANTILE_CELLS - 1).cast(pl.Int64)
 
     def label(self, key: tuple[str | int | None, ...]) -> Label | None:
-        """The label of a group; None where the group has none, because a private value is missing."""
+        """The label of a group, which is `(missing)` where a private value is; None where `top` counts no such value.
+
+        What is missing is a group like any other, and costs nothing: a row is in one group, whatever it is called.
+        """
         found: list[str] = []
         for name, part in zip(self.axes, key, strict=True):
-            if part is None:
+            if part is None and isinstance(self.question.measure, TopK):
                 return None
-            found.append(part if isinstance(part, str) else self._labels(name)[part])
+            found.append(MISSING if part is None else part if isinstance(part, str) else self._labels(name)[part])
         return tuple(found)

@@ -14,7 +14,7 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ from privet.ledger import Fingerprint, Ledger, State
 from privet.query.answers import Answer, Row
 from privet.query.questions import Question
 
-__all__ = ["Kept", "Stored"]
+__all__ = ["Kept", "Shelf", "Stored"]
 
 _FORMAT = 1
 _WAIT = 60.0
@@ -69,36 +69,97 @@ class Kept(Record):
 
 
 class Stored:
-    """A file of answers, beside a ledger. Several processes may use it at once."""
+    """A file of answers, beside a ledger. Several processes may use it at once: one asks, and the others wait."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], *, wait: float = _WAIT) -> None:
+        self._path, self._wait = Path(path), checked.nonnegative("wait", wait)
+        """How many seconds another process may take with its questions."""
 
     def __repr__(self) -> str:
         return f"Stored({str(self._path)!r})"
 
     def find(self, question: Question, schema: Schema, budget: str, data: Fingerprint, ledger: Ledger) -> Kept | None:
-        """The answer that was stored, if the ledger says that it was paid for."""
+        """The answer that was stored, if the ledger says that it was paid for; waits for nobody who asks."""
         if not self._path.exists():
             return None
-        with self._open() as connection:
-            wanted = self._key(connection, question, schema, budget, data)
-            found = connection.execute("SELECT body FROM answers WHERE key = ?", (wanted,)).fetchone()
+        with self._open("BEGIN") as connection:
+            # Whoever makes the file may not be done yet.
+            made = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'secret'").fetchone()
+            return (
+                None if made is None else Shelf(connection, self._damaged).find(question, schema, budget, data, ledger)
+            )
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[Shelf]:
+        """The file for one process alone, from before a charge until its answers are kept.
+
+        So a question that two processes ask at once is drawn and paid for once: the other one finds the answer. A
+        process that dies lets go of the file. What is kept is on the disk when this is left, and not before.
+        """
+        with self._open("BEGIN IMMEDIATE") as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, body TEXT NOT NULL)")
+            connection.execute("CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY, value BLOB NOT NULL)")
+            made = (1, secrets.token_bytes(32))
+            connection.execute("INSERT OR IGNORE INTO secret (one, value) VALUES (?, ?)", made)
+            yield Shelf(connection, self._damaged)
+
+    @contextlib.contextmanager
+    def _open(self, begin: str) -> Iterator[sqlite3.Connection]:
+        try:
+            # For its owner alone: the key would let others try which data an answer is of.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            reason = (error.strerror or "unknown reason").lower()
+            problem = f"is {str(self._path)!r}, where no answers can be kept: {reason}"
+            raise InvalidInput("stored", problem, "name a file in a folder where you may write") from None
+        try:
+            connection = sqlite3.connect(self._path, timeout=self._wait, isolation_level=None)
+        except sqlite3.Error as error:
+            raise self._damaged(str(error)) from None
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(begin)
+            yield connection
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                said = f"another process is asking, and holds the answers in {str(self._path)!r}"
+                raise LedgerError(f"{said}; ask again when it is done, or wait longer than {self._wait:g} s") from None
+            raise self._damaged(str(error)) from None
+        finally:
+            connection.close()
+
+    def _damaged(self, problem: str) -> LedgerError:
+        advice = "move it away to begin anew, and answers are paid for again"
+        return LedgerError(f"the stored answers in {str(self._path)!r} cannot be used: {problem}; {advice}")
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """An open file of answers."""
+
+    connection: sqlite3.Connection
+    damaged: Callable[[str], LedgerError]
+
+    def find(self, question: Question, schema: Schema, budget: str, data: Fingerprint, ledger: Ledger) -> Kept | None:
+        """The answer that was stored, if the ledger says that it was paid for."""
+        wanted = self._key(question, schema, budget, data)
+        found = self.connection.execute("SELECT body FROM answers WHERE key = ?", (wanted,)).fetchone()
         if found is None:
             return None
         try:
             kept: Kept = Kept.from_json(str(found[0]))
         except InvalidInput as error:
-            raise self._damaged(str(error)) from None
+            raise self.damaged(str(error)) from None
         entry = ledger.entry(kept.entry)
         if entry.budget != budget or entry.state not in _PAID:
-            raise self._damaged(f"{kept.entry} is no entry of {budget!r} that was drawn")
+            raise self.damaged(f"{kept.entry} is no entry of {budget!r} that was drawn")
         return kept
 
     def keep(
         self, question: Question, schema: Schema, budget: str, data: Fingerprint, release: Release[Answer], entry: str
     ) -> None:
-        """Keep an answer; one that another process stored in the meantime is replaced."""
+        """Keep an answer, in place of an older one."""
         kept = Kept(
             release.value,
             release.draws,
@@ -108,46 +169,12 @@ class Stored:
             entry,
             datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        with self._open() as connection:
-            key = self._key(connection, question, schema, budget, data)
-            connection.execute("INSERT OR REPLACE INTO answers (key, body) VALUES (?, ?)", (key, kept.to_json()))
+        key = self._key(question, schema, budget, data)
+        self.connection.execute("INSERT OR REPLACE INTO answers (key, body) VALUES (?, ?)", (key, kept.to_json()))
 
-    def ready(self) -> None:
-        """Make the file, or find that it cannot be used, before anything is charged."""
-        with self._open():
-            pass
-
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            # For its owner alone: the key would let others try which data an answer is of.
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-            connection = sqlite3.connect(self._path, timeout=_WAIT, isolation_level=None)
-        except (OSError, sqlite3.Error) as error:
-            raise self._damaged(str(error)) from None
-        try:
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, body TEXT NOT NULL)")
-            connection.execute("CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY, value BLOB NOT NULL)")
-            made = (1, secrets.token_bytes(32))
-            connection.execute("INSERT OR IGNORE INTO secret (one, value) VALUES (?, ?)", made)
-            yield connection
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise self._damaged(str(error)) from None
-        finally:
-            connection.close()
-
-    def _key(
-        self, connection: sqlite3.Connection, question: Question, schema: Schema, budget: str, data: Fingerprint
-    ) -> str:
-        (secret,) = connection.execute("SELECT value FROM secret WHERE one = 1").fetchone()
-        if not isinstance(secret, bytes) or len(secret) != 32:
-            raise self._damaged("its key is gone")
-        parts = [_FORMAT, budget, data.keyed(secret), schema.to_toml(), str(question)]
-        return hmac.digest(secret, json.dumps(parts).encode(), "sha256").hex()
-
-    def _damaged(self, problem: str) -> LedgerError:
-        advice = "move it away to begin anew, and answers are paid for again"
-        return LedgerError(f"the stored answers in {str(self._path)!r} cannot be used: {problem}; {advice}")
+    def _key(self, question: Question, schema: Schema, budget: str, data: Fingerprint) -> str:
+        found = self.connection.execute("SELECT value FROM secret WHERE one = 1").fetchone()
+        if found is None or not isinstance(found[0], bytes) or len(found[0]) != 32:
+            raise self.damaged("its key is gone")
+        parts = [_FORMAT, budget, data.keyed(found[0]), schema.to_toml(), str(question)]
+        return hmac.digest(found[0], json.dumps(parts).encode(), "sha256").hex()

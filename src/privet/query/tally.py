@@ -94,7 +94,8 @@ def tallied(sheets: Sequence[Sheet], feed: Feed) -> list[Totals]:
             for total in totals:
                 _count_owners(total, cells, piece, users)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        raise InvalidInput("data", "are damaged, or no such table", "get them again, or repair them") from None
+        problem = f"{feed.named} damaged, or no such table"
+        raise InvalidInput("data", problem, "get them again, or repair them") from None
     return totals
 
 

@@ -48,8 +48,8 @@ def require_other_rows(
 ) -> None:
     """The same for rows as they were read: refuse public ones, of which half or more are private ones as well.
 
-    Rows of few values meet by chance. How often they do, the private file itself tells: as often as one of its rows has
-    a twin in it. So half of those rows counts that would otherwise have no twin.
+    Rows of few values meet by chance. How often they do, the files themselves tell: as often as a row of one of them
+    has a twin in it. So half of those rows counts that would otherwise have no twin.
     """
     if all(part.size for part in (*private, *public)):
         _require_other(hashes(list(private), _KEY), hashes(list(public), _KEY), argument, advice)
@@ -60,13 +60,21 @@ def _require_other(private: npt.NDArray[np.uint64], public: npt.NDArray[np.uint6
         return
     if len(private) == len(public) and bool((np.sort(private) == np.sort(public)).all()):
         raise _again(argument, "holds the rows of", advice)
-    _, counts = np.unique(private, return_counts=True)
-    twins = int(counts[counts > 1].sum())
-    chance, shared = twins / len(private), float(np.isin(public, private).mean())
-    likely = (twins + 1) / (len(private) + 2)  # Laplace's rule: of few rows little is known
+    # A few rows of few values have no twins among themselves, and all of theirs in a larger file.
+    twins, among = max(
+        (_twins(private), len(private)), (_twins(public), len(public)), key=lambda each: each[0] / each[1]
+    )
+    chance, shared = twins / among, float(np.isin(public, private).mean())
+    likely = (twins + 1) / (among + 2)  # Laplace's rule: of few rows little is known
     spread = sqrt(likely * (1 - likely) * (1 / len(private) + 1 / len(public)))
     if shared - chance >= max((1 - chance) / 2, _DEVIATIONS * spread):
         raise _again(argument, "holds many rows of", advice)
+
+
+def _twins(rows: npt.NDArray[np.uint64]) -> int:
+    """How many rows are there more than once."""
+    _, counts = np.unique(rows, return_counts=True)
+    return int(counts[counts > 1].sum())
 
 
 def _records(source: Source, names: list[str]) -> npt.NDArray[np.uint64]:

@@ -380,3 +380,18 @@ def test_a_box_has_the_confidence_of_all_its_sides() -> None:
     """Fails when each of several noisy sums gets the confidence that all of them together should have."""
     method = plan("variance(age)", SCHEMA, epsilon=1.0).methods[0]
     assert method.joint_width(0.95) == method.additive.interval(1 - 0.05 / 3) > method.width(0.95)
+
+
+def test_rounding_is_in_the_interval_of_a_variance() -> None:
+    """Fails when numbers are rounded to a grid and the interval does not say so: with two million rows, whose values
+    were chosen to be rounded apart, the noise is less than that."""
+    low, high = (3277 - 0.51 + 1) / 32768 * 100, (29491 + 0.51) / 32768 * 100
+    x = np.where(np.arange(2_000_000) % 2 == 0, low, high)
+    made = plan(["variance(x)", "covariance(x, w)"], Schema((Number("x", 0, 100), Number("w", 0, 100))), epsilon=1.0)
+    answers = made.answer(pl.DataFrame({"x": x, "w": x}), rng=SeededRng(1)).value
+    for answer in answers:
+        (row,) = answer.rows
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low <= x.var() <= row.high
+        assert row.high - row.low < 0.01 * row.value

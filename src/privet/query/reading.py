@@ -10,7 +10,7 @@ from privet.query import moments
 from privet.query.answers import RANK, ROWS, Answer, Row
 from privet.query.methods import Drawn, Method
 from privet.query.questions import Count, Covariance, Histogram, Maximum, Mean, Measure, Minimum, Sum, TopK, Variance
-from privet.query.sheet import MISSING, Sheet
+from privet.query.sheet import GRAIN, MISSING, Sheet
 
 __all__ = ["answer_of"]
 
@@ -73,11 +73,16 @@ def _moments(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
         column.high - column.low for column in (columns * 2 if isinstance(measure, Variance) else columns)
     )
     shift = columns[0].low if isinstance(measure, Mean) else 0.0
+    # Numbers are rounded by up to half a step e of their grid. A mean moves by e at most; with deviations of 1/2 at most,
+    # a variance by 2·e/2 + e², and a covariance by e/2 + e/2 + e².
+    step = 0.5 ** (GRAIN + 1) if isinstance(measure, Mean) else 0.5 ** (GRAIN // 2 + 1)
+    rounded = step if isinstance(measure, Mean) else step + step**2
+    ends = (0.0, 1.0) if isinstance(measure, Mean) else (0.0 if isinstance(measure, Variance) else -0.25, 0.25)
     rows = []
     for group, sums in zip(drawn.groups, drawn.values, strict=True):
         found = _MOMENTS[type(measure)](sums.tolist(), width)
-        ends = (shift + scale * each for each in (found.value, found.low, found.high))
-        rows.append(Row(group, *ends))
+        low, high = max(found.low - rounded, ends[0]), min(found.high + rounded, ends[1])
+        rows.append(Row(group, *(shift + scale * each for each in (found.value, low, high))))
     return rows
 
 

@@ -73,8 +73,8 @@ def _moments(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
         column.high - column.low for column in (columns * 2 if isinstance(measure, Variance) else columns)
     )
     shift = columns[0].low if isinstance(measure, Mean) else 0.0
-    # Numbers are rounded by up to half a step e of their grid. A mean moves by e at most; with deviations of 1/2 at most,
-    # a variance by 2·e/2 + e², and a covariance by e/2 + e/2 + e².
+    # Numbers are rounded by up to half a step e of their grid. A mean moves by e at most; as deviations are 1/2 at
+    # most, a variance by 2·e/2 + e², and a covariance by e/2 + e/2 + e².
     step = 0.5 ** (GRAIN + 1) if isinstance(measure, Mean) else 0.5 ** (GRAIN // 2 + 1)
     rounded = step if isinstance(measure, Mean) else step + step**2
     ends = (0.0, 1.0) if isinstance(measure, Mean) else (0.0 if isinstance(measure, Variance) else -0.25, 0.25)

@@ -78,11 +78,21 @@ class Seen:
 
     def answer(self) -> str:
         """Fill in the form, and give the report that is shown."""
-        self.page.check("input[name=fare][value='1']")
-        self.page.check("input[name=street][value='17']")
-        self.page.fill("input[name=minutes]", "37.625")
+        filled(self.page)
         self.page.click("button[type=submit]")
-        return str(self.page.inner_text("#report"))
+        return report_in(self.page)
+
+
+def filled(page: Any) -> None:
+    page.check("input[name=fare][value='1']")
+    page.check("input[name=street][value='17']")
+    page.fill("input[name=minutes]", "37.625")
+
+
+def report_in(page: Any) -> str:
+    """The report, once it is shown."""
+    page.wait_for_selector("#done:not([hidden])")
+    return str(page.inner_text("#report"))
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +201,76 @@ def test_a_sampled_report_holds_one_question(browser: Any, tmp_path: Path) -> No
     assert {name for line in lines for name in json.loads(line)["answers"]} == {"fare", "street", "minutes"}
 
 
+def two_tabs(browser: Any, path: Path, script: str) -> list[Any]:
+    """Two tabs of one browser in which nobody has answered yet, each with a script that runs before the page's own."""
+    path.write_text(questionnaire_page(SURVEY), encoding="utf-8")
+    context = browser.new_context()
+    context.add_init_script(script)
+    tabs = [context.new_page() for _ in range(2)]
+    for tab in tabs:
+        tab.bring_to_front()
+        tab.goto(path.as_uri())
+        filled(tab)
+    return tabs
+
+
+DEAF = "window.addEventListener('storage', (event) => event.stopImmediatePropagation());"
+"""A tab that does not hear what the other one stores."""
+
+
+def test_two_tabs_that_answer_make_one_report(browser: Any, tmp_path: Path) -> None:
+    """Fails when a tab that was opened before the other answered draws a second report, which costs a second ε, or
+    goes on asking: once where it hears of it, and once where it learns of it only as its own button is pressed."""
+    for script in ("", DEAF):
+        first, second = two_tabs(browser, tmp_path / "survey.html", script)
+        first.click("button[type=submit]")
+        report = report_in(first)
+        if script:
+            second.click("button[type=submit]")
+        assert report_in(second) == report
+        assert second.query_selector("form") is None
+        second.reload()
+        assert report_in(second) == report
+
+
+LATE = """
+    window.later = [];
+    window.setTimeout = (go) => { window.later.push(go); };  // nothing is settled before the test says so
+    const real = Storage.prototype.getItem;
+    let asked = 0;  // once by the page as it opens, once by its button: neither sees what the other tab has stored
+    Storage.prototype.getItem = function (key) { return asked++ < 2 ? null : real.call(this, key); };
+"""
+WATCHED = """
+    window.lines = [];
+    addEventListener("DOMContentLoaded", () => {
+        const report = document.getElementById("report");
+        new MutationObserver(() => window.lines.push(report.textContent)).observe(report, {childList: true});
+    });
+"""
+
+
+@pytest.mark.parametrize("hears", [True, False], ids=["hears", "deaf"])
+@pytest.mark.parametrize("locks", [True, False], ids=["locks", "no locks"])
+def test_two_tabs_that_answer_at_once_show_one_report(browser: Any, tmp_path: Path, locks: bool, hears: bool) -> None:
+    """Fails when two buttons that are pressed before either tab can know of the other show two reports, for a moment
+    only, in a browser with locks or without (a page that came over plain HTTP has none)."""
+    without = "Object.defineProperty(navigator, 'locks', {value: undefined});"
+    script = WATCHED + ("" if locks else LATE + without) + ("" if hears else DEAF)
+    tabs = two_tabs(browser, tmp_path / "survey.html", script)
+    press = "() => { document.getElementById('questions').requestSubmit(); }"
+    for tab in tabs:
+        tab.evaluate(press)
+    if not locks:
+        # both have drawn, and what one of them stored is gone
+        assert [tab.inner_text("#report") for tab in tabs] == ["", ""]
+        for tab in tabs:
+            tab.evaluate("() => { for (const go of window.later.splice(0)) go(); }")
+    reports = {report_in(tab) for tab in tabs}
+    assert len(reports) == 1
+    assert {line for tab in tabs for line in tab.evaluate("window.lines")} == reports
+    assert tabs[0].evaluate("Object.values({...localStorage})") == list(reports)
+
+
 def read_code(page: Any) -> str:
     """What a telephone reads from the picture of the QR code."""
     from PIL import Image
@@ -209,6 +289,7 @@ def test_a_room_answers_and_the_projector_follows(browser: Any, tmp_path: Path) 
         try:
             projector = Seen(browser, endpoint.address + "live")
             assert projector.page.query_selector(".join svg path") is not None
+            assert "are 95 % intervals for the noise" in projector.page.inner_text(".sure")
             for person in range(2):
                 seen = Seen(browser, endpoint.address)
                 report = seen.answer()

@@ -510,3 +510,12 @@ def test_the_comparison_is_printed_and_drawn(tmp_path: Path, capsys: pytest.Capt
     for words in (["--reports", "0", "--epsilon", "1"], ["--reports", "9", "--epsilon", "0"]):
         assert main(["mix", "compare", *words]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 2
+
+
+def test_a_plan_says_on_what_it_rests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fails when the word of the record, `computational`, stands alone where people look for a sentence."""
+    path = written(*plan_of(500), tmp_path)
+    assert main(["mix", "plan", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "nobody breaks the encryption of the layers" in shown
+    assert "computational\n" not in shown

@@ -103,6 +103,22 @@ def test_a_query_that_moves_further_is_refused(name: str, unit: Unit) -> None:
 
 
 @every
+def test_a_query_that_moves_otherwise_is_refused(name: str, unit: Unit) -> None:
+    """Catches a mechanism that was made for whole numbers and takes fractions, or for answers that only rise and takes
+    others, though no distance differs.
+    """
+    mechanism, _, query = made(name, unit)
+    norms = {"l0": query.l0, "l1": query.l1, "l2": query.l2, "linf": query.linf}
+    for whole, monotone in ((False, query.monotone), (query.whole, False)):
+        other = Bounded(query.value, unit, **norms, whole=whole, monotone=monotone)
+        if (whole, monotone) == (query.whole, query.monotone):
+            mechanism.release(other, rng=SeededRng(1))
+        else:
+            with pytest.raises(InvalidInput, match="may hold fractions" if not whole else "may fall"):
+                mechanism.release(other, rng=SeededRng(1))
+
+
+@every
 def test_no_row_changes_the_shape(name: str, unit: Unit) -> None:
     """Catches an error, a type or a shape that depends on a row: no rows, one, missing, infinite and malformed ones.
 

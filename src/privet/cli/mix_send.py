@@ -74,7 +74,7 @@ def send_all(plan: MixPlan, lines: Sequence[Line], notes: Path) -> None:
 
 
 class _Sent:
-    """The reports of one batch that were sent, by their hashes: a line by its id, and one without by its place, too."""
+    """The reports of one batch that were sent, hashed: by their ids, and lines without one by their place and words."""
 
     def __init__(self, path: Path, batch: bytes) -> None:
         self._path, self._batch = path, batch
@@ -97,25 +97,29 @@ class _Sent:
         put(self._path, "".join(f"{name}\n" for name in sorted(self._found)), "plan", private=True)
 
     def _name(self, line: Line) -> str:
-        where = b"" if b'"id"' in line.report else f"{line.path.resolve()}:{line.number}".encode()
-        return hashlib.sha256(b"\0".join((self._batch, where, line.report.strip()))).hexdigest()
+        from privet.local.shuffling import id_of
+
+        name = id_of(line.report)
+        where = "" if name is not None else f"{line.path.resolve()}:{line.number}"
+        said = line.report.strip() if name is None else name.encode(errors="surrogatepass")
+        return hashlib.sha256(b"\0".join((self._batch, where.encode(), said))).hexdigest()
 
 
 def _checked(plan: MixPlan, lines: Sequence[Line]) -> list[bytes]:
-    from privet.local.shuffling import carried
+    from privet.local.shuffling import carried, id_of
 
     if len(lines) > plan.close_at:
         problem = f"are {len(lines):,}, and the batch closes at {plan.close_at:,}; nothing was sent"
         raise InvalidInput("reports", problem, "send fewer, or agree on a plan with a larger close-at")
-    reports, seen = [], dict[bytes, Line]()
+    reports, seen = [], dict[str, Line]()
     for line in lines:
         try:
             report = carried(plan, line.report)
         except InvalidInput as error:
             raise InvalidInput("reports", f"in {line}: it {error.problem}; nothing was sent", error.advice) from None
         # Without its id nobody could tell later that a report came twice.
-        if report != line.report and b'"id"' in line.report:
-            first = seen.setdefault(line.report.strip(), line)
+        if (name := id_of(line.report)) is not None:
+            first = seen.setdefault(name, line)
             if first is not line:
                 problem = f"in {line} is that of {first} again; nothing was sent"
                 raise InvalidInput("reports", problem, "send each report once")

@@ -129,7 +129,7 @@ def _require_fit(schema: Schema, file: Path) -> None:
     columns are found in it: it might be a row."""
     from privet.data import Source
 
-    header = Source.of(file, schema.separator).header
+    header = Source.by(file, schema).header
     names = [column.name for column in schema.columns]
     wrong = [f"{name!r} is in the schema, and not in the file" for name in names if name not in header]
     if not wrong:

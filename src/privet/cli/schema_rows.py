@@ -55,7 +55,7 @@ class _Cells:
 
 def look(file: Path, schema: Schema, batch_size: int | None = None) -> Seen:
     """Go through all rows, and read them as a run would."""
-    source = Source.of(file, schema.separator)
+    source = Source.by(file, schema)
     seen = {column.name: (column, _Cells()) for column in schema.columns}
     rows = unread = 0
     for batch in source.batches(list(seen)):

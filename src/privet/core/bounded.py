@@ -18,13 +18,15 @@ class Bounded(Generic[T]):
     """A value that has not been released, and how far one unit's data can move it.
 
     It is made by clippers and counting queries, and refuses to be printed, pickled, changed or written as JSON. It is
-    no dataclass and has no `__dict__`, so that the usual serialisers find nothing.
+    no dataclass and has no `__dict__`, so that the usual serialisers find nothing. Two promises about the value let
+    mechanisms add less noise, and one that was made for either takes no value without it: `whole`, that all its numbers
+    are whole whatever the data, and `monotone`, that whoever comes makes none of them smaller.
 
     >>> Bounded(41, l1=1.0, unit=Unit())
     Bounded(<private int>, l1=1.0, unit=one example, add/remove, central)
     """
 
-    __slots__ = ("l0", "l1", "l2", "linf", "unit", "value")
+    __slots__ = ("l0", "l1", "l2", "linf", "monotone", "unit", "value", "whole")
 
     value: T
     unit: Unit
@@ -32,6 +34,8 @@ class Bounded(Generic[T]):
     l1: float | None
     l2: float | None
     linf: float | None
+    whole: bool
+    monotone: bool
 
     def __init__(
         self,
@@ -42,6 +46,8 @@ class Bounded(Generic[T]):
         l1: float | None = None,
         l2: float | None = None,
         linf: float | None = None,
+        whole: bool = False,
+        monotone: bool = False,
     ) -> None:
         if not isinstance(unit, Unit):
             raise InvalidInput("unit", f"is a {type(unit).__name__}, where a Unit is wanted")
@@ -50,6 +56,10 @@ class Bounded(Generic[T]):
             raise InvalidInput("l1", "and all other bounds are missing", "clip the value, or state a public bound")
         for name, bound in bounds.items():
             object.__setattr__(self, name, None if bound is None else checked.nonnegative(name, bound))
+        for name, said in (("whole", whole), ("monotone", monotone)):
+            if not isinstance(said, bool):
+                raise InvalidInput(name, f"is a {type(said).__name__}, where True or False is wanted")
+            object.__setattr__(self, name, said)
         object.__setattr__(self, "unit", unit)
         object.__setattr__(self, "value", value)
 

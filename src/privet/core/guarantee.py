@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from math import inf
 
 from privet.core import checked
@@ -12,7 +13,7 @@ from privet.core.errors import InvalidInput
 from privet.core.showing import html_of
 from privet.core.unit import Unit
 
-__all__ = ["COMPUTATIONAL", "Evidence", "Guarantee", "Interval", "digits_up"]
+__all__ = ["COMPUTATIONAL", "Evidence", "Guarantee", "Interval", "digits_up", "three_digits_down"]
 
 COMPUTATIONAL = "computational"
 """The assumption that every guarantee resting on cryptography carries."""
@@ -90,6 +91,15 @@ def digits_up(value: float) -> str:
     """
     short = f"{value:g}"
     return short if float(short) >= value else repr(value)
+
+
+def three_digits_down(value: float) -> float:
+    """Three digits, rounded down: of a δ that nobody chose the rest is noise on a page, and a smaller one is safe.
+
+    >>> three_digits_down(0.1 / 3000), three_digits_down(0.1 / 100_000)
+    (3.33e-05, 1e-06)
+    """
+    return float(Context(3, ROUND_FLOOR).create_decimal(repr(value)))
 
 
 def _rounded_up(value: float) -> float:

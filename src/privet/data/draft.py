@@ -26,6 +26,11 @@ This draft was read from private data: its bounds, values and columns can tell w
 has paid for them. Confirm every line from public knowledge (a code book, a form, the law) before you use it, and do
 not pass it on until you have.
 """
+_IN_CELLS = (
+    "some cells hold line ends, so that lines_in_cells is set: all guarantees then assume that no record is malformed, "
+    "for a quote too many in one can change how others are read; better replace the line ends in the file, and take "
+    "that line out"
+)
 _MOST_VALUES = 100
 _MOST_CLASSES = 20
 _MOST_KEPT = 10_000
@@ -59,26 +64,61 @@ def draft(
     """Looks through a file and suggests a schema.
 
     Bounds are rounded outwards to multiples of 1, 2 or 5 times a power of ten. Values are listed without their counts,
-    in alphabetical order. The number of rows is left out: state it where it is public.
+    in alphabetical order. The number of rows is left out: state it where it is public. A CSV file is read line by line;
+    if by that more rows are lost than by the grammar of CSV, which reads all, `lines_in_cells` is set, with a warning.
     """
     source = Source.of(path, separator)
     source.require([] if target is None else [target], "the target")
-    seen = {name: _Seen() for name in source.header}
-    unread = 0
-    for batch in source.batches(source.header):
-        # In CSV no cell is null but those of records that cannot be read; their owner is the one who may know.
-        unread += 0 if source.csv is None else batch[source.header[0]].null_count()
-        for name, found in seen.items():
-            found.look(batch[name], missing)
+    looked = _Looked.at(source, missing)
     warnings: list[str] = []
-    if unread:
-        warnings.append(f"{unread:,} records cannot be read (quotes, number of cells); they would count as empty")
-    columns = tuple(_suggested(name, found, name == target, warnings) for name, found in seen.items())
+    if source.csv is not None and looked.unread:
+        source, looked = _other_reading(source, source.csv.separator, looked, missing, warnings)
+    columns = tuple(_suggested(name, found, name == target, warnings) for name, found in looked.seen.items())
     if all(isinstance(column, Identifier) or column.name == target for column in columns):
         problem = f"{source.path.name!r} seems to have nothing to learn from: identifiers and free text"
         raise InvalidInput("file", problem, "describe its columns in a schema of your own")
-    between = "," if source.csv is None else source.csv.separator
-    return Draft(Schema(columns, target, missing=tuple(missing), separator=between), tuple(warnings))
+    between, in_cells = (",", False) if source.csv is None else (source.csv.separator, source.csv.lines_in_cells)
+    schema = Schema(columns, target, missing=tuple(missing), separator=between, lines_in_cells=in_cells)
+    return Draft(schema, tuple(warnings))
+
+
+def _other_reading(
+    source: Source, separator: str, lines: _Looked, missing: Sequence[str], warnings: list[str]
+) -> tuple[Source, _Looked]:
+    """Lines that are no records may be parts of records of several lines: the owner may know which."""
+    records = Source.of(source.path, separator, lines_in_cells=True)
+    found = _Looked.at(records, missing) if records.header == source.header else lines
+    # A quote that was never closed, on the other hand, loses rows that can be read as lines.
+    if found.unread == 0 and found.rows > lines.rows - lines.unread:
+        warnings.append(_IN_CELLS)
+        return records, found
+    warnings.append(
+        f"{lines.unread:,} lines are no records by themselves (quotes, number of cells), and would be rows of missing "
+        "cells; if cells hold line ends, replace these in the file"
+    )
+    return source, lines
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """What was seen of a file."""
+
+    seen: dict[str, _Seen]
+    rows: int
+    unread: int
+
+    @staticmethod
+    def at(source: Source, missing: Sequence[str]) -> _Looked:
+        """Goes through all rows."""
+        seen = {name: _Seen() for name in source.header}
+        rows = unread = 0
+        for batch in source.batches(source.header):
+            rows += len(batch)
+            # In CSV no cell is null but those of records that cannot be read; their owner is the one who may know.
+            unread += 0 if source.csv is None else batch[source.header[0]].null_count()
+            for name, found in seen.items():
+                found.look(batch[name], missing)
+        return _Looked(seen, rows, unread)
 
 
 @dataclass

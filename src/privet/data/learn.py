@@ -87,9 +87,10 @@ class Learning:
         Guarantee: (ε, δ) for `unit`, neighbours add or remove: all of its rows, `most_rows_per_user` at most, where
         users are protected; the event is the composition of one discrete Gaussian (Canonne, Kamath & Steinke 2020) for
         each count and one threshold (Wilson et al. 2020, Thm 2) for each column of values, and the schema is made of
-        what these released and of the header. Assumes that header, names, kinds and separators are public. No row
-        raises or changes what is asked; without rows the answers are noise.
+        what these released and of the header. Assumes that header, names, kinds and separators are public. A record
+        is a line, always: no row raises, changes another or changes what is asked; without rows the answers are noise.
         """
+        _require_lines(source)
         answers = self.questions.asked(source)
         drawn: Release[tuple[Any, ...]] | None = None
         for mechanism, answer in zip(self._mechanisms(self.noise_multiplier), answers, strict=True):
@@ -131,6 +132,7 @@ def learning(
     known = dict(kinds or {})
     public = [*known, *(name for name in (target, user) if name is not None)]
     source.require(public, "named by you")
+    _require_lines(source)
     if (user is None) != (most_rows_per_user is None):
         raise InvalidInput("most_rows_per_user", "goes with user", "give both, or neither")
     if target is not None and (target == user or known.get(target) is Kind.IDENTIFIER):
@@ -178,6 +180,13 @@ def learn(
         missing=missing,
     )
     return plan.release(source, rng=rng, name=name)
+
+
+def _require_lines(source: Source) -> None:
+    """No schema says yet that the file is well-formed."""
+    if source.csv is not None and source.csv.lines_in_cells:
+        problem = "is read with line ends in cells, by which one record can change others"
+        raise InvalidInput("source", problem, "use Source.of(path), or state a schema with lines_in_cells = true")
 
 
 def _flat(pair: tuple[tuple[Any, ...], Any]) -> tuple[Any, ...]:

@@ -27,14 +27,15 @@ def read(path: str | PathLike[str], schema: Schema, *, labelled: bool = True, ev
 
     The file must have the columns of the schema and no others, in any order. Every row becomes numbers by the schema
     alone, and what one row holds changes no other row and raises nothing: text in a number column is missing, what is
-    outside of the bounds is clamped, what is not listed is `other`, and a record that cannot be read has no cells at
-    all. Left out are rows without a target (unless its rule
-    gives them one), rows without a user, and those beyond the first `most_rows_per_user` of a user.
+    outside of the bounds is clamped, what is not listed is `other`, and a line of CSV that is no record by itself is a
+    row of missing cells (unless cells hold line ends: see `schema.assumptions`). Left out are rows
+    without a target (unless its rule gives them one), rows without a user, and those beyond the first
+    `most_rows_per_user` of a user.
 
     Without `labelled`, as for predictions, target and user are not read, may be absent, and every row is kept. With
     `every_row`, rows without a target are kept: their class is `other`, their number NaN.
     """
-    source = Source.of(path, schema.separator)
+    source = Source.by(path, schema)
     _fits(source, schema, labelled)
     features, label = schema.features, schema.label if labelled else None
     user = schema.user if labelled else None
@@ -83,7 +84,13 @@ def _values(cells: pl.Series, column: Number | Category, schema: Schema) -> npt.
 
 
 def user_keys_of(cells: pl.Series, missing: tuple[str, ...]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    """64 bits of each user's id by BLAKE2b, and which rows have a user."""
+    """64 bits of each user's id by BLAKE2b, and which rows have a user.
+
+    Assumes that ids are not chosen by someone who computes 2^32 hashes to find two with the same key. Such ids count as
+    one user with one limit: all of them together are bounded as one user is, and one that comes or goes can also make
+    room for, or take the place of, as many rows of the others. The hash has no secret: keys must be the same in every
+    file and run, for splits, shards and whatever goes on after a stop.
+    """
     texts = texts_of(cells, missing)
     known = texts.is_not_null().to_numpy()
     digests = b"".join(

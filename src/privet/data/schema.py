@@ -15,6 +15,8 @@ __all__ = ["SEPARATORS", "Schema", "Task"]
 SEPARATORS = (",", ";", "\t", "|")
 """Between the cells of a CSV file."""
 
+_WELL_FORMED = "a CSV file without malformed records (one could change how others are read: lines_in_cells)"
+
 
 class Task(Enum):
     """What is learned from a table."""
@@ -45,6 +47,8 @@ class Schema:
     missing: tuple[str, ...] = ("", "?", "NA")
     """Cells that count as missing."""
     separator: str = ","
+    lines_in_cells: bool = False
+    """Whether line ends in quoted cells of a CSV file are text; else a record is a line, always. See `assumptions`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -73,6 +77,8 @@ class Schema:
                 raise InvalidInput("most_rows_per_user", "is given without user", "name the column of the user's id")
         if self.separator not in SEPARATORS:
             raise InvalidInput("separator", f"is {self.separator!r}", "use a comma, semicolon, tab or bar")
+        if not isinstance(self.lines_in_cells, bool):
+            raise InvalidInput("lines_in_cells", "is neither true nor false", "use true or false, without quotes")
 
     def _named(self, argument: str, name: str) -> Column:
         found = self.find(name)
@@ -103,6 +109,15 @@ class Schema:
         """The column of the target."""
         found = None if self.target is None else self.find(self.target)
         return None if isinstance(found, Identifier) else found
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true of a file for one row to change no other: guarantees for its rows rest on it, too.
+
+        >>> Schema((Number("age", 17, 90),)).assumptions
+        ()
+        """
+        return (_WELL_FORMED,) if self.lines_in_cells else ()
 
     @property
     def task(self) -> Task:

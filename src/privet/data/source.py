@@ -14,7 +14,7 @@ import numpy.typing as npt
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.data.blocks import CsvFile, first_bytes
 from privet.data.columns import Category
-from privet.data.schema import SEPARATORS
+from privet.data.schema import SEPARATORS, Schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,8 +37,8 @@ class Source:
     """None for Parquet."""
 
     @staticmethod
-    def of(path: str | PathLike[str], separator: str | None = None) -> Source:
-        """Looks at the header and nothing else."""
+    def of(path: str | PathLike[str], separator: str | None = None, *, lines_in_cells: bool = False) -> Source:
+        """Looks at the header and nothing else; `Source.by` takes the rest from a schema."""
         _polars()
         place = Path(path)
         start = first_bytes(place)
@@ -48,8 +48,13 @@ class Source:
             raise _unreadable(place)
         if start[:2] == b"PK":
             raise InvalidInput("file", f"{place.name!r} is an archive or a spreadsheet", "export it as CSV or Parquet")
-        found = CsvFile.of(place, separator)
+        found = CsvFile.of(place, separator, lines_in_cells)
         return Source(place, found.header, found)
+
+    @staticmethod
+    def by(path: str | PathLike[str], schema: Schema) -> Source:
+        """The same, read as a schema says."""
+        return Source.of(path, schema.separator, lines_in_cells=schema.lines_in_cells)
 
     def require(self, names: Sequence[str], what: str) -> None:
         """Refuse a file without these columns. Nothing of its first line is said before it is known to be a header."""
@@ -91,8 +96,9 @@ class Source:
                 )
             except pl.exceptions.PolarsError:
                 raise _unreadable(self.path) from None  # its own words quote the cell
-            if len(batch) != block.rows:
+            if len(batch) != block.rows + 1:
                 raise _unreadable(self.path)
+            batch = batch[1:]  # the first record of a block is empty and no row
             if block.empty:
                 read = np.ones(block.rows, dtype=np.bool_)
                 read[list(block.empty)] = False
@@ -134,8 +140,9 @@ def numbers_of(cells: pl.Series, missing: Sequence[str]) -> npt.NDArray[np.float
         found = cells.cast(pl.Float64, strict=False)
     else:
         found = cells.cast(pl.String).cast(pl.Float64, strict=False)
-        if found.null_count():
-            found = texts_of(cells, ()).cast(pl.Float64, strict=False)
+        if found.null_count():  # only these take more time
+            places = found.is_null().arg_true()
+            found = found.scatter(places, texts_of(cells.gather(places), ()).cast(pl.Float64, strict=False))
     # Words that are numbers, such as -99; other words are no number, and missing for that.
     words = pl.Series(missing, dtype=pl.String).cast(pl.Float64, strict=False).drop_nulls()
     values = found.fill_null(float("nan")).to_numpy()
@@ -150,13 +157,16 @@ def codes_of(cells: pl.Series, column: Category, missing: Sequence[str]) -> npt.
     values = pl.Enum(column.values)
     # What is plainly a listed value is one in either way of reading, and this one is quicker. Not so a float that is no
     # number, which is missing and can be spelt as a value: one cell must not change how all others are read.
-    found = cells.cast(pl.String).cast(values, strict=False) if not cells.dtype.is_float() else None
-    if found is None or found.null_count():
-        texts = texts_of(cells, missing)
-        found = texts.cast(values, strict=False)
+    plain = cells.fill_nan(None) if cells.dtype.is_float() else cells
+    found = plain.cast(pl.String).cast(values, strict=False).to_physical().cast(pl.Int64)
+    if found.null_count():
+        places = found.is_null().arg_true()
+        texts = texts_of(cells.gather(places), missing)
+        others = texts.cast(values, strict=False)
         if column.missing is not None:
-            found = found.set(texts.is_null(), column.missing)
-    return found.to_physical().cast(pl.Int64).fill_null(column.other).to_numpy()
+            others = others.set(texts.is_null(), column.missing)
+        found = found.scatter(places, others.to_physical().cast(pl.Int64))
+    return found.fill_null(column.other).to_numpy()
 
 
 def _parquet_header(path: Path) -> tuple[str, ...]:

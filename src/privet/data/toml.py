@@ -16,7 +16,7 @@ __all__ = ["VERSION", "parsed", "written"]
 
 VERSION = 1
 
-_TOP = ("target", "rows", "user", "most_rows_per_user", "missing", "separator")
+_TOP = ("target", "rows", "user", "most_rows_per_user", "missing", "separator", "lines_in_cells")
 _KEYS = {
     "number": ("low", "high", "missing", "outside"),
     "category": ("values", "missing"),
@@ -28,7 +28,7 @@ _HEADER = re.compile(r"\s*\[\[\s*column\s*\]\]")
 def written(schema: Schema, comment: str = "") -> str:
     """The text; what has its usual value is left out."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()] + [f"privet = {VERSION}"]
-    usual = {"missing": ("", "?", "NA"), "separator": ","}
+    usual = {"missing": ("", "?", "NA"), "separator": ",", "lines_in_cells": False}
     for key in _TOP:
         value = getattr(schema, key)
         if value is not None and value != usual.get(key):
@@ -58,6 +58,8 @@ def _value(value: str | float | tuple[str, ...]) -> str:
     if isinstance(value, tuple):
         inside = ", ".join(_value(each) for each in value)
         return f"[{inside}]" if len(inside) < 100 else "[\n    " + ",\n    ".join(map(_value, value)) + ",\n]"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         # JSON's escapes are TOML's too, but for the one control character that JSON leaves as it is.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

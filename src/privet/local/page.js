@@ -74,6 +74,7 @@ function reportOn(survey, answers) {
 
 function shown(line, survey) {
   const byId = (id) => document.getElementById(id);
+  if (!byId("done").hidden) return;
   byId("report").textContent = line;
   byId("done").hidden = false;
   const form = byId("questions");
@@ -98,20 +99,52 @@ function shown(line, survey) {
   }
 }
 
+// How long it takes, with much to spare, until every tab of a browser has read what one of them has stored.
+const SETTLED = 250;
+
+function stored(kept) {
+  try { return localStorage.getItem(kept); } catch { return null; }
+}
+
+function settled() {
+  return new Promise((go) => { setTimeout(go, SETTLED); });
+}
+
+// A second report about the same answers would cost a second ε, so that the first one is kept and shown again, in every
+// tab that has the page open. A report costs what it tells to those who see it: none is shown before it is certain that
+// it is the one that is kept. One tab at a time draws, where the browser has locks; where it has none, two tabs may draw
+// at once, the last that stores its report wins, and both show that one.
+async function onlyReport(kept, draw) {
+  const once = async () => {
+    const before = stored(kept);
+    if (before) return before;
+    const line = draw();
+    try { localStorage.setItem(kept, line); } catch { return line; /* a page without storage forgets it */ }
+    await settled();
+    return stored(kept) || line;
+  };
+  return navigator.locks ? navigator.locks.request(kept, once) : once();
+}
+
 function started() {
   const survey = JSON.parse(document.getElementById("survey").textContent);
   const kept = "privet " + survey.digest;
-  // A second report about the same answers would cost a second ε, so that the first one is kept and shown again.
-  let before = null;
-  try { before = localStorage.getItem(kept); } catch { before = null; }
+  const before = stored(kept);
   if (before) { shown(before, survey); return; }
-  document.getElementById("questions").addEventListener("submit", (event) => {
+  const form = document.getElementById("questions");
+  // What the event itself says may be a report that lost.
+  window.addEventListener("storage", async (event) => {
+    if (event.key !== kept) return;
+    await settled();
+    const line = stored(kept);
+    if (line) shown(line, survey);
+  });
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const given = new FormData(event.target), answers = {};
+    const given = new FormData(form), answers = {};
     for (const question of survey.questions) answers[question.name] = Number(given.get(question.name));
-    const line = JSON.stringify(reportOn(survey, answers));
-    try { localStorage.setItem(kept, line); } catch { /* a page without storage forgets it */ }
-    shown(line, survey);
+    form.remove(); // nobody can submit it twice
+    onlyReport(kept, () => JSON.stringify(reportOn(survey, answers))).then((line) => shown(line, survey));
   });
 }
 

@@ -24,6 +24,7 @@ __all__ = ["COUNT", "HasReach", "Of", "Reach", "reach_of", "replaces", "steps_of
 _NORMS = ("l0", "l1", "l2", "linf")
 # Beyond these, steps of a grid would leave the range of float64.
 _SMALLEST, _LARGEST = 2.0**-900, 2.0**900
+_ADVICE = "make the mechanism for this clipper"
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,12 @@ class Reach:
     linf: float | None = None
     dimension: int = 1
     whole: bool = False
-    """Whether all coordinates are whole numbers."""
+    """Whether all coordinates are whole numbers, whatever the data."""
     monotone: bool = False
-    """Whether whoever comes moves all coordinates in one direction (up, for counts): selection then needs less noise.
+    """Whether whoever comes moves no coordinate down, as for counts: selection then needs less noise.
 
-    Nothing of the kind holds for someone who is replaced.
+    Nothing of the kind holds for someone who is replaced. The direction is part of it: two answers of which one rises
+    and one falls are, together, not monotone.
     """
 
     def __post_init__(self) -> None:
@@ -68,7 +70,8 @@ class Reach:
 
     def of(self, value: Any) -> Bounded[Any]:
         """The value, with these bounds."""
-        return Bounded(value, self.unit, l0=self.l0, l1=self.l1, l2=self.l2, linf=self.linf)
+        norms = {"l0": self.l0, "l1": self.l1, "l2": self.l2, "linf": self.linf}
+        return Bounded(value, self.unit, **norms, whole=self.whole, monotone=self.monotone)
 
     def distance(self, norm: str) -> Fraction:
         """One of the bounds, exactly."""
@@ -80,7 +83,12 @@ class Reach:
         return int(span(self.unit))
 
     def require(self, query: Bounded[Any]) -> None:
-        """Refuse an answer that could move further than this; what is compared is public."""
+        """Refuse an answer that could move further than this, or otherwise; what is compared is public.
+
+        Fractions are refused by what was made for whole answers: there the grid charges nothing for rounding, and each
+        of several fractions may move by a step more than the distance says (see `grid`). An answer that might fall when
+        someone comes is refused by what was made for those that cannot.
+        """
         if not isinstance(query, Bounded):
             raise InvalidInput(
                 "query", f"is a {type(query).__name__}, where a Bounded value is wanted", "clip it first"
@@ -88,12 +96,17 @@ class Reach:
         if query.unit != self.unit:
             raise InvalidInput("query", f"is bounded for {query.unit}, and the mechanism made for {self.unit}")
         given = {name: getattr(query, name) for name in _NORMS}
-        if all(bound == getattr(self, name) for name, bound in given.items()):
-            return  # what `of` made; bounds that follow from these are not larger
-        for name, bound in zip(_NORMS, _implied(self.dimension, given), strict=True):
-            if bound > getattr(self, name):
-                problem = f"may move by {name} = {bound}, and the mechanism was made for {getattr(self, name)}"
-                raise InvalidInput("query", problem, "make the mechanism for this clipper")
+        # Of what `of` made, the bounds that follow from these are not larger.
+        if any(bound != getattr(self, name) for name, bound in given.items()):
+            for name, bound in zip(_NORMS, _implied(self.dimension, given), strict=True):
+                if bound > getattr(self, name):
+                    problem = f"may move by {name} = {bound}, and the mechanism was made for {getattr(self, name)}"
+                    raise InvalidInput("query", problem, _ADVICE)
+        if self.whole and not query.whole:
+            raise InvalidInput("query", "may hold fractions, and the mechanism was made for whole numbers", _ADVICE)
+        if self.monotone and not query.monotone:
+            problem = "may fall when someone comes, and the mechanism was made for answers that only rise"
+            raise InvalidInput("query", problem, _ADVICE)
 
 
 class HasReach(Protocol):

@@ -41,7 +41,7 @@ class Scores:
 
     @property
     def ways(self) -> int:
-        """2, as the best score may fall while another rises; 1 where all of them move in one direction."""
+        """2, as one score may fall while another rises; 1 where whoever comes makes none of them smaller."""
         return 1 if self.reach.monotone else 2
 
     def rate(self, epsilon: float) -> Fraction:

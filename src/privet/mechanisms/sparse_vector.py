@@ -41,7 +41,11 @@ class SparseVector:
     epsilon: float
     """Of one run, for one of the unit's records."""
     of: Of
-    """A clipper of single answers, or of a vector of them; the most that any one moves is what counts."""
+    """A clipper of single answers, or of a vector of them; the most that any one moves is what counts.
+
+    Made for counts, or sums of numbers that are not negative, it adds half of the noise to the answers, and takes no
+    others: no sum that someone who comes might make smaller.
+    """
     threshold: float
     answers: int = 1
     """How many times "yes" may be said."""
@@ -130,12 +134,20 @@ class SparseSession:
         """Whether the answer reaches the threshold, as far as noise lets one see.
 
         Guarantee: pure ε for all answers of a run up to its first "yes", for the unit and neighbours of the reach
-        (Dwork & Roth 2014, Thm 3.23): moving the threshold's noise by the distance and that of the "yes" by twice the
-        distance maps the runs on one data set to those on its neighbour, and both noises are discrete, so that whole
-        steps are enough. All answers of a session are one draw, which `join` counts once.
+        (Dwork & Roth 2014, Thm 3.23; Lyu, Su & Li 2017 for monotone answers). *Proof.* Let no answer move by more than
+        m steps from one data set to its neighbour, and let the noise be discrete Laplace of scale 2m/ε on the threshold
+        and w·2m/ε on the answers, w = 2. Map every run on the one to a run with the same answers on the other: the
+        threshold's noise rises by m, at a factor of e^(ε/2); whatever was below it is below it still; and the noise of
+        the "yes" rises by the m of the threshold and by as much as its own answer fell, by 2m together, at a factor of
+        e^(ε/2). For monotone answers w = 1 is enough. Where someone comes, no answer falls, so that the "yes" needs no
+        more than the m of the threshold; where someone goes, no answer rises, the threshold stays, and the "yes" needs
+        no more than the m of its own fall. With one answer among them that moves the other way it would need 2m again,
+        which costs ε, and 3ε/2 in all: that is why a plan made for a count takes no answer that might fall. Answers are
+        rounded to whole steps, which keeps their direction and m (see `grid`). All answers of a session are one draw,
+        which `join` counts once.
         """
         reach = self.plan.reach
-        single = Reach(reach.unit, linf=reach.linf, whole=reach.whole)
+        single = Reach(reach.unit, linf=reach.linf, whole=reach.whole, monotone=reach.monotone)
         single.require(query)
         if self.left == 0:
             problem = f'"yes" was said {self.plan.answers} times, which is what was paid for'

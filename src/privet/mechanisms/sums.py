@@ -74,8 +74,8 @@ class Sum:
         """The largest multiple of the step that a row can add, times the rows of one unit."""
         low, high = round(self.lower / self.step), round(self.upper / self.step)
         steps = max(high, 0) - min(low, 0) if replaces(self.unit) else max(abs(low), abs(high))
-        one_way = not replaces(self.unit) and (low >= 0 or high <= 0)
-        return Reach(self.unit, linf=steps * times(self.unit, self.rows) * self.step, monotone=one_way)
+        rises = not replaces(self.unit) and low >= 0
+        return Reach(self.unit, linf=steps * times(self.unit, self.rows) * self.step, monotone=rises)
 
     def start(self) -> SumTally:
         """A sum to which chunks of rows are added."""

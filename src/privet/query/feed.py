@@ -124,7 +124,10 @@ def _serialised(frame: pl.DataFrame) -> Iterator[bytes]:
 def _of_file(data: str | PathLike[str] | Source, schema: Schema) -> Feed:
     path = data.path if isinstance(data, Source) else Path(data)
     if first_bytes(path) != b"PAR1":
-        source = data if isinstance(data, Source) else Source.of(path, schema.separator)
+        source = data if isinstance(data, Source) else Source.by(path, schema)
+        if source.csv is not None and source.csv.lines_in_cells != schema.lines_in_cells:
+            problem = "is a source whose lines_in_cells is not the schema's"
+            raise InvalidInput("data", problem, "use Source.by(path, schema)")
         return Feed(source, {name: pl.String() for name in source.header})
     try:
         lazy = pl.scan_parquet(path, glob=False)

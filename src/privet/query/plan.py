@@ -90,7 +90,8 @@ class Plan:
     @cached_property
     def guarantee(self) -> Guarantee:
         """What that costs."""
-        return accounting.epsilon(self.event, self.delta, unit=self.unit)
+        found = accounting.epsilon(self.event, self.delta, unit=self.unit)
+        return replace(found, assumptions=(*found.assumptions, *self.schema.assumptions))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from decimal import ROUND_FLOOR, Context
 from functools import lru_cache
 from typing import Any, Self
 
@@ -18,7 +17,7 @@ from torch.func import functional_call
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.core.guarantee import Guarantee
+from privet.core.guarantee import Guarantee, three_digits_down
 from privet.core.random import Rng, SeededRng
 from privet.core.release import Release
 from privet.data.columns import Number
@@ -100,7 +99,7 @@ class Fitting:
 
     def _recipe(self, rows: int, model: Model, outputs: int) -> Recipe:
         epsilon = checked.positive("epsilon", plain(self.epsilon))
-        delta = _down(0.1 / rows) if self.delta is None else checked.share("delta", plain(self.delta))
+        delta = three_digits_down(0.1 / rows) if self.delta is None else checked.share("delta", plain(self.delta))
         if not delta:
             raise InvalidInput("delta", "is 0, which no normal noise meets", "give one far below 1 over the rows")
         own = tuple(plain(each) for each in (self.clip, self.batch_size, self.epochs, self.learning_rate))
@@ -181,15 +180,6 @@ class Fitting:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = True  # and whatever else a cell may hold
         return tags
-
-
-def _down(value: float) -> float:
-    """Three digits, rounded down: of a δ that nobody chose the rest is noise on a page, and a smaller one is safe.
-
-    >>> _down(0.1 / 3000), _down(0.1 / 100_000)
-    (3.33e-05, 1e-06)
-    """
-    return float(Context(3, ROUND_FLOOR).create_decimal(repr(value)))
 
 
 @lru_cache(maxsize=64)

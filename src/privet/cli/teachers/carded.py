@@ -107,6 +107,8 @@ def _conditions(done: Finished) -> tuple[str, ...]:
         found.append("The schema was read from the public rows.")
     elif done.inputs.schema is not None:
         found.append("The schema (columns, bounds, values, number of rows) is known without the private rows.")
+    if done.inputs.schema is not None:
+        found += [f"{each[:1].upper()}{each[1:]}." for each in done.inputs.schema.assumptions]
     if done.inputs.unit.whose is Whose.USER:
         found.append("Every row has the id of the person it is about.")
     elif done.inputs.schema is not None:

@@ -12,6 +12,7 @@ from privet.cli.training.inputs import Inputs
 from privet.cli.training.scores import Scoring
 from privet.core.errors import InvalidInput
 from privet.core.event import Approximate, Composed, Event, Selected
+from privet.core.guarantee import three_digits_down
 from privet.core.trials import Trials
 from privet.core.unit import Unit, Whose
 from privet.data import Learning, Number
@@ -149,7 +150,8 @@ class Bill:
             classes = 0 if _regression(asked, inputs) else max(len(inputs.classes), 2)
             scoring = Scoring(asked.epsilon * asked.score_share, unit, most, classes)
         after = epsilon - (asked.epsilon * asked.score_share if scoring else 0.0)
-        share = left / len(asked.private)
+        # As it is where it was asked for, and short where it is a part.
+        share = left if left == delta and len(asked.private) == 1 else three_digits_down(left / len(asked.private))
         plan = tuning = None
         for method in asked.private:
             if method is MethodWord.DPSGD and asked.tune is not None:

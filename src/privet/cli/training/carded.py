@@ -158,6 +158,8 @@ def _conditions(done: Finished) -> tuple[str, ...]:
     found = []
     if not done.inputs.paid and done.inputs.schema is not None:
         found.append("The schema (columns, bounds, values, number of rows) is known without the rows.")
+    if done.inputs.schema is not None:
+        found += [f"{each[:1].upper()}{each[1:]}." for each in done.inputs.schema.assumptions]
     if done.inputs.kind is Kind.PICTURES:
         found.append("Shape, classes and number of pictures are known without the pictures.")
     if done.inputs.test is not None:

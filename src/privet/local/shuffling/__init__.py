@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privet.local.shuffling.carried import carried
+from privet.local.shuffling.carried import carried, id_of
 from privet.local.shuffling.client import send
 from privet.local.shuffling.collect import shuffled_release
 from privet.local.shuffling.mix import Batch, Counts, MixRefused, Taken
@@ -21,6 +21,7 @@ __all__ = [
     "Stop",
     "Taken",
     "carried",
+    "id_of",
     "read_plan",
     "seal",
     "send",

@@ -8,7 +8,7 @@ from privet.core.errors import InvalidInput
 from privet.local.reports import unnamed
 from privet.local.shuffling.plan import MixPlan
 
-__all__ = ["carried", "is_carried"]
+__all__ = ["carried", "id_of", "is_carried"]
 
 
 def carried(plan: MixPlan, report: bytes) -> bytes:
@@ -35,6 +35,20 @@ def carried(plan: MixPlan, report: bytes) -> bytes:
         problem = f"is not one of the plan's {plan.categories} categories"
         raise InvalidInput("report", problem, f'send {{"answer": k}} with k from 0 to {plan.categories - 1}')
     return json.dumps({"answer": value}).encode()
+
+
+def id_of(report: bytes) -> str | None:
+    """The id of a report that has one: what tells, before it is sent, whether it was sent already.
+
+    It is read and not looked for among the bytes: one report may be written in many ways, with its words in another
+    order or other spaces between them, and is one person's in all of them.
+
+    >>> id_of(b'{"id": "7f", "answer": 1}') == id_of(b'{"answer":1,"id":"\\\\u0037f"}')
+    True
+    """
+    read = _json(report)
+    name = read.get("id") if isinstance(read, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def is_carried(plan: MixPlan, report: bytes) -> bool:

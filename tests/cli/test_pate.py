@@ -304,6 +304,8 @@ def test_damaged_votes_are_one_line(clinic: Run) -> None:
     Path("cut.votes").write_text(Path("0.votes").read_text()[:99])
     assert "it is no JSON" in refused(clinic(f"pate aggregate cut.votes {files[1]} {words}"))
     assert "names one file twice" in refused(clinic(f"pate aggregate 0.votes 0.votes {words}"))
+    Path("copy.votes").write_bytes(Path("0.votes").read_bytes())
+    assert "has two copies of one file" in refused(clinic(f"pate aggregate 0.votes copy.votes {words}"))
     assert "a vote of one hides nothing" in refused(clinic(f"pate aggregate 1.votes {words}"))
     assert not Path("run").exists()
 
@@ -321,6 +323,7 @@ def test_damaged_votes_are_one_line(clinic: Run) -> None:
         (f"{ASK} --questions 100 --noise 1", "epsilon is 4, and the questions with this noise cost"),
         (f"{ASK} --student weighed --threshold 30", "threshold is given, and the student is weighed"),
         (f"{ASK} --noise 0.1", "does not pay for one question"),
+        (f"{ASK} --threshold 41", "threshold is 41, and there are 40 teachers"),
         (f"{ASK} --answers 9", "answers is given without --threshold"),
         (f"{ASK} --teacher tree", "teacher is 'tree'"),
         (f"{ASK} --delta 1", "delta is 1"),

@@ -10,6 +10,7 @@ import pytest
 
 from privet.cli.training import bill as billing
 from privet.cli.training import sgd
+from privet.cli.training.others import require_other_rows
 from privet.core.errors import InvalidInput
 from privet.core.event import Approximate, Gaussian
 from privet.core.random import SeededRng
@@ -170,3 +171,15 @@ def test_parts_of_epochs_and_of_delta_are_told(clinic: Run) -> None:
     assert card.growth is not None
     assert card.growth.value.epochs[-1] == pytest.approx(float(plan["epochs"]), abs=0.01)
     assert card.growth.value.epochs[-1] % 1 != 0
+
+
+def test_rows_that_are_written_twice_are_still_the_private_ones() -> None:
+    """Fails when a public file that holds the private rows twice passes, as if all rows had twins by chance; or when few
+    rows of few values, all of which a larger file holds by chance, are refused."""
+    rows = np.random.default_rng(0).normal(size=(300, 4))
+    for times in (2, 3):
+        with pytest.raises(InvalidInput, match="the file that is learned from"):
+            require_other_rows((rows,), (np.tile(rows, (times, 1)),), "test", "give others")
+    few = np.arange(50)[:, None] % 61
+    many = np.random.default_rng(1).integers(0, 61, (300, 1))
+    require_other_rows((few,), (many,), "test", "give others")

@@ -250,7 +250,7 @@ def _quoted(text: str) -> str:
 def _show(folder: Path, wanted: Wanted, card: TrainingCard) -> None:
     from privet.report import shareable
     from privet.report.origin import interval, rounded
-    from privet.report.words import headline
+    from privet.report.words import headline, up
 
     shared = shareable(card)
     console.line()
@@ -260,6 +260,12 @@ def _show(folder: Path, wanted: Wanted, card: TrainingCard) -> None:
         rows = [(each.name, rounded(each.value, each.share), interval(each), each.on) for each in scores]
         console.show_rows(("score", "value", "interval", "on"), rows, right=("value",))
     console.bullets(tuple(card.privacy.notes.value[:1]))
+    for found in (each.value for each in shared.findings):
+        console.line(
+            f"{found.what[:1].upper()}{found.what[1:]}: ε ≤ {up(found.epsilon)}, but for a chance of {found.failure:g}."
+        )
+        if found.epsilon >= card.privacy.guarantee.value.epsilon.upper:
+            console.line("That is no less than the guarantee, which is the better statement.", "yellow")
     console.line(f"{folder}/report.html and answers.csv may be shared; {folder}/internal.html must not.")
     data = wanted.data if wanted.data and not Path(wanted.data).exists() else "DATA"
     console.line(f"privet predict {shlex.quote(str(folder))} {data}", "dim")

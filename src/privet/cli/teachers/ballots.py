@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,8 @@ class Ballots:
     people: frozenset[str] = frozenset()
     """Keyed hashes of whose rows were learned from, where a key was given."""
     keyed: bool = False
+    id: str = field(default_factory=lambda: secrets.token_hex(16))
+    """Of the file: a copy of it has the same one."""
 
     @property
     def teachers(self) -> int:
@@ -50,6 +53,7 @@ class Ballots:
             "privet-votes": _FORMAT,
             "sharing": _MARK,
             "classes": list(self.classes),
+            "id": self.id,
             "about": self.about,
             "rows": len(self.cast),
             "teachers": self.teachers,
@@ -95,7 +99,8 @@ def _checked(said: dict[str, Any]) -> Ballots:
         classes,
         str(said["about"]),
         frozenset(map(str, people or ())),
-        people is not None,
+        bool(people),
+        str(said["id"]),
     )
 
 
@@ -109,6 +114,9 @@ def gathered(paths: Sequence[Path], classes: tuple[str, ...], about: str) -> tup
         if each.about != about:
             problem = f"has {str(path)!r}, which is about other public rows"
             raise InvalidInput("votes", problem, "let all silos vote on the file that is given as --public")
+    if len({each.id for each in every}) < len(every):
+        problem = "has two copies of one file: each teacher in it would have two votes"
+        raise InvalidInput("votes", problem, "name each once")
     known: set[str] = set()
     for path, each in zip(paths, every, strict=True):
         if known & each.people:

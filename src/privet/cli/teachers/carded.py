@@ -98,6 +98,8 @@ def choices(bill: Bill) -> tuple[Choice, ...]:
     found = [Choice("δ", digits_up(bill.delta), bill.why), *bill.choices]
     if bill.scoring is not None:
         found.append(Choice("ε for the score", f"{bill.scoring.epsilon:g}", "a part of ε"))
+    if bill.unscored:
+        found.append(Choice("score", "none", bill.unscored))
     return tuple(found)
 
 

@@ -60,7 +60,7 @@ User = Annotated[
 ]
 Classes = Annotated[
     str | None,
-    typer.Option(help="All labels, with commas, where no schema or public file has them.", rich_help_panel=_DATA),
+    typer.Option(help="All labels, with commas: of pictures, or where no file says them.", rich_help_panel=_DATA),
 ]
 Epsilon = Annotated[
     float | None,

@@ -42,6 +42,8 @@ class Bill:
     ceiling: SmoothCeiling | None
     scoring: Scoring | None
     choices: tuple[Choice, ...]
+    unscored: str = ""
+    """Why there is no score."""
     first: int = 0
     """Nothing is drawn before the plan is made."""
 
@@ -74,6 +76,9 @@ def bill_of(wanted: Wanted, inputs: Inputs, teachers: int) -> Bill:
     if inputs.rows is not None and inputs.private is not None and inputs.rows < teachers:
         problem = f"is {teachers}, and there are {inputs.rows} rows"
         raise InvalidInput("teachers", problem, "a teacher needs rows of its own: take fewer teachers")
+    if wanted.threshold is not None and wanted.threshold > teachers:
+        problem = f"is {wanted.threshold}, and there are {teachers} teachers"
+        raise InvalidInput("threshold", problem, "ask for fewer of them to agree")
     delta, why = delta_of(wanted.delta, inputs.rows)
     unit, pool = inputs.unit, len(inputs.public)
     weighed = wanted.taught(pictures=inputs.shape is not None) is StudentWord.WEIGHED
@@ -89,7 +94,7 @@ def bill_of(wanted: Wanted, inputs: Inputs, teachers: int) -> Bill:
         beside.append(SmoothCeiling(small, delta).event)
     plan, choices = _planned(wanted, small, pool, target, delta, tuple(beside), weighed=weighed)
     ceiling = SmoothCeiling(plan, delta) if wanted.sanitise else None
-    bill = Bill(unit, delta, why, plan, ceiling, scoring, tuple(choices))
+    bill = Bill(unit, delta, why, plan, ceiling, scoring, tuple(choices), _unscored(wanted, inputs, scoring))
     if wanted.epsilon is not None and bill.guarantee.epsilon.upper > wanted.epsilon:
         found = bill.guarantee.epsilon.upper
         problem = f"is {wanted.epsilon:g}, and the questions with this noise cost {found:.4g}"
@@ -169,9 +174,21 @@ def _told(wanted: Wanted, plan: Plan, pool: int, why_questions: str, why_noise: 
                 f"discrete Gaussian, σ = {test.threshold_sigma:.4g}",
                 _RULE if wanted.threshold_noise is None else "asked for",
             ),
-            Choice("answers, at most", f"{plan.most:,}", "all" if wanted.answers is None else "asked for"),
+            Choice(
+                "answers, at most", f"{plan.most:,}", "asked for" if wanted.answers == plan.most else "all questions"
+            ),
         ]
     return found
+
+
+def _unscored(wanted: Wanted, inputs: Inputs, scoring: Scoring | None) -> str:
+    if inputs.test is not None or scoring is not None:
+        return ""
+    if inputs.private is None:
+        return "there are no rows here to try it on: give --test"
+    if not wanted.score_share:
+        return "asked for"
+    return "how many rows a person has is not bounded: give --test, or most_rows_per_user in a schema"
 
 
 def _scoring(wanted: Wanted, inputs: Inputs, target: float) -> Scoring | None:

@@ -60,6 +60,7 @@ def _require_other(private: npt.NDArray[np.uint64], public: npt.NDArray[np.uint6
         return
     if len(private) == len(public) and bool((np.sort(private) == np.sort(public)).all()):
         raise _again(argument, "holds the rows of", advice)
+    public = _once(public)
     # A few rows of few values have no twins among themselves, and all of theirs in a larger file.
     twins, among = max(
         (_twins(private), len(private)), (_twins(public), len(public)), key=lambda each: each[0] / each[1]
@@ -69,6 +70,12 @@ def _require_other(private: npt.NDArray[np.uint64], public: npt.NDArray[np.uint6
     spread = sqrt(likely * (1 - likely) * (1 / len(private) + 1 / len(public)))
     if shared - chance >= max((1 - chance) / 2, _DEVIATIONS * spread):
         raise _again(argument, "holds many rows of", advice)
+
+
+def _once(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The rows of a file that was written several times over, once: else all of them would seem to have twins."""
+    values, counts = np.unique(rows, return_counts=True)
+    return np.repeat(values, counts // np.gcd.reduce(counts))
 
 
 def _twins(rows: npt.NDArray[np.uint64]) -> int:

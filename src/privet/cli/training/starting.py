@@ -15,7 +15,7 @@ import typer
 from click.core import ParameterSource
 
 from privet.cli.run import INTERRUPTED, TYPED
-from privet.cli.training.folder import HIDDEN, A, Workplace
+from privet.cli.training.folder import A, Workplace
 from privet.core.errors import InvalidInput
 from privet.report import require_folder
 from privet.report.runs import INTERNAL_CARD, INTERNAL_PAGE, REPORT
@@ -46,7 +46,7 @@ def started(
     if not resume:
         ours = [each for each in (folder, *folder.parents) if not each.exists()]
         require_folder(folder)
-        _require_room(folder)
+        _require_room(place)
     with ExitStack() as last:
         last.callback(_tidy, ours)
         last.enter_context(_alone(place, resume=resume))
@@ -64,14 +64,14 @@ def started(
             raise typer.Exit(INTERRUPTED) from None
 
 
-def _require_room(folder: Path) -> None:
+def _require_room(place: Workplace[A]) -> None:
     """Refuse, before anything is charged, a folder where a file of somebody's has the name of one that will be written;
     that of a run that was stopped is told so instead."""
-    if (folder / HIDDEN).exists():
+    if place.unfinished:
         return
     for name in (REPORT, INTERNAL_PAGE, INTERNAL_CARD, WEIGHTS, DESCRIPTION):
-        if (folder / name).exists():
-            problem = f"is {str(folder)!r}, which holds {name!r}, and no run of Privet's"
+        if (place.folder / name).exists():
+            problem = f"is {str(place.folder)!r}, which holds {name!r}, and no run of Privet's"
             raise InvalidInput("out", problem, "name another folder, so that nothing is lost")
 
 

@@ -178,6 +178,60 @@ def test_one_row_changes_one_teacher_on_every_question(clinic: Run, monkeypatch:
     assert any((votes != first[0]).any() for votes, _ in others)
 
 
+@pytest.mark.parametrize("after", ["answers", "limit", "score"])
+def test_nothing_is_drawn_again_after_a_stop(clinic: Run, monkeypatch: pytest.MonkeyPatch, after: str) -> None:
+    """Fails when answers, the sanitised price or the score are drawn a second time by a run that goes on: all that was
+    kept must be there again, as it was. The run is stopped right after each of them was kept."""
+    from privet.cli.training.folder import Workplace
+
+    done(clinic("ledger create clinic --epsilon 5 --delta 2e-3"))
+    keep = Workplace.keep
+
+    def stop(place: Any, name: str, release: Any) -> None:
+        keep(place, name, release)
+        if name == after:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Workplace, "keep", stop)
+        assert clinic(f"{ASK} --sanitise --ledger clinic --out run").code == 130
+    kept = {path.stem: json.loads(path.read_text())["value"] for path in Path("run/.privet/kept").glob("*.json")}
+    assert after in kept
+    done(clinic("pate --resume --out run"))
+    card = load(Path("run"))
+    first = Path("run/answers.csv").read_text().splitlines()[1:]
+    names = ("no", "yes")
+    told = [
+        f"{row},{names[label]}"
+        for row, label in zip(*(kept["answers"][key] for key in ("rows", "labels")), strict=True)
+    ]
+    assert first == told
+    if "limit" in kept:
+        assert card.findings[0].value.epsilon == kept["limit"]["epsilon"]
+    if "score" in kept:
+        assert card.scores[0].value.to_json() == kept["score"]
+
+
+def test_rows_that_are_held_out_are_not_taught(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when a teacher sees a row that the student's score is computed on."""
+    from privet.cli.teachers import voting, work
+    from privet.data import Schema, hold_out, read
+
+    seen: list[Any] = []
+
+    def spied(*arguments: Any) -> Any:
+        seen.append(arguments[1])
+        return voting.voted(*arguments)
+
+    monkeypatch.setattr(work, "voted", spied)
+    done(clinic(f"{ASK} --out run"))
+    whole = read("patients.csv", Schema.from_toml(SCHEMA))
+    taught, held = hold_out(whole, 0.1, key="privet pate")
+    assert len(seen[0]) == len(taught) < len(whole)
+    assert len(held) > 20
+    assert load(Path("run")).scores[0].value.on == "held-out private rows"
+
+
 @pytest.mark.parametrize("where", ["before", "after"])
 def test_a_run_that_was_stopped_goes_on_with_the_same_answers(
     clinic: Run, monkeypatch: pytest.MonkeyPatch, where: str
@@ -273,10 +327,45 @@ def test_silos_vote_and_the_centre_adds_the_noise(clinic: Run) -> None:
     assert "shares a user with another" in refused(clinic(f"pate aggregate {' '.join(files)} {words} --out other"))
     other = words.replace("public/patients.csv", "test/patients.csv")
     assert "about other public rows" in refused(clinic(f"pate aggregate {' '.join(files)} {other} --out other"))
+    Path("other.key").write_text("another-secret-of-another-silo\n")
+    Path("1.votes").unlink()
+    other_key = "--schema user.toml --people-key other.key --out 1.votes"
+    done(clinic(f"pate vote silo1.csv --public public/patients.csv {other_key}"))
+    assert "different --people-key" in refused(clinic(f"pate aggregate 1.votes 2.votes {words} --out other"))
+    Path("1.votes").unlink()
+    plain = "--schema user.toml --out 1.votes"
+    done(clinic(f"pate vote silo1.csv --public public/patients.csv {plain}"))
+    done(clinic(f"pate aggregate 1.votes 2.votes {words} --out unchecked"))
+    assert any("was not checked" in each for each in load(Path("unchecked")).privacy.conditions.value)
+    Path("1.votes").unlink()
+    done(clinic("pate vote silo1.csv --public public/patients.csv --schema schema.toml --teachers 2 --out 1.votes"))
+    assert "may be with several teachers" in refused(clinic(f"pate aggregate 1.votes 2.votes {words} --out other"))
     turned = SCHEMA.replace('["no", "yes"]', '["yes", "no"]')
     Path("user.toml").write_text(turned)
     assert "whose labels are no, yes" in refused(clinic(f"pate aggregate {' '.join(files)} {words} --out other"))
     assert not Path("other").exists()
+
+
+def test_a_centre_that_was_stopped_goes_on_with_the_same_votes(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when another file of votes can take the place of one after the charge."""
+    from privet.cli.teachers import work
+
+    files = _silos(clinic, 3)
+    words = f"{' '.join(files)} --public public/patients.csv --schema user.toml --epsilon 8 --delta 1e-3 --out run"
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    done(clinic("ledger create clinic --epsilon 9 --delta 2e-3 --whose user"))
+    with monkeypatch.context() as patch:
+        patch.setattr(work.Work, "_students", stop)
+        assert clinic(f"pate aggregate {words} --ledger clinic").code == 130
+    kept = Path("2.votes").read_bytes()
+    Path("2.votes").unlink()
+    done(clinic("pate vote silo1.csv --public public/patients.csv --schema user.toml --out 2.votes"))
+    assert "the data changed" in refused(clinic("pate aggregate --resume --out run"))
+    Path("2.votes").write_bytes(kept)
+    done(clinic("pate aggregate --resume --out run"))
 
 
 def _damaged(path: str, **changed: object) -> None:
@@ -297,6 +386,8 @@ def test_damaged_votes_are_one_line(clinic: Run) -> None:
         ({"votes": "0.5"}, "is damaged"),
         ({"teachers": 2.5}, "has no rows or no teachers"),
         ({"privet-votes": 9}, "of another version"),
+        ({"rows": 3 * rows, "teachers": 1}, f"with votes on {3 * rows} rows"),
+        ({"key": "x"}, "names nobody"),
         ({"classes": 7}, "is damaged"),
     ):
         _damaged("broken.votes", **changed)

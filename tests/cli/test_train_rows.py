@@ -174,8 +174,8 @@ def test_parts_of_epochs_and_of_delta_are_told(clinic: Run) -> None:
 
 
 def test_rows_that_are_written_twice_are_still_the_private_ones() -> None:
-    """Fails when a public file that holds the private rows twice passes, as if all rows had twins by chance; or when few
-    rows of few values, all of which a larger file holds by chance, are refused."""
+    """Fails when a public file that holds the private rows twice passes, as if all rows had twins by chance; or when
+    few rows of few values, all of which a larger file holds by chance, are refused."""
     rows = np.random.default_rng(0).normal(size=(300, 4))
     for times in (2, 3):
         with pytest.raises(InvalidInput, match="the file that is learned from"):

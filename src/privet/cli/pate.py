@@ -274,7 +274,7 @@ def _show(folder: Path, wanted: Wanted, card: TrainingCard) -> None:
 def _vote(wanted: Wanted, people_key: Path | None, out: Path | None) -> None:
     import tempfile
 
-    from privet.cli.teachers.ballots import Ballots, people_of
+    from privet.cli.teachers.ballots import Ballots, hash_of, people_of
     from privet.cli.teachers.inputs import Inputs, features_of
     from privet.cli.teachers.voting import about, voted
     from privet.data import Table
@@ -296,7 +296,9 @@ def _vote(wanted: Wanted, people_key: Path | None, out: Path | None) -> None:
         front, kept = inputs.front(), Path(wanted.cache or spare)
         asked = features_of(front, inputs.public, kept)
         cast = voted(wanted, inputs.private, front, asked, len(inputs.classes), kept)
-    Ballots(cast, inputs.classes, about(inputs.public, inputs.classes), people, key is not None).write(place)
+    hashed = None if key is None else hash_of(key)
+    asked_about, whose = about(inputs.public, inputs.classes), inputs.unit.whose.value
+    Ballots(cast, inputs.classes, asked_about, whose, people, hashed).write(place)
     with console.after(f"the votes {str(place)!r} were written"):
         console.line(f"{place}: {wanted.teachers:,} × {len(cast):,} votes", "bold")
         console.line(

@@ -97,7 +97,7 @@ class Wanted:
             option = "sanitise" if self.sanitise else "threshold"
             problem = "is given, and the student is weighed: it learns from noisy counts of all questions"
             raise InvalidInput(option, problem, "leave one of them out")
-        if len(set(self.votes)) < len(self.votes):
+        if len({str(Path(each).resolve()) for each in self.votes}) < len(self.votes):
             raise InvalidInput("votes", "names one file twice", "name each once")
 
     @property

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
+from privet.core.unit import Whose
 from privet.data import Table
 from privet.report.put import put
 
-__all__ = ["Ballots", "gathered", "people_of"]
+__all__ = ["Ballots", "gathered", "hash_of", "people_of"]
 
 _FORMAT = 1
 _MARK = "PRIVATE: the votes of single teachers; for the centre that adds noise to them, and for nobody else"
@@ -35,9 +36,12 @@ class Ballots:
     classes: tuple[str, ...]
     about: str
     """A hash of the public rows: all silos are asked about the same."""
+    whose: str = "example"
+    """By what the silo's rows are divided among its teachers: examples, or users."""
     people: frozenset[str] = frozenset()
     """Keyed hashes of whose rows were learned from, where a key was given."""
-    keyed: bool = False
+    key: str | None = None
+    """A hash of the key that was given, so that silos with different ones are noticed."""
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     """Of the file: a copy of it has the same one."""
 
@@ -58,7 +62,9 @@ class Ballots:
             "rows": len(self.cast),
             "teachers": self.teachers,
             "votes": base64.b64encode(letters).decode(),
-            "people": sorted(self.people) if self.keyed else None,
+            "whose": self.whose,
+            "key": self.key,
+            "people": sorted(self.people) if self.key is not None else None,
         }
         put(path, json.dumps(said, ensure_ascii=False) + "\n", "out", private=True)
 
@@ -93,27 +99,38 @@ def _checked(said: dict[str, Any]) -> Ballots:
         raise InvalidInput("votes", problem, "let `privet pate vote` write it again")
     if len(classes) < 2 or found.max() >= len(classes):
         raise InvalidInput("votes", "holds a vote for no known label", "let `privet pate vote` write it again")
-    people = said["people"]
+    people, key = said["people"], said["key"]
+    if (people is None) is not (key is None) or (people is not None and not people):
+        raise InvalidInput("votes", "names nobody, and has a key", "let `privet pate vote` write it again")
     return Ballots(
         found.reshape(rows, teachers).astype(np.int32),
         classes,
         str(said["about"]),
+        str(said["whose"]),
         frozenset(map(str, people or ())),
-        bool(people),
+        None if key is None else str(key),
         str(said["id"]),
     )
 
 
-def gathered(paths: Sequence[Path], classes: tuple[str, ...], about: str) -> tuple[Ballots, bool]:
+def gathered(
+    paths: Sequence[Path], classes: tuple[str, ...], about: str, rows: int, whose: str
+) -> tuple[npt.NDArray[np.int32], bool]:
     """All silos' votes side by side, and whether it was checked that nobody is in two of them."""
     every = [Ballots.read(path) for path in paths]
     for path, each in zip(paths, every, strict=True):
+        if whose != Whose.EXAMPLE.value and each.whose != whose and each.teachers > 1:
+            problem = f"has {str(path)!r}, where rows of one {whose} may be with several teachers"
+            raise InvalidInput("votes", problem, "let all silos and the centre use one schema, or name the user in all")
         if each.classes != classes:
             problem = f"has {str(path)!r}, whose labels are {', '.join(each.classes)}, and not {', '.join(classes)}"
             raise InvalidInput("votes", problem, "let all silos use one schema")
         if each.about != about:
             problem = f"has {str(path)!r}, which is about other public rows"
             raise InvalidInput("votes", problem, "let all silos vote on the file that is given as --public")
+        if len(each.cast) != rows:
+            problem = f"has {str(path)!r}, with votes on {len(each.cast)} rows, and there are {rows} public ones"
+            raise InvalidInput("votes", problem, "let `privet pate vote` write it again")
     if len({each.id for each in every}) < len(every):
         problem = "has two copies of one file: each teacher in it would have two votes"
         raise InvalidInput("votes", problem, "name each once")
@@ -123,8 +140,16 @@ def gathered(paths: Sequence[Path], classes: tuple[str, ...], about: str) -> tup
             problem = f"has {str(path)!r}, whose silo shares a user with another: one person would have several votes"
             raise InvalidInput("votes", problem, "keep each person's records in one silo")
         known |= each.people
-    cast = np.concatenate([each.cast for each in every], axis=1)
-    return Ballots(cast, classes, about), all(each.keyed for each in every)
+    keys = {each.key for each in every}
+    if len(keys - {None}) > 1:
+        problem = "are of silos with different --people-key, so that nobody in two of them would be noticed"
+        raise InvalidInput("votes", problem, "let all silos use one key")
+    return np.concatenate([each.cast for each in every], axis=1), None not in keys
+
+
+def hash_of(key: bytes) -> str:
+    """What tells keys apart and gives none away."""
+    return hmac.new(key, b"privet people key", hashlib.sha256).hexdigest()[: 2 * _BYTES]
 
 
 def people_of(table: Table, key: bytes) -> frozenset[str]:

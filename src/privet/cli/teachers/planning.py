@@ -119,7 +119,6 @@ def _planned(
     if asked is None:
         # At least some for each class, if need be with more noise; no more than a student has use for.
         least, most = min(pool, _LEAST * labels), pool if weighed else min(pool, _MOST * labels)
-        answered = 1.0 if wanted.answers is None else 0.5
         try:
             found = most_questions(
                 _built(wanted, rule if noise is None else noise),
@@ -127,7 +126,6 @@ def _planned(
                 delta=delta,
                 teachers=teachers,
                 labels=labels,
-                answered=answered,
                 unit=unit,
                 limit=most,
                 beside=beside,

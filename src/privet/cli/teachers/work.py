@@ -132,8 +132,7 @@ class Work:
             front = inputs.front()
             self.tell("Choosing questions …")
             public = features_of(front, inputs.public, self._cache)
-            asked = (telling if self._weighs(inputs) else typical)(public, bill.plan.questions)
-            votes = self._votes(inputs, bill, front, public, asked, cast)
+            votes, asked = self._votes(inputs, bill, front, public, cast)
             answers = self._answers(bill, votes, asked, charges, rng, weighs=self._weighs(inputs))
             limit = self._limit(bill, votes, charges, rng)
             students = self._students(inputs, public, answers, bill.plan)
@@ -170,9 +169,13 @@ class Work:
         if not self.wanted.votes:
             return None
         found, self.apart = gathered(
-            [Path(each) for each in self.wanted.votes], inputs.classes, about(inputs.public, inputs.classes)
+            [Path(each) for each in self.wanted.votes],
+            inputs.classes,
+            about(inputs.public, inputs.classes),
+            len(inputs.public),
+            inputs.unit.whose.value,
         )
-        return found.cast
+        return found
 
     def _votes(
         self,
@@ -180,13 +183,14 @@ class Work:
         bill: Bill,
         front: torch.nn.Module,
         public: Tensor,
-        asked: npt.NDArray[np.int64],
         cast: npt.NDArray[np.int32] | None,
-    ) -> Votes:
-        """The counts of all questions; those of a run that was stopped are kept, and are not counted again."""
+    ) -> tuple[Votes, npt.NDArray[np.int64]]:
+        """The counts of all questions, and these; those of a run that was stopped are kept, and not counted again."""
         kept, plan = self.place.hidden / "votes.json", bill.plan
         if kept.exists():
-            return Votes(json.loads(kept.read_text(encoding="utf-8")), teachers=plan.teachers)
+            said = json.loads(kept.read_text(encoding="utf-8"))
+            return Votes(said["counts"], teachers=plan.teachers), np.array(said["asked"], dtype=np.int64)
+        asked = (telling if self._weighs(inputs) else typical)(public, plan.questions)
         if cast is not None:
             ballots = cast[asked]
         else:
@@ -196,8 +200,9 @@ class Work:
             questions = public[torch.from_numpy(asked)]
             ballots = voted(self.wanted, inputs.private, front, questions, plan.labels, self._cache)
         votes = Votes.cast(ballots, labels=plan.labels)
-        put(kept, json.dumps(votes.counts.tolist()), "out", private=True)
-        return votes
+        said = {"asked": asked.tolist(), "counts": votes.counts.tolist()}
+        put(kept, json.dumps(said), "out", private=True)
+        return votes, asked
 
     def _answers(
         self, bill: Bill, votes: Votes, asked: npt.NDArray[np.int64], charges: Charges, rng: Rng, *, weighs: bool

@@ -238,4 +238,4 @@ def _fingerprint(asked: Payer) -> Fingerprint | None:
     """Of the data's file, for a budget that is bound to one."""
     from privet.ledger import fingerprint_of
 
-    return None if asked.data in NAMES else fingerprint_of(Path(asked.data))
+    return None if not asked.data or asked.data in NAMES else fingerprint_of(Path(asked.data))

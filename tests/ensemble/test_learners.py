@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn import kernel_ridge, linear_model
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -245,20 +247,116 @@ def test_shadow_models_may_overlap() -> None:
         assert torch.equal(both[place], train(Ridge(), inputs, labels, [own], classes=CLASSES).scores(ASKED)[0])
 
 
+@pytest.mark.xdist_group("ensemble processes")
 def test_estimators_are_seeded_and_refusals_are_told() -> None:
-    """Fails when members draw from numpy's global stream, all draw the same, or a setting that suits no member is
-    let pass."""
+    """Fails when members draw from numpy's global stream, all draw the same, a setting that suits no rows is let pass
+    or is told as a broken process, one that needs many rows is not, or rows of other features are asked about."""
     inputs, labels = made(300)
     forest = Estimator(DecisionTreeClassifier(max_features=1))
     own = [np.arange(300)] * 3
     first, second = (votes(train(forest, inputs, labels, own, classes=CLASSES), ASKED) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert (first[:, 0] != first[:, 1]).any()
-    near = Estimator(KNeighborsClassifier(n_neighbors=20))
+    near = Estimator(KNeighborsClassifier(n_neighbors=200))
     mixed = votes(train(near, inputs, labels, [np.arange(10), np.arange(300)], classes=CLASSES), ASKED)
     assert len(np.unique(mixed[:, 0])) == 1
-    with pytest.raises(InvalidInput, match="refuses every member's rows"):
-        train(near, inputs, labels, [np.arange(10)] * 2, classes=CLASSES)
+    assert len(np.unique(mixed[:, 1])) > 1
+    wrong = Estimator(LogisticRegression(C=-1.0))
+    for where in (Here(), Processes(2)):
+        with pytest.raises(InvalidInput, match=r"refuses made-up rows of 16 features and 3 classes: .*'C'"):
+            train(wrong, inputs, labels, own, classes=CLASSES, where=where)
+    with pytest.raises(InvalidInput, match="inputs are refused by the estimator"):
+        train(forest, inputs, labels, own, classes=CLASSES).scores(ASKED[:, :5])
+
+
+@pytest.mark.xdist_group("ensemble processes")
+@pytest.mark.parametrize("where", [Here(), Processes(2)], ids=lambda where: type(where).__name__)
+@pytest.mark.parametrize("lone", [False, True])
+def test_a_record_less_refuses_no_more_than_its_own_member(where: Where, lone: bool) -> None:
+    """Fails when "all are refused" is decided by the rows, in a part or in the whole: without one record, a member has
+    too few rows of a class for two folds, and is alone in its part (of eight processes' parts) or the only one whose
+    rows are of two classes."""
+    inputs, labels = made(160)
+    of = shards(np.arange(160), 8)
+    own = of.members[3]
+    labels = torch.zeros_like(labels) if lone else labels % 2
+    labels[own] = 0
+    labels[own[:2]] = 1
+    learner = Estimator(CalibratedClassifierCV(LogisticRegression(), cv=2))
+    less = np.delete(np.arange(160), own[0])
+    before = train(learner, inputs, labels, of, classes=2, where=where).scores(ASKED)
+    after = train(learner, inputs[less], labels[less], Shards(of.of[less], 8), classes=2, where=where).scores(ASKED)
+    assert [place for place in range(8) if not torch.equal(before[place], after[place])] == [3]
+    assert bool((after[3] == torch.tensor([1.0, 0.0])).all())
+
+
+class OwnError(Exception):
+    """As LightGBM's and CatBoost's: of no kind but `Exception`."""
+
+
+class Fussy(LogisticRegression):  # type: ignore[misc]
+    """Says what it does not like, with the row's own number in it."""
+
+    def __init__(self, kind: type[Exception] = RuntimeError, when: str = "fit") -> None:
+        super().__init__()
+        self.kind, self.when = kind, when
+
+    def fit(self, rows: Any, labels: Any) -> Fussy:
+        self.most_ = np.abs(rows).max()
+        if self.when == "fit":
+            self.look()
+        warnings.warn(f"the largest is {self.most_}", UserWarning, stacklevel=1)
+        super().fit(np.clip(rows, -9, 9), labels)
+        return self
+
+    def predict_proba(self, rows: Any) -> Any:
+        if len(rows) > 1:
+            self.look()
+        warnings.warn(f"the largest was {self.most_}", UserWarning, stacklevel=1)
+        return super().predict_proba(rows)
+
+    def look(self) -> None:
+        if self.most_ > 1e6:
+            raise self.kind(f"bad value {self.most_}")
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyError, FloatingPointError, UserWarning, OwnError])
+@pytest.mark.parametrize("when", ["fit", "predict"])
+def test_what_an_estimator_says_of_rows_is_not_heard(kind: type[Exception], when: str) -> None:
+    """Fails when an error or a warning that a row causes, in training or in voting, reaches the caller, or touches
+    another member."""
+    inputs, labels = made(200)
+    of = shards(np.arange(200), 10)
+    learner = Estimator(Fussy(kind, when))
+    before = train(learner, inputs, labels, of, classes=CLASSES).scores(ASKED)
+    inputs[7] = 2e6
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        after = train(learner, inputs, labels, of, classes=CLASSES).scores(ASKED)
+    assert not heard
+    own = int(of.of[7])
+    assert [place for place in range(10) if not torch.equal(before[place], after[place])] == [own]
+    assert bool((after[own] == F.one_hot(labels[of.of == own].mode().values, CLASSES)).all())
+
+
+@pytest.mark.xdist_group("ensemble processes")
+@pytest.mark.parametrize("where", [Here(), Processes(2, 2)], ids=lambda where: type(where).__name__)
+@pytest.mark.parametrize("odd", [0.5, torch.nan, torch.inf, 3e38])
+def test_networks_without_rows_stay_as_they_were(where: Where, odd: float) -> None:
+    """Fails when members without rows are given a row of another's, which reaches them as 0·∞; when weights decay
+    where a part has rows, and not where it has none; or when a row that is no number spoils more than its own member.
+    Each part is of two members; of these, two begin without rows and one gets the record that is put first."""
+    learner = Stacked(MLP, steps=6, batch_size=4, weight_decay=0.5)
+    for rows in (0, 30):
+        inputs, labels = made(rows)
+        of = 2 + np.arange(rows) % 3
+        more, named = torch.cat([torch.full((1, 16), odd), inputs]), torch.cat([torch.tensor([1]), labels.long()])
+        before = train(learner, inputs, labels.long(), Shards(of, 8), classes=CLASSES, where=where).scores(ASKED)
+        for own in (0, 3):
+            wide = Shards(np.insert(of, 0, own), 8)
+            after = train(learner, more, named, wide, classes=CLASSES, where=where).scores(ASKED)
+            assert [place for place in range(8) if not torch.equal(before[place], after[place])] == [own]
+            assert bool(after[own].isfinite().all()) or odd == 3e38
 
 
 def test_votes_are_the_same_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:

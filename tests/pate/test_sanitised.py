@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import binom, chi2
+from scipy.optimize import brentq
+from scipy.stats import binom, chi2, norm
 
 from privet.accounting import price
 from privet.core.errors import InvalidInput, NotProven
@@ -195,3 +196,38 @@ def test_smooth_noise_is_the_noise_that_is_priced() -> None:
     true = float(sanitiser.table[votes.counts.max(axis=1)].sum())
     grown = math.exp(sanitiser.smooth * sanitiser.width_multiplier)
     assert second - true == pytest.approx((zero - true) * grown, abs=3e-6)
+
+
+@pytest.mark.parametrize("aggregator", [GNMax(30.0), Confident(200, 150.0, 40.0), LNMax(20.0)], ids=repr)
+def test_what_the_noise_is_added_to_moves_as_far_as_the_event_says(
+    aggregator: GNMax | LNMax | Confident, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when the ceiling is discounted by another β than the grid's step is taken from (twice β: 256 steps), or is
+    not discounted: the number before noise, on votes that all move by one, by all whole counts above half."""
+    before: list[float] = []
+    monkeypatch.setattr("privet.pate.sanitised.discrete_gaussian", lambda sigma, size, rng: 0)
+    limit = SmoothCeiling._limit
+
+    def noted(self: SmoothCeiling, noisy: float) -> Any:
+        before.append(noisy)
+        return limit(self, noisy)
+
+    monkeypatch.setattr(SmoothCeiling, "_limit", noted)
+    way = SmoothCeiling(Plan(aggregator, 50, 250, 3), 1e-5)
+    for most in range(130, 251):
+        way.release(Votes([[most, 250 - most, 0]] * 50, teachers=250), rng=SeededRng(1))
+    assert len(before) == 121
+    assert np.abs(np.diff(before)).max() == way.event.bound == 128
+
+
+@pytest.mark.parametrize("failure", [0.3, 0.01, 1e-4])
+def test_both_noises_together_fail_as_seldom_as_it_says(failure: float) -> None:
+    """Fails when `failure` is not halved between the two noises of Gnss, so that one of them leaves its limits with
+    twice that probability; or when it is halved again. How far the limits are is read from a release without noise."""
+    votes, sanitiser = consensus(5), Gnss(PLAN, delta=1e-5, failure=failure, sigma=0.5, width_multiplier=1.0)
+    largest = votes.counts.max(axis=1)
+    scale = sanitiser.sigma * smooth_sensitivity(sanitiser.table, largest, sanitiser.smooth * (1 - 1e-9))
+    above = sanitiser.release(votes, rng=Given(0, 0)).value.rdp - float(sanitiser.table[largest].sum())
+    growth = sanitiser.smooth * sanitiser.width_multiplier
+    far = brentq(lambda far: scale * far * math.exp(growth * far) - above, 0.0, 20.0)
+    assert 2 * norm.sf(far) == pytest.approx(failure, rel=1e-3)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from warnings import catch_warnings
 
 import numpy as np
 import torch
@@ -11,10 +14,31 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.ensemble.drawing import seed
+from privet.ensemble.drawing import generator, seed
 from privet.ensemble.learner import Task
 
 __all__ = ["Estimator", "Fitted"]
+
+_MADE_UP = (20, 1000)
+"""Made-up rows of each class that an estimator is tried on; more where the first are too few for it."""
+_REFUSALS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    NameError,
+    OSError,
+    RuntimeError,
+    StopIteration,
+    SystemError,
+    TypeError,
+    ValueError,
+    Warning,
+)
+"""What estimators raise of Python's own errors; rows decide whether, and some quote them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +46,11 @@ class Fitted:
     """Fitted estimators, one for each member."""
 
     members: tuple[Any, ...] = field(repr=False)
-    """Each an estimator, or the one class that the member always names."""
+    """Each an estimator, or None where a member always names its commonest class."""
+    commonest: tuple[int, ...] = field(repr=False)
+    """Each member's commonest class."""
+    tried: Any = field(repr=False)
+    """The estimator fitted on made-up rows. What it refuses is refused for all members, and tells of none of them."""
     classes: int
 
     @property
@@ -32,19 +60,21 @@ class Fitted:
 
     def scores(self, inputs: Tensor) -> Tensor:
         """[members, rows, classes]: probabilities where the estimator has them, else 1 for the class it predicts."""
-        rows = inputs.flatten(1).numpy()
-        return torch.stack([self._one(member, rows) for member in self.members])
-
-    def _one(self, member: Any, rows: Any) -> Tensor:
-        if isinstance(member, int):
-            return F.one_hot(torch.full((len(rows),), member), self.classes).float()
-        if not hasattr(member, "predict_proba"):
-            return F.one_hot(torch.tensor(np.asarray(member.predict(rows), dtype=np.int64)), self.classes).float()
-        # A shard may lack a class, and then the estimator does not know of it. Copied: what comes from a cluster is
-        # read-only.
-        found = torch.zeros(len(rows), self.classes)
-        known = torch.tensor(np.asarray(member.classes_, dtype=np.int64))
-        found[:, known] = torch.from_numpy(np.asarray(member.predict_proba(rows), dtype=np.float32))
+        rows, refusals = inputs.flatten(1).numpy(), _refusals(self.tried)
+        found = torch.zeros(self.size, len(rows), self.classes)
+        with catch_warnings(action="ignore"):
+            try:
+                _scores(self.tried, rows, self.classes)
+            except refusals as error:
+                raise InvalidInput("inputs", f"are refused by the estimator: {error}", "ask about others") from error
+            for place, (member, often) in enumerate(zip(self.members, self.commonest, strict=True)):
+                if member is not None:
+                    try:
+                        found[place] = _scores(member, rows, self.classes)
+                        continue
+                    except refusals:
+                        pass
+                found[place, :, often] = 1.0
         return found
 
 
@@ -52,17 +82,18 @@ class Fitted:
 class Estimator:
     """A classifier of scikit-learn, or of whatever has its interface, cloned for each member.
 
-    Where it has a `random_state` that is not set, each member gets its own from the key. A member whose rows are of one
-    class, or are refused by the estimator, always names its commonest class (0 without rows): no single row can stop
-    the others. If all members are refused, the estimator's own complaint is raised.
+    Where it has a `random_state` that is not set, each member gets its own from the key. It is tried on made-up rows
+    first, between 0 and 1, and what it says against those is raised. On private rows nothing is raised and no warning
+    is shown: a member whose rows are of one class, or are refused, always names its commonest class (0 without rows).
+    Refusals are Python's own errors, and those that the modules of the estimator and of its parts name.
     """
 
     estimator: Any
     key: str = "privet"
 
     def __post_init__(self) -> None:
-        if not hasattr(self.estimator, "fit") or not hasattr(self.estimator, "predict"):
-            problem = f"is a {type(self.estimator).__name__} without fit and predict"
+        if not all(hasattr(self.estimator, name) for name in ("fit", "predict", "get_params", "set_params")):
+            problem = f"is a {type(self.estimator).__name__} without fit, predict, get_params and set_params"
             raise InvalidInput("estimator", problem, "give a classifier such as LogisticRegression()")
 
     def fit(self, task: Task) -> Fitted:
@@ -71,32 +102,71 @@ class Estimator:
             from sklearn.base import clone
         except ImportError:
             raise MissingExtra("scikit-learn", "train") from None
-        inputs = task.inputs.flatten(1)
+        inputs, refusals = task.inputs.flatten(1), _refusals(self.estimator)
         found: list[Any] = []
-        complaint: ValueError | None = None
-        for place, own in enumerate(task.members):
-            labels = task.labels[own]
-            often = int(labels.bincount(minlength=task.classes).argmax())
-            if int((labels.bincount() > 0).sum()) < 2:
-                found.append(often)
-                continue
-            each = self._seeded(clone(self.estimator), task.first + place)
-            rows = inputs[own].numpy()
-            try:
-                each.fit(rows, labels.numpy())
-                each.predict(rows[:1])
-                found.append(each)
-            except ValueError as error:
-                complaint = error
-                found.append(often)
-        if complaint is not None and all(isinstance(each, int) for each in found):
-            raise InvalidInput("estimator", f"refuses every member's rows: {complaint}", "try it on made-up rows")
-        return Fitted(tuple(found), task.classes)
+        commonest: list[int] = []
+        with catch_warnings(action="ignore"):
+            tried = self._tried(clone, inputs[:0], task.classes)
+            for place, own in enumerate(task.members):
+                labels = task.labels[own]
+                seen = labels.bincount(minlength=task.classes)
+                commonest.append(int(seen.argmax()))
+                found.append(None)
+                if int((seen > 0).sum()) < 2:
+                    continue
+                rows = inputs[own].numpy()
+                try:
+                    each = self._seeded(clone(self.estimator), task.first + place)
+                    each.fit(rows, labels.numpy())
+                    _scores(each, rows[:1], task.classes)
+                    found[place] = each
+                except refusals:
+                    continue
+        return Fitted(tuple(found), tuple(commonest), tried, task.classes)
 
-    def _seeded(self, estimator: Any, number: int) -> Any:
+    def _tried(self, clone: Callable[[Any], Any], like: Tensor, classes: int) -> Any:
+        """The estimator, fitted on rows that follow from public numbers alone."""
+        complaint: Exception | None = None
+        for each in _MADE_UP:
+            labels = torch.arange(each * classes) % classes
+            drawn = torch.rand(len(labels), like.shape[1], generator=generator(self.key, "made-up rows"))
+            rows = ((drawn + labels[:, None]) / classes).to(like.dtype).numpy()
+            try:
+                found = self._seeded(clone(self.estimator), "made-up")
+                found.fit(rows, labels.numpy())
+                _scores(found, rows, classes)
+                return found
+            except _refusals(self.estimator) as error:
+                complaint = error
+        problem = f"refuses made-up rows of {like.shape[1]} features and {classes} classes: {complaint}"
+        raise InvalidInput("estimator", problem, "choose settings that suit such rows") from complaint
+
+    def _seeded(self, estimator: Any, number: int | str) -> Any:
         unset = {
             name: seed(self.key, "estimator", number, name)
             for name, value in estimator.get_params().items()
             if (name == "random_state" or name.endswith("__random_state")) and value is None
         }
         return estimator.set_params(**unset)
+
+
+def _scores(member: Any, rows: Any, classes: int) -> Tensor:
+    if not hasattr(member, "predict_proba"):
+        return F.one_hot(torch.tensor(np.asarray(member.predict(rows), dtype=np.int64)), classes).float()
+    # A shard may lack a class, and then the estimator does not know of it. Copied: what comes from a cluster is
+    # read-only.
+    found = torch.zeros(len(rows), classes)
+    known = torch.tensor(np.asarray(member.classes_, dtype=np.int64))
+    found[:, known] = torch.from_numpy(np.asarray(member.predict_proba(rows), dtype=np.float32))
+    return found
+
+
+def _refusals(estimator: Any) -> tuple[type[Exception], ...]:
+    """Python's own errors, and those that the modules of an estimator and of its parts name.
+
+    Some libraries have errors that are none of Python's, such as LightGBM's and CatBoost's.
+    """
+    kinds = {kind for part in (estimator, *estimator.get_params().values()) for kind in type(part).__mro__}
+    modules = [sys.modules[name] for name in {kind.__module__ for kind in kinds} - {"builtins"} if name in sys.modules]
+    named = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
+    return (*_REFUSALS, *(each for each in named if issubclass(each, Exception)))

@@ -59,7 +59,8 @@ class Stacked:
     `batch_size` are full. So members of unequal size train together without padding, and neither a shape nor a number
     of steps depends on the rows: were rows padded to the largest shard, a record in that shard would change the
     rounding of every other member, and were epochs counted, their steps. Adam works on each number by itself, so its
-    state is stacked as the parameters are. A member without rows keeps what it began with.
+    state is stacked as the parameters are. A member without rows keeps what it began with. Inputs that are no finite
+    numbers are taken for 0.
     """
 
     model: nn.Module
@@ -97,13 +98,13 @@ class Stacked:
     def _block(self, task: Task, places: range) -> dict[str, Tensor]:
         streams = [generator(self.key, "network", task.first + place) for place in places]
         each = [initial(self.model, stream) for stream in streams]
-        parameters = {name: torch.stack([one[name] for one in each]).requires_grad_() for name in each[0]}
+        begun = {name: torch.stack([one[name] for one in each]) for name in each[0]}
         own = [task.members[place] for place in places]
         orders = torch.stack([self._order(rows, stream) for rows, stream in zip(own, streams, strict=True)])
-        # A member without rows is given the first row of all, and the mask takes it away again.
-        mask = torch.tensor([float(len(rows) > 0) for rows in own])
+        taught = torch.tensor([len(rows) > 0 for rows in own])
         if not len(task.inputs):
-            return {name: value.detach() for name, value in parameters.items()}
+            return begun
+        parameters = {name: value.clone().requires_grad_() for name, value in begun.items()}
         optimizer = torch.optim.Adam(
             list(parameters.values()), lr=self.learning_rate, weight_decay=self.weight_decay, foreach=True
         )
@@ -112,13 +113,16 @@ class Stacked:
             at = orders[:, step]
             for group in optimizer.param_groups:
                 group["lr"] = self.learning_rate * (1 + cos(pi * step / self.steps)) / 2
-            found = losses(parameters, task.inputs[at], task.labels[at])
+            # A member without rows is given zeros and nothing of another's: a mask on losses would let 0·∞ through.
+            rows = task.inputs[at].nan_to_num(0.0, 0.0, 0.0)
+            found = losses(parameters, _kept(taught, rows), _kept(taught, task.labels[at]))
             # The sum's gradient in one member's parameters is that of its own loss.
-            gradients = torch.autograd.grad(torch.where(mask > 0, found, 0.0).sum(), list(parameters.values()))
+            gradients = torch.autograd.grad(found.sum(), list(parameters.values()))
             for parameter, gradient in zip(parameters.values(), gradients, strict=True):
                 parameter.grad = gradient
             optimizer.step()
-        return {name: value.detach() for name, value in parameters.items()}
+        # Zeros, and the weights' decay, have moved members without rows.
+        return {name: _kept(taught, value.detach(), begun[name]) for name, value in parameters.items()}
 
     def _loss(self, parameters: dict[str, Tensor], inputs: Tensor, labels: Tensor) -> Tensor:
         return F.cross_entropy(functional_call(self.model, parameters, (inputs,)), labels)
@@ -131,3 +135,8 @@ class Stacked:
         rounds = -(-wanted // len(rows))
         found = torch.rand(rounds, len(rows), generator=stream).argsort(1).flatten()[:wanted]
         return rows[found].reshape(self.steps, self.batch_size)
+
+
+def _kept(members: Tensor, values: Tensor, otherwise: Tensor | float = 0) -> Tensor:
+    """The values [members, …] of these members, and others for the rest."""
+    return torch.where(members.reshape(-1, *[1] * (values.ndim - 1)), values, otherwise)

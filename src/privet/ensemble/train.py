@@ -54,8 +54,11 @@ def train(
     task = Task(given, named.long(), own, 0, classes)
     count = min(where.parts, len(own))
     edges = [len(own) * part // count for part in range(count + 1)]
-    parts = [task] if count == 1 else [task.part(*ends) for ends in pairwise(edges)]
-    return Joined.of(where.fit(learner, parts))
+    if count == 1:
+        return Joined.of(where.fit(learner, [task]))
+    # What is wrong with public arguments is said here: errors do not come back from other processes as they were.
+    learner.fit(Task(given[:0], task.labels[:0], (task.labels[:0],), 0, classes))
+    return Joined.of(where.fit(learner, [task.part(*ends) for ends in pairwise(edges)]))
 
 
 def _members(members: Shards | Sequence[Rows], rows: int) -> tuple[Tensor, ...]:

@@ -107,7 +107,7 @@ def test_the_ledger_has_the_charge_and_scores_and_limits_are_in_it(clinic: Run) 
     """Fails when a score on private rows or the sanitised price is released without being charged, or the charge is
     not what the card says."""
     done(clinic("ledger create clinic --epsilon 5 --delta 2e-3"))
-    done(clinic(f"{ASK} --sanitise --ledger clinic --out run"))
+    done(clinic(f"{ASK} --questions 30 --sanitise --ledger clinic --out run"))
     card = load(Path("run"))
     with Ledger("privet-ledger.db") as ledger:
         (entry,) = ledger.show("clinic").entries
@@ -178,38 +178,36 @@ def test_one_row_changes_one_teacher_on_every_question(clinic: Run, monkeypatch:
     assert any((votes != first[0]).any() for votes, _ in others)
 
 
-@pytest.mark.parametrize("after", ["answers", "limit", "score"])
-def test_nothing_is_drawn_again_after_a_stop(clinic: Run, monkeypatch: pytest.MonkeyPatch, after: str) -> None:
+def test_nothing_is_drawn_again_after_a_stop(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when answers, the sanitised price or the score are drawn a second time by a run that goes on: all that was
     kept must be there again, as it was. The run is stopped right after each of them was kept."""
     from privet.cli.training.folder import Workplace
 
-    done(clinic("ledger create clinic --epsilon 5 --delta 2e-3"))
+    done(clinic("ledger create clinic --epsilon 50 --delta 2e-3"))
     keep = Workplace.keep
+    words = f"{ASK.replace('--epsilon 4', '--questions 30 --noise 20')} --sanitise --ledger clinic --out run"
+    for after in ("answers", "limit", "score"):
 
-    def stop(place: Any, name: str, release: Any) -> None:
-        keep(place, name, release)
-        if name == after:
-            raise KeyboardInterrupt
+        def stop(place: Any, name: str, release: Any, after: str = after) -> None:
+            keep(place, name, release)
+            if name == after:
+                raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Workplace, "keep", stop)
-        assert clinic(f"{ASK} --sanitise --ledger clinic --out run").code == 130
-    kept = {path.stem: json.loads(path.read_text())["value"] for path in Path("run/.privet/kept").glob("*.json")}
-    assert after in kept
+        with monkeypatch.context() as patch:
+            patch.setattr(Workplace, "keep", stop)
+            assert clinic(words if after == "answers" else "pate --resume --out run").code == 130
+        kept = {path.stem: json.loads(path.read_text())["value"] for path in Path("run/.privet/kept").glob("*.json")}
+        assert after in kept
+        if after == "answers":
+            first = kept["answers"]
+        assert kept["answers"] == first
     done(clinic("pate --resume --out run"))
     card = load(Path("run"))
-    first = Path("run/answers.csv").read_text().splitlines()[1:]
     names = ("no", "yes")
-    told = [
-        f"{row},{names[label]}"
-        for row, label in zip(*(kept["answers"][key] for key in ("rows", "labels")), strict=True)
-    ]
-    assert first == told
-    if "limit" in kept:
-        assert card.findings[0].value.epsilon == kept["limit"]["epsilon"]
-    if "score" in kept:
-        assert card.scores[0].value.to_json() == kept["score"]
+    told = [f"{row},{names[label]}" for row, label in zip(first["rows"], first["labels"], strict=True)]
+    assert Path("run/answers.csv").read_text().splitlines()[1:] == told
+    assert card.findings[0].value.epsilon == kept["limit"]["epsilon"]
+    assert card.scores[0].value.to_json() == kept["score"]
 
 
 def test_rows_that_are_held_out_are_not_taught(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:

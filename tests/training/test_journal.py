@@ -51,7 +51,7 @@ def test_two_runs_cannot_go_on_from_one_checkpoint(path: Path) -> None:
 
 def test_where_files_cannot_be_locked_the_older_run_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a journal that relies on locks alone: on some network disks there are none."""
-    monkeypatch.setattr(journal, "_locked", lambda file: True)
+    monkeypatch.setattr(journal, "locked", lambda file: True)
     first = go(attached(), 3)
     first.save(path)
     go(first, 2)

@@ -70,21 +70,14 @@ def query(
         raise MissingExtra("polars", "data")
     if plot is not None:
         require_writable(plot)
-    if data.is_dir():
-        raise InvalidInput("data", f"{str(data)!r} is a folder", "name a CSV or Parquet file in it")
-    if not data.is_file():  # before the schema is looked for beside it
-        raise InvalidInput("data", f"{str(data)!r} cannot be read: no such file", "name a CSV or Parquet file")
+    _require_table(data)  # before the schema is looked for beside it
     known = _schema(data, schema)
     with console.waiting("Asking …"):
         if ledger is None:
             reply = _alone(data, questions, known, epsilon, delta, confidence)
         else:
             _require_name(ledger)
-            kept = stored if stored is not None else _beside(url)
-            if kept is not None and kept.resolve() == Path(url.removeprefix("sqlite:///")).resolve():
-                raise InvalidInput(
-                    "stored", f"is {str(kept)!r}, which is the ledger", "keep answers in a file of their own"
-                )
+            kept = _kept(stored, url)
             with opened(url, key_file, wait) as book:
                 from privet.core.random import default_rng
                 from privet.query import Account, Stored, ask
@@ -114,6 +107,21 @@ def query(
             show(reply, ledger)
             if plot is not None:
                 console.line(f"The page with the figures is {plot}; open it in a browser.", "bold")
+
+
+def _require_table(data: Path) -> None:
+    if data.is_dir():
+        raise InvalidInput("data", f"{str(data)!r} is a folder", "name a CSV or Parquet file in it")
+    if not data.is_file():
+        raise InvalidInput("data", f"{str(data)!r} cannot be read: no such file", "name a CSV or Parquet file")
+
+
+def _kept(stored: Path | None, url: str) -> Path | None:
+    """Where answers are kept, which is not where charges are."""
+    kept = stored if stored is not None else _beside(url)
+    if kept is not None and kept.resolve() == Path(url.removeprefix("sqlite:///")).resolve():
+        raise InvalidInput("stored", f"is {str(kept)!r}, which is the ledger", "keep answers in a file of their own")
+    return kept
 
 
 def _schema(data: Path, given: Path | None) -> Schema:

@@ -27,6 +27,8 @@ pytest.importorskip("polars")
 
 ASK = "pate patients.csv --public public/patients.csv --schema schema.toml --teachers 40 --epsilon 4 --delta 1e-3"
 LABELS = f"{ASK} --student supervised"
+QUICK = ASK.replace("--epsilon 4", "--questions 30 --noise 20")
+"""Without a search for the noise."""
 
 
 @pytest.fixture
@@ -185,7 +187,7 @@ def test_nothing_is_drawn_again_after_a_stop(clinic: Run, monkeypatch: pytest.Mo
 
     done(clinic("ledger create clinic --epsilon 50 --delta 2e-3"))
     keep = Workplace.keep
-    words = f"{ASK.replace('--epsilon 4', '--questions 30 --noise 20')} --sanitise --ledger clinic --out run"
+    words = f"{QUICK} --sanitise --ledger clinic --out run"
     for after in ("answers", "limit", "score"):
 
         def stop(place: Any, name: str, release: Any, after: str = after) -> None:
@@ -222,7 +224,7 @@ def test_rows_that_are_held_out_are_not_taught(clinic: Run, monkeypatch: pytest.
         return voting.voted(*arguments)
 
     monkeypatch.setattr(work, "voted", spied)
-    done(clinic(f"{ASK} --out run"))
+    done(clinic(f"{QUICK} --out run"))
     whole = read("patients.csv", Schema.from_toml(SCHEMA))
     taught, held = hold_out(whole, 0.1, key="privet pate")
     assert len(seen[0]) == len(taught) < len(whole)
@@ -435,7 +437,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(clinic: Run, words: str, said:
 
 def test_an_empty_table_is_charged_as_any_other(clinic: Run) -> None:
     """Fails when what depends on rows raises: nobody at all, or one class alone."""
-    words = ASK.replace("patients.csv --public", "none.csv --public")
+    words = QUICK.replace("patients.csv --public", "none.csv --public")
     schema = SCHEMA.replace("rows = 600\n", "")
     Path("schema.toml").write_text(schema)
     header, *lines = Path("patients.csv").read_text().splitlines()
@@ -447,14 +449,16 @@ def test_an_empty_table_is_charged_as_any_other(clinic: Run) -> None:
 def test_runs_with_other_teachers_stand_beside_each_other(clinic: Run) -> None:
     """Fails when accuracy against the number of teachers is not drawn from the runs that are named, or a run that was
     paid for elsewhere is counted in this bill."""
-    done(clinic(f"{ASK} --test test/patients.csv --out small"))
-    more = ASK.replace("--teachers 40", "--teachers 80")
+    done(clinic(f"{QUICK} --test test/patients.csv --out small"))
+    more = QUICK.replace("--teachers 40", "--teachers 80")
     done(clinic(f"{more} --test test/patients.csv --beside small --out large"))
     card = load(Path("large"))
     assert {each.value.teachers for each in card.stored} == {40}
     assert "against the number of teachers" in Path("large/report.html").read_text()
     assert "against the number of teachers" not in Path("small/report.html").read_text()
-    assert card.privacy.guarantee.value.epsilon.upper <= 4.0
+    event = card.privacy.event.value
+    assert isinstance(event, Repeated)
+    assert event.count == 30
     assert max(each.value.epsilon for each in card.compared) < inf
 
 

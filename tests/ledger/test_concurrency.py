@@ -18,7 +18,7 @@ from privet.ledger import Ledger, State, offers
 from privet.ledger.filter import Sums, rules_for
 from tests.ledger.charging import EVENT
 
-PROCESSES, CHARGES = 8, 500
+PROCESSES, CHARGES = 8, 200
 ROOT = Path(__file__).resolve().parents[2]
 BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 
@@ -31,13 +31,13 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("busy_url", BOTH, indirect=True)
 def test_eight_processes_share_one_budget(busy_url: str) -> None:
-    """8 × 500 charges, more than fit: exactly as many are committed as the filter allows, and every one is there.
+    """8 × 200 charges, more than fit: exactly as many are committed as the filter allows, and every one is there.
 
     Catches a check and an addition that are not one step, a lost update, and two rows in one place of the chain.
     """
     with Ledger(busy_url) as ledger:
-        ledger.create("clinic", epsilon=1.0, delta=1e-6)
-        rules = rules_for(1.0, 1e-6)
+        ledger.create("clinic", epsilon=0.5, delta=1e-6)
+        rules = rules_for(0.5, 1e-6)
         offer = offers.choose(rules, Unit(), Sums.empty(rules), EVENT, None)
         assert offer is not None
         workers = [start("tests.ledger.charging", busy_url, str(CHARGES)) for _ in range(PROCESSES)]

@@ -128,8 +128,8 @@ def test_the_page_draws_the_exact_law(asking: Any, part: Any, value: float, monk
 def test_a_page_with_less_noise_would_be_seen(
     asking: Any, part: Any, value: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fails when the test above could not tell half the noise (twice ε) from the law."""
-    louder = replace(part, epsilon=2 * part.epsilon)
+    """Fails when the test above could not tell a quarter of the noise (four times ε) from the law."""
+    louder = replace(part, epsilon=4 * part.epsilon)
     law = spoken(part) | {key: text for key, text in spoken(louder).items() if key in ("limit", "start", "slope")}
     expected = law_of(part, value, monkeypatch)
     assert statistic(asking, law, value, expected) > chi2.isf(RARE, len(expected) - 1)

@@ -43,11 +43,16 @@ class Curves:
     """The one accountant that the curves are of; None where they are of the best. The loss is always the run's own."""
 
 
-def curves_of(card: RunCard, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Curves:
-    """All curves of a card; `progress(done, total)` is told after each piece of work."""
+def curves_of(
+    card: RunCard, *, progress: Callable[[int, int], None] = lambda done, total: None, whole: bool = True
+) -> Curves:
+    """All curves of a card; `progress(done, total)` is told after each piece of work.
+
+    Without `whole`, those alone that a training page has: it shows ε by epochs, and no loss distribution.
+    """
     event, guarantee = card.event.value, card.guarantee.value
     step, own = (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
-    counts, deltas = _counts(own), _deltas(guarantee.delta)
+    counts, deltas = (_counts(own), _deltas(guarantee.delta)) if whole else ((), ())
     total = len(counts) * len(deltas) + 3
     done = 0
     rows: list[list[float]] = [[] for _ in deltas]
@@ -65,7 +70,7 @@ def curves_of(card: RunCard, *, progress: Callable[[int, int], None] = lambda do
     bound = curve_of(event, guarantee, which)
     profile = _profile(bound, guarantee)
     progress(done + 1, total)
-    loss = loss_of(Bound(event, guarantee.unit, guarantee), guarantee)
+    loss = loss_of(Bound(event, guarantee.unit, guarantee), guarantee) if whole else None
     progress(done + 2, total)
     roc = tuple((rate, best_true_positive_rate(bound.delta, rate)) for rate in _rates())
     progress(total, total)

@@ -63,7 +63,7 @@ def write_run(
 ) -> tuple[Path, ...]:
     """Write `card.json` and `report.html`, which may be shared, and `internal.json` and `internal.html`, for their
     owner's eyes (mode 600); the paths of all four. What is internal reaches neither of the first two."""
-    curves = curves_of(card.privacy, progress=progress)
+    curves = curves_of(card.privacy, progress=progress, whole=False)
     shared = shareable(card)
     texts = {
         REPORT: report_page(shared, curves),

@@ -136,7 +136,7 @@ def _require_page(folder: Path, card: TrainingCard, renew: bool, progress: Calla
     path = folder / REPORT
     if not path.exists() and not renew:
         return
-    page = report_page(card, curves_of(card.privacy, progress=progress))
+    page = report_page(card, curves_of(card.privacy, progress=progress, whole=False))
     if renew:
         write_page(path, page, "run")
     elif path.read_bytes() != page.encode():

@@ -101,7 +101,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (run / "card.json").write_text(to_json(shareable(trained())), encoding="utf-8")
     (run / "report.html").write_text(report_page(shareable(trained()), curves()), encoding="utf-8")
     make_key(tmp_path / "signer.pem")
-    monkeypatch.setattr(signing, "curves_of", lambda privacy, progress: curves())  # of the same card, once
+    monkeypatch.setattr(signing, "curves_of", lambda privacy, progress, whole: curves())  # of the same card, once
     return run
 
 

@@ -29,7 +29,7 @@ def key(tmp_path: Path) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run's folder with a card, its page, a small stand-in for its model, and things that are not shared."""
-    monkeypatch.setattr(signing, "curves_of", lambda privacy, progress: curves())  # of the same card, once
+    monkeypatch.setattr(signing, "curves_of", lambda privacy, progress, whole: curves())  # of the same card, once
     run = tmp_path / "run"
     (run / "model").mkdir(parents=True)
     (run / "card.json").write_text(to_json(shareable(trained())), encoding="utf-8")

@@ -1,0 +1,116 @@
+"""What an attacker sees of a model: its labels, its scores, or all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.release import Release
+
+__all__ = ["Access", "Model", "Target", "losses", "target"]
+
+_TOGETHER = 4096
+"""Rows that are asked about at once."""
+
+
+class Access(Enum):
+    """How much of a model an attacker sees."""
+
+    LABELS = "labels"
+    """The class that it names, and nothing else."""
+    SCORES = "scores"
+    """A number for each class, before softmax; losses follow from them."""
+    WEIGHTS = "weights"
+    """The model itself, with its gradients: a white box."""
+
+
+class Target(Protocol):
+    """A model under attack. What an attacker may not see raises `InvalidInput`."""
+
+    @property
+    def classes(self) -> int:
+        """How many classes it tells apart."""
+        ...
+
+    @property
+    def access(self) -> Access:
+        """How much of it is seen."""
+        ...
+
+    def labels(self, inputs: Tensor) -> Tensor:
+        """[rows]: the class that it names."""
+        ...
+
+    def scores(self, inputs: Tensor) -> Tensor:
+        """[rows, classes]: what it says, before softmax."""
+        ...
+
+    def module(self) -> nn.Module:
+        """The network itself."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A network of this process as a target; it is asked as it is used, without dropout and running averages."""
+
+    network: nn.Module = field(repr=False)
+    classes: int
+    access: Access = Access.WEIGHTS
+
+    def __post_init__(self) -> None:
+        checked.count("classes", self.classes, least=2)
+        checked.member("access", self.access, Access)
+
+    def labels(self, inputs: Tensor) -> Tensor:
+        """The class with the highest score."""
+        return self._asked(inputs).argmax(1)
+
+    def scores(self, inputs: Tensor) -> Tensor:
+        """What the network says."""
+        if self.access is Access.LABELS:
+            raise InvalidInput("target", "shows labels alone", "use an attack that needs no more, such as label_only")
+        return self._asked(inputs)
+
+    def module(self) -> nn.Module:
+        """The network, for attacks that need gradients."""
+        if self.access is not Access.WEIGHTS:
+            raise InvalidInput("target", f"shows {self.access.value} and no gradients", "use an attack on what it says")
+        return self.network
+
+    def _asked(self, inputs: Tensor) -> Tensor:
+        modes = [(layer, layer.training) for layer in self.network.modules()]
+        self.network.eval()
+        try:
+            with torch.no_grad():
+                parts = [self.network(part) for part in torch.split(inputs, _TOGETHER)] if len(inputs) else []
+        finally:
+            for layer, mode in modes:
+                layer.training = mode
+        found = torch.cat(parts) if parts else torch.zeros(0, self.classes)
+        if found.shape != (len(inputs), self.classes):
+            problem = f"answers {len(inputs)} rows with the shape {tuple(found.shape)}"
+            raise InvalidInput("target", problem, f"it must say {self.classes} numbers for each row")
+        return found
+
+
+def target(model: nn.Module | Release[nn.Module], classes: int, access: Access = Access.WEIGHTS) -> Model:
+    """A network, or the release of one, as an attacker sees it.
+
+    >>> seen = target(nn.Linear(2, 3), 3, Access.LABELS)
+    >>> seen.labels(torch.zeros(4, 2)).shape
+    torch.Size([4])
+    """
+    return Model(model.value if isinstance(model, Release) else model, classes, access)
+
+
+def losses(of: Target, inputs: Tensor, labels: Tensor) -> Tensor:
+    """[rows]: the cross-entropy of what the target says."""
+    return F.cross_entropy(of.scores(inputs).double(), labels.long(), reduction="none")

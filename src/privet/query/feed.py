@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from polars.datatypes import DataType
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit
 from privet.data.blocks import first_bytes
+from privet.data.footer import footer_of
 from privet.data.read import user_keys_of
 from privet.data.schema import Schema
 from privet.data.source import Source
@@ -36,6 +37,8 @@ class Feed:
     types: Mapping[str, DataType]
     lazy: pl.LazyFrame | None = None
     """The table to be evaluated where it is; None for CSV, which is read in blocks."""
+    rows: int | None = field(default=None, repr=False)
+    """How many there are, where nothing else is asked and the file says so."""
 
     @staticmethod
     def of(data: Data, schema: Schema, names: Sequence[str]) -> Feed:
@@ -48,7 +51,7 @@ class Feed:
                     raise InvalidInput("data", f"have no column {name!r}, which is in the schema", "check the spelling")
             feed = Feed(data, types, data.lazy())
         else:
-            feed = _of_file(data, schema)
+            feed = _of_file(data, schema, names)
             if isinstance(feed.table, Source):
                 feed.table.require(names, "in the schema")
         schema.require_described("data", feed.types, "have")
@@ -121,7 +124,7 @@ def _serialised(frame: pl.DataFrame) -> Iterator[bytes]:
         yield written.getvalue()
 
 
-def _of_file(data: str | PathLike[str] | Source, schema: Schema) -> Feed:
+def _of_file(data: str | PathLike[str] | Source, schema: Schema, names: Sequence[str]) -> Feed:
     path = data.path if isinstance(data, Source) else Path(data)
     if first_bytes(path) != b"PAR1":
         source = data if isinstance(data, Source) else Source.by(path, schema)
@@ -129,6 +132,8 @@ def _of_file(data: str | PathLike[str] | Source, schema: Schema) -> Feed:
             problem = "is a source whose lines_in_cells is not the schema's"
             raise InvalidInput("data", problem, "use Source.by(path, schema)")
         return Feed(source, {name: pl.String() for name in source.header})
+    if not names and (footer := footer_of(path)) is not None:
+        return Feed(Source(path, footer.columns, None), dict.fromkeys(footer.columns, pl.Null()), None, footer.rows)
     try:
         lazy = pl.scan_parquet(path, glob=False)
         types = dict(lazy.collect_schema())  # the footer is read once: a count is not worth much more than that

@@ -10,7 +10,6 @@ How long a draw takes depends on what is drawn, as in every rejection sampler: d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -63,7 +62,7 @@ def accept(exponents: Exponents, rng: Rng) -> _Booleans:
     whole = np.maximum(exponents.low - 1, 0) >> bits
     low, high = exponents.low - (whole << bits), exponents.high - (whole << bits)
     exact = exponents.exact
-    for i in np.flatnonzero(high > one):  # the bounds lie on two sides of a whole number
+    for i in (high > one).nonzero()[0]:  # the bounds lie on two sides of a whole number
         gamma = exact(int(i))
         whole[i] = gamma.__floor__()
         low[i], high[i] = _enclose(gamma - int(whole[i]), bits)
@@ -84,15 +83,19 @@ def run_lengths(gamma: Fraction, count: int, rng: Rng, bits: int = BITS) -> _Int
     happen to end within a row of fixed length would favour short ones.)
     """
     ends, length = np.empty(0, dtype=np.int64), 0
+    top, bottom = gamma.numerator, gamma.denominator
     while len(ends) < count:
         missing = count - len(ends)
         # 1/(1 - e^-γ) coins a run, on average, is at most 1 + 1/γ.
-        row = min(_LONGEST_ROW, missing + math.ceil(missing / gamma) + 8)
-        ends = np.concatenate([ends, length + np.flatnonzero(~accept(Exponents.of(gamma, row, bits), rng))])
+        row = min(_LONGEST_ROW, missing - (-missing * bottom // top) + 8)
+        fails = (~accept(Exponents.of(gamma, row, bits), rng)).nonzero()[0]
+        ends = np.concatenate([ends, length + fails]) if length else fails
         length += row
-        if length > PATIENCE * (len(ends) + 1) * (1 + math.ceil(1 / gamma)):
+        if length > PATIENCE * (len(ends) + 1) * (1 - (-bottom // top)):
             raise broken_source()
-    return np.diff(ends[:count], prepend=-1) - 1
+    runs = ends[:count].copy()
+    runs[1:] -= ends[: count - 1] + 1
+    return runs
 
 
 def _survivors(whole: _Integers, bits: int, rng: Rng) -> _Integers:
@@ -125,7 +128,7 @@ def _fractional(low: _Integers, high: _Integers, exact: Callable[[int], Fraction
                 up[i] = _longer(int(drawn[i]), bits, exact(int(active[i])) / k, rng)
         if k % 2:
             result[active] = ~up  # those that came up go on, and are written again when they fail
-        on = np.flatnonzero(up)
+        on = up.nonzero()[0]
         active, low, high = active[on], low[on], high[on]
         k += 1
         if k > PATIENCE:
@@ -149,8 +152,8 @@ def _longer(drawn: int, bits: int, probability: Fraction, rng: Rng) -> bool:
 def _enclose(gamma: Fraction, bits: int) -> tuple[int, int]:
     if gamma >= CEILING:
         return CEILING << bits, CEILING << bits
-    scaled = gamma * (1 << bits)
-    return scaled.__floor__(), scaled.__ceil__()
+    scaled, bottom = gamma.numerator << bits, gamma.denominator
+    return scaled // bottom, -(-scaled // bottom)
 
 
 @overload

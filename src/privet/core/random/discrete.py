@@ -81,8 +81,9 @@ def _laplace(scale: Fraction, tries: int, rng: Rng) -> _Integers:
     integers as long as t, that is 2^53 for any float.
     """
     step = max(1, math.floor(scale))
-    size = rng.below(step, tries)
+    size = np.zeros(tries, dtype=np.int64)
     if step > 1:
+        size = rng.below(step, tries)
         size = size[accept(_multiples(size, 1 / scale), rng)]
     size += step * run_lengths(step / scale, len(size), rng)
     minus = np.unpackbits(np.frombuffer(rng.bits((len(size) + 7) // 8), dtype=np.uint8), count=len(size)).view(np.bool_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -436,14 +437,20 @@ def test_bad_input_is_one_line_and_leaves_nothing(clinic: Run, words: str, said:
 
 
 def test_an_empty_table_is_charged_as_any_other(clinic: Run) -> None:
-    """Fails when what depends on rows raises: nobody at all, or one class alone."""
+    """Fails when what depends on rows raises, or shows in the plan, the event or the files: nobody, or one class."""
     words = QUICK.replace("patients.csv --public", "none.csv --public")
     schema = SCHEMA.replace("rows = 600\n", "")
     Path("schema.toml").write_text(schema)
     header, *lines = Path("patients.csv").read_text().splitlines()
+    found = []
     for rows in ([], [line for line in lines if line.endswith("no")][:50]):
         Path("none.csv").write_text("\n".join([header, *rows]) + "\n")
-        done(clinic(f"{words} --test test/patients.csv --out run{len(rows)}"))
+        shown = done(clinic(f"{words} --test test/patients.csv --out run"))
+        plan = shown.out.partition("accuracy")[0]
+        names = sorted(path.name for path in Path("run").iterdir())
+        found.append((plan, load(Path("run")).privacy.event.value, names))
+        shutil.rmtree("run")
+    assert found[0] == found[1]
 
 
 def test_runs_with_other_teachers_stand_beside_each_other(clinic: Run) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
+from typing import Any
+
 __all__ = [
     "BudgetExceeded",
     "InvalidInput",
@@ -13,7 +16,16 @@ __all__ = [
 
 
 class PrivetError(Exception):
-    """The root of every error that Privet raises on purpose."""
+    """The root of every error that Privet raises on purpose.
+
+    >>> import pickle
+    >>> pickle.loads(pickle.dumps(InvalidInput("delta", "is 2.0", "use 1e-5"))).advice
+    'use 1e-5'
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # From another process it comes back as it was, whatever its __init__ takes.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InvalidInput(PrivetError, ValueError):

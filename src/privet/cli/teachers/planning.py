@@ -95,9 +95,10 @@ def bill_of(wanted: Wanted, inputs: Inputs, teachers: int) -> Bill:
     plan, choices = _planned(wanted, small, pool, target, delta, tuple(beside), weighed=weighed)
     ceiling = SmoothCeiling(plan, delta) if wanted.sanitise else None
     bill = Bill(unit, delta, why, plan, ceiling, scoring, tuple(choices), _unscored(wanted, inputs, scoring))
-    if wanted.epsilon is not None and bill.guarantee.epsilon.upper > wanted.epsilon:
+    all_given = wanted.epsilon is None and wanted.questions is not None and wanted.noise is not None
+    if not all_given and bill.guarantee.epsilon.upper > target:
         found = bill.guarantee.epsilon.upper
-        problem = f"is {wanted.epsilon:g}, and the questions with this noise cost {found:.4g}"
+        problem = f"is {target:g}, and the questions with this noise cost {found:.4g}"
         raise InvalidInput("epsilon", problem, "leave one of --epsilon, --questions and --noise out")
     return bill
 

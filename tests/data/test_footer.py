@@ -63,6 +63,10 @@ def test_damage_raises_nothing(tmp_path: Path) -> None:
         path.write_bytes(whole[:place] + bytes([drawn.randrange(256)]) + whole[place + 1 :])
         footer_of(path)
     assert footer_of(tmp_path / "nowhere") is None
+    deep, many = b"\x2c" * 50_000, b"\x29\x2c\x48\x01s\x15\x00\x00\x16" + b"\xff" * 9 + b"\x01"
+    for footer in (b"\x15\x02\x1c" + deep, b"\x15\x02" + many):
+        path.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+        assert footer_of(path) is None
 
 
 def test_a_bare_count_is_all_rows_whatever_they_hold(tmp_path: Path) -> None:

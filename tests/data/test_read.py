@@ -15,7 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from privet import query
 from privet.core.errors import InvalidInput
+from privet.core.random import default_rng
 from privet.data import Category, Identifier, Missing, Number, Schema, Source, Table, blocks, read, source
 from privet.data.read import _Growing
 
@@ -194,10 +196,31 @@ def test_an_empty_table_is_a_table(clinic: Schema, tmp_path: Path) -> None:
 def test_one_cell_does_not_change_how_others_are_read(tmp_path: Path) -> None:
     """Fails when a cell that is no listed value makes the whole batch be read in another way, in which a number
     that is none is a value, or is not."""
-    schema = Schema((Category("dose", ("1.0", "NaN")), Category("ill", ("no", "yes"))), target="ill")
+    schema = Schema((Category("dose", ("1", "NaN")), Category("ill", ("no", "yes"))), target="ill")
     found = []
     for extra in ([], [7.0]):
         doses = [1.0, float("nan"), float("nan"), *extra]
         pl.DataFrame({"dose": doses, "ill": ["no"] * len(doses)}).write_parquet(tmp_path / "t.parquet")
         found.append(read(tmp_path / "t.parquet", schema).x[:3].tolist())
     assert found[0] == found[1] == [[0.0], [2.0], [2.0]]
+
+
+def test_whole_numbers_are_read_alike_beside_a_missing_cell(tmp_path: Path) -> None:
+    """A column becomes floats in some programs when one cell is missing: fails when that moves the other rows' people,
+    categories or answers, as 1 and 1.0 would."""
+    wards = Category("ward", ("1", "2", "-3"))
+    schema = Schema((Identifier("who"), wards, Number("age", 0, 9)), user="who", most_rows_per_user=5)
+    plain = pl.DataFrame({"who": [7, 8, 2**52, 7], "ward": [1, 2, -3, 1], "age": [1, 2, 3, 4]})
+    more = pl.concat([plain, pl.DataFrame({"who": [None], "ward": [None], "age": [None]}, schema=plain.schema)])
+    read_so, counted = [], []
+    for frame in (plain, more.cast(pl.Float64), more.cast(pl.Float64).fill_null(float("nan"))):
+        frame.write_parquet(tmp_path / "t.parquet")
+        found = read(tmp_path / "t.parquet", schema)
+        assert found.user_keys is not None
+        read_so.append((found.x[:4].tolist(), found.user_keys[:4].tolist()))
+        made = query.plan(["count by ward", "count where ward = 1"], schema, epsilon=1e6)
+        for data in (frame, tmp_path / "t.parquet"):
+            values = [[row.value for row in each.rows] for each in made.answer(data, rng=default_rng()).value]
+            counted.append((values[0][:3], values[1]))
+    assert read_so[0] == read_so[1] == read_so[2]
+    assert counted == [([2, 1, 1], [2])] * 6

@@ -258,6 +258,23 @@ def test_a_file_that_changes_meanwhile_is_refused(
     assert entries(account) == [State.ABORTED]
 
 
+def test_a_count_is_of_the_file_whose_answer_it_becomes(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when the rows of a Parquet file are counted before its fingerprint is taken: they would be another's."""
+    path, stamp = tmp_path / "t.parquet", Feed.stamp
+    TABLE.write_parquet(path)
+
+    def late(self: Feed) -> tuple[int, ...]:
+        monkeypatch.undo()
+        TABLE.head(0).write_parquet(path)
+        return stamp(self)
+
+    monkeypatch.setattr(Feed, "stamp", late)
+    (answer,) = asked(account, "count", data=path, epsilon=2.0).release.value
+    assert answer.rows[0].value < 100
+
+
 def test_a_crash_after_drawing_keeps_the_charge(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when noise may have been seen and the charge is given back."""
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from privet.cli import console
 from privet.core.errors import InvalidInput
-from privet.report.put import put
+from privet.core.locking import locked
 
 if TYPE_CHECKING:
     from privet.local.shuffling import MixPlan
 
 __all__ = ["Line", "lines_of", "send_all"]
+
+_HASH = re.compile(rb"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -46,10 +51,15 @@ def send_all(plan: MixPlan, lines: Sequence[Line], notes: Path) -> None:
     What is sent stands in `notes` before it is, so that no report is sent twice, also after a crash: one that may have
     been taken counts as taken. Sent again it would count as another person, and the price rests on their number.
     """
+    reports = _checked(plan, lines)
+    with _Sent(notes, plan.name) as sent:
+        _send_all(plan, lines, reports, sent)
+
+
+def _send_all(plan: MixPlan, lines: Sequence[Line], reports: Sequence[bytes], sent: _Sent) -> None:
     from privet.local.shuffling import MixRefused, Taken, send
     from privet.local.shuffling.mix import BrokeOff
 
-    reports, sent = _checked(plan, lines), _Sent(notes, plan.name)
     if again := [line for line in lines if line in sent]:
         problem = f"in {_named(again)} were sent before; nothing was sent now"
         raise InvalidInput("reports", problem, "send the others alone")
@@ -74,11 +84,43 @@ def send_all(plan: MixPlan, lines: Sequence[Line], notes: Path) -> None:
 
 
 class _Sent:
-    """The reports of one batch that were sent, hashed: by their ids, and lines without one by their place and words."""
+    """The reports of one batch that were sent, hashed: by their ids, and lines without one by their place and words.
+
+    A line of the file is a hash, with a minus before it where the report was refused after all. One process at a time.
+    """
 
     def __init__(self, path: Path, batch: bytes) -> None:
         self._path, self._batch = path, batch
-        self._found = set(path.read_text(encoding="ascii").split()) if path.exists() else set()
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = FileIO(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600), "a+")
+        except OSError as error:
+            reason = (error.strerror or "unknown reason").lower()
+            problem = f"has notes of what was sent in {str(self._path)!r}, which cannot be opened: {reason}"
+            raise InvalidInput("plan", problem, "make room, or see who owns them") from None
+        try:
+            self._found = self._read()
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _read(self) -> set[str]:
+        if not locked(self._file):
+            raise InvalidInput("plan", "is one that another process sends reports by now", "wait for it")
+        self._file.seek(0)
+        found: set[str] = set()
+        for name in self._file.readall().split():
+            plain = name.removeprefix(b"-")
+            if not _HASH.fullmatch(plain):
+                problem = f"has notes of what was sent in {str(self._path)!r}, which are damaged"
+                raise InvalidInput("plan", problem, "repair them: without them a report may count twice")
+            (found.discard if plain is not name else found.add)(plain.decode())
+        return found
 
     def __contains__(self, line: Line) -> bool:
         return self._name(line) in self._found
@@ -86,15 +128,16 @@ class _Sent:
     def add(self, line: Line) -> None:
         """On the disk before this returns."""
         self._found.add(self._name(line))
-        self._write()
+        self._note(self._name(line))
 
     def remove(self, line: Line) -> None:
         """It was refused for certain."""
         self._found.discard(self._name(line))
-        self._write()
+        self._note("-" + self._name(line))
 
-    def _write(self) -> None:
-        put(self._path, "".join(f"{name}\n" for name in sorted(self._found)), "plan", private=True)
+    def _note(self, text: str) -> None:
+        self._file.write(f"{text}\n".encode())
+        os.fsync(self._file.fileno())
 
     def _name(self, line: Line) -> str:
         from privet.local.shuffling import id_of

@@ -15,6 +15,7 @@ __all__ = ["Footer", "footer_of"]
 _MARK = b"PAR1"
 _MOST = 1 << 16
 """Bytes of the footer that are looked at: enough for the schema of a thousand columns, which comes first."""
+_MOST_ROWS = 1 << 32
 _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
 _SCHEMA, _ROWS = 2, 3
 """Fields of FileMetaData."""
@@ -44,7 +45,7 @@ def footer_of(path: Path) -> Footer | None:
                 return None
             file.seek(-8 - length, SEEK_END)
             return _Compact(file.read(min(length, _MOST))).footer()
-    except (OSError, IndexError, ValueError):
+    except (OSError, IndexError, ValueError, RecursionError):
         return None
 
 
@@ -65,7 +66,7 @@ class _Compact:
                     return None
             elif field == _ROWS and kind == _I64:
                 rows = self.number()
-                return Footer(columns, rows) if columns is not None and rows >= 0 else None
+                return Footer(columns, rows) if columns is not None and 0 <= rows < _MOST_ROWS else None
             else:
                 self.skip(kind)
             kind = self.byte()

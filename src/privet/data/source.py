@@ -18,10 +18,12 @@ from privet.data.schema import SEPARATORS, Schema
 
 if TYPE_CHECKING:
     import polars as pl
+    from polars.datatypes import DataType
 
-__all__ = ["Source", "codes_of", "numbers_of", "texts_of"]
+__all__ = ["Source", "codes_of", "numbers_of", "spelling", "texts_of"]
 
 _BATCH = 100_000
+_EXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -125,12 +127,30 @@ class Source:
 
 def texts_of(cells: pl.Series, missing: Sequence[str]) -> pl.Series:
     """Cells as texts without blanks around them; None where missing."""
-    pl = _polars()
-    texts = cells if cells.dtype == pl.String else cells.cast(pl.String)
-    texts = texts.str.strip_chars()
-    if cells.dtype.is_float():
-        texts = texts.set(cells.is_nan().fill_null(False), None)
+    texts = _spelt(cells).str.strip_chars()
     return texts.set(texts.is_in(list(missing)).fill_null(False), None)
+
+
+def spelling(cell: pl.Expr, kind: DataType) -> pl.Expr:
+    """A cell as a text; null where it is missing, or no number among floats.
+
+    A whole number is spelt alike in a column of whole numbers and in one of floats: some programs make floats of all of
+    them where one cell is missing, and one cell must not change how the others are read. From 2^53 on floats are not
+    told apart, and stay as they are.
+    """
+    pl = _polars()
+    if not kind.is_float():
+        return cell.cast(pl.String)
+    whole = cell.cast(pl.Int64, strict=False)
+    plain = (cell == whole) & (cell.abs() < _EXACT)
+    return pl.when(plain).then(whole.cast(pl.String)).otherwise(cell.fill_nan(None).cast(pl.String))
+
+
+def _spelt(cells: pl.Series) -> pl.Series:
+    pl = _polars()
+    if not cells.dtype.is_float():
+        return cells if cells.dtype == pl.String else cells.cast(pl.String)
+    return cells.alias("cell").to_frame().select(spelling(pl.col("cell"), cells.dtype)).to_series()
 
 
 def numbers_of(cells: pl.Series, missing: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -157,8 +177,7 @@ def codes_of(cells: pl.Series, column: Category, missing: Sequence[str]) -> npt.
     values = pl.Enum(column.values)
     # What is plainly a listed value is one in either way of reading, and this one is quicker. Not so a float that is no
     # number, which is missing and can be spelt as a value: one cell must not change how all others are read.
-    plain = cells.fill_nan(None) if cells.dtype.is_float() else cells
-    found = plain.cast(pl.String).cast(values, strict=False).to_physical().cast(pl.Int64)
+    found = _spelt(cells).cast(values, strict=False).to_physical().cast(pl.Int64)
     if found.null_count():
         places = found.is_null().arg_true()
         texts = texts_of(cells.gather(places), missing)

@@ -113,7 +113,8 @@ def _column(table: Mapping[str, Any], where: _Lines, place: int) -> Column:
             raise InvalidInput("schema", problem, f"use one of: {', '.join(keys)}")
     for key in keys:
         if key not in table and key not in ("missing", "outside"):
-            raise InvalidInput("schema", f"{where.of(place)}{called} has no `{key}`", f"add a line: {key} = …")
+            advice = f"add a line: {key} = …" + ("; values = [], if they are not public" if key == "values" else "")
+            raise InvalidInput("schema", f"{where.of(place)}{called} has no `{key}`", advice)
     given = {key: value for key, value in table.items() if key != "kind"}
     if isinstance(given.get("values"), list):
         given["values"] = tuple(given["values"])

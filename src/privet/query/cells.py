@@ -18,6 +18,7 @@ import polars as pl
 from privet.core.errors import InvalidInput
 from privet.data.columns import Category, Number, Outside
 from privet.data.schema import Schema
+from privet.data.source import spelling
 from privet.query.conditions import All, AnyOf, Comparison, Condition, Missing, Not, OneOf, Op
 from privet.query.fitting import name_of_value, value_as_number
 
@@ -67,8 +68,7 @@ class Cells:
         return pl.when(value.is_in(list(self.schema.missing))).then(None).otherwise(value)
 
     def _stripped(self, name: str) -> pl.Expr:
-        cell = pl.col(name).fill_nan(None) if self.types[name].is_float() else pl.col(name)
-        return cell.cast(pl.String).str.strip_chars()
+        return spelling(pl.col(name), self.types[name]).str.strip_chars()
 
     def code(self, name: str) -> pl.Expr:
         """The place of a category among its values; `other` is the place after them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
@@ -37,8 +37,8 @@ class Feed:
     types: Mapping[str, DataType]
     lazy: pl.LazyFrame | None = None
     """The table to be evaluated where it is; None for CSV, which is read in blocks."""
-    rows: int | None = field(default=None, repr=False)
-    """How many there are, where nothing else is asked and the file says so."""
+    bare: bool = False
+    """Whether nothing is asked but how many rows there are, which the end of the file says."""
 
     @staticmethod
     def of(data: Data, schema: Schema, names: Sequence[str]) -> Feed:
@@ -68,6 +68,13 @@ class Feed:
         elif isinstance(self.table, Source):
             for batch in self.table.batches(names or self.table.header[:1]):
                 yield batch.lazy()
+
+    def rows(self) -> int:
+        """How many rows the file says that it has, at the time of asking."""
+        footer = footer_of(self.table.path) if isinstance(self.table, Source) else None
+        if footer is None:
+            raise InvalidInput("data", f"{self.named} damaged, or no such table", "get them again, or repair them")
+        return footer.rows
 
     def limited(
         self, names: Sequence[str], user: str, missing: tuple[str, ...], unit: Unit, rows: int
@@ -133,7 +140,7 @@ def _of_file(data: str | PathLike[str] | Source, schema: Schema, names: Sequence
             raise InvalidInput("data", problem, "use Source.by(path, schema)")
         return Feed(source, {name: pl.String() for name in source.header})
     if not names and (footer := footer_of(path)) is not None:
-        return Feed(Source(path, footer.columns, None), dict.fromkeys(footer.columns, pl.Null()), None, footer.rows)
+        return Feed(Source(path, footer.columns, None), dict.fromkeys(footer.columns, pl.Null()), bare=True)
     try:
         lazy = pl.scan_parquet(path, glob=False)
         types = dict(lazy.collect_schema())  # the footer is read once: a count is not worth much more than that

@@ -84,9 +84,10 @@ def tallied(sheets: Sequence[Sheet], feed: Feed) -> list[Totals]:
     totals = [Totals.of(sheet) for sheet in sheets]
     if not sheets:
         return totals
-    if feed.rows is not None:  # no column is asked for, so that what is counted is all rows
+    if feed.bare:  # no column is asked for, so that what is counted is all rows
+        rows = feed.rows()
         for total in totals:
-            total.add(pl.DataFrame({"s0": [feed.rows]}))
+            total.add(pl.DataFrame({"s0": [rows]}))
         return totals
     cells = Cells(sheets[0].schema, feed.types)
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet.question.columns))

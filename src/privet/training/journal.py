@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import secrets
-import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,9 +20,10 @@ from typing import Any, Final, Self
 from weakref import WeakSet, finalize
 
 from privet.core.errors import PrivetError
+from privet.core.locking import locked
 from privet.training.sampling import State
 
-__all__ = ["CheckpointError", "Journal", "for_me_alone", "locked", "sync_directory"]
+__all__ = ["CheckpointError", "Journal", "for_me_alone", "sync_directory"]
 
 _VERSION: Final = 1
 _NAME: Final = "privet journal"
@@ -290,30 +290,6 @@ def _opened(path: Path) -> FileIO:
             "close the other one first, with run.close() or by ending its process"
         )
     return file
-
-
-def locked(file: FileIO) -> bool:
-    """Whether nobody else holds the file, which this process does from now on, until the file is closed."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        file.seek(1 << 40)  # a place that nobody reads: these locks keep readers out too
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        finally:
-            file.seek(0)
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system without locks: `_guard` finds the other one, later
-    return True
 
 
 def _may_go(path: Path, old: FileIO, replace: bool) -> None:

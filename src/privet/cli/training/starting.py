@@ -17,9 +17,9 @@ from click.core import ParameterSource
 from privet.cli.run import INTERRUPTED, TYPED
 from privet.cli.training.folder import A, Workplace
 from privet.core.errors import InvalidInput
+from privet.core.locking import locked
 from privet.report import require_folder
 from privet.report.runs import INTERNAL_CARD, INTERNAL_PAGE, REPORT
-from privet.training.journal import locked
 from privet.training.models.stored import DESCRIPTION, WEIGHTS
 
 __all__ = ["started"]

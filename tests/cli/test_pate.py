@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 from privet.accounting import epsilon
+from privet.cli.teachers.ballots import Ballots, _sum, people_of
 from privet.core.event import Composed, DiscreteGaussian, Repeated
 from privet.core.release import Release
 from privet.core.unit import Whose
+from privet.data import Identifier, Number, Schema, Table
 from privet.ledger import Ledger, State
 from privet.report import Internal, Method, load
 from tests.cli.conftest import Run
@@ -363,15 +365,68 @@ def test_a_centre_that_was_stopped_goes_on_with_the_same_votes(clinic: Run, monk
         assert clinic(f"pate aggregate {words} --ledger clinic").code == 130
     kept = Path("2.votes").read_bytes()
     Path("2.votes").unlink()
-    done(clinic("pate vote silo1.csv --public public/patients.csv --schema user.toml --out 2.votes"))
+    done(clinic("pate vote patients.csv --public public/patients.csv --schema user.toml --out 2.votes"))
     assert "the data changed" in refused(clinic("pate aggregate --resume --out run"))
     Path("2.votes").write_bytes(kept)
     done(clinic("pate aggregate --resume --out run"))
 
 
 def _damaged(path: str, **changed: object) -> None:
-    said = json.loads(Path("0.votes").read_text())
-    Path(path).write_text(json.dumps(said | changed))
+    said = json.loads(Path("0.votes").read_text()) | changed
+    del said["sum"]
+    Path(path).write_text(json.dumps(said | {"sum": _sum(said)}))
+
+
+def test_people_are_hashed_by_the_key_and_the_column() -> None:
+    """Fails when anybody could hash a list of names, or two columns of numbers pass for the same people; and when a
+    silo without people is refused, which one person could decide."""
+    schema = Schema((Identifier("who"), Number("age", 0, 9)), user="who", most_rows_per_user=1)
+    keys = np.arange(3, dtype=np.uint64)
+    table = Table(np.zeros((3, 1), np.float32), None, schema, np.arange(3), keys)
+    other = replace(table, schema=replace(schema, columns=(Identifier("visit"), *schema.columns[1:]), user="visit"))
+    hashed = [people_of(table, b"one"), people_of(table, b"two"), people_of(other, b"one")]
+    assert people_of(table, b"one") == hashed[0]
+    assert not hashed[0] & hashed[1]
+    assert not hashed[0] & hashed[2]
+    place = Path("nobody.votes")
+    Ballots(np.zeros((2, 2), np.int32), ("a", "b"), "about", "id", "who", frozenset(), "key").write(place)
+    assert Ballots.read(place).people == frozenset()
+    place.unlink()
+
+
+def test_all_rows_of_a_user_have_one_teacher(clinic: Run) -> None:
+    """Fails when rows of a table with users are divided one by one: a person who goes would change several teachers."""
+    lines = Path("patients.csv").read_text().splitlines()
+    Path("user.toml").write_text(SCHEMA.replace("rows = 600\n", 'user = "patient"\nmost_rows_per_user = 3\n'))
+    gone = lines[1].split(",")[0]
+    cast = []
+    for kept in (lines, [line for line in lines if not line.startswith(f"{gone},")]):
+        Path("some.csv").write_text("\n".join(kept) + "\n")
+        done(clinic("pate vote some.csv --public public/patients.csv --schema user.toml --teachers 20 --out v.votes"))
+        cast.append(Ballots.read(Path("v.votes")).cast)
+        Path("v.votes").unlink()
+    assert len(lines) - len(kept) > 1
+    assert (cast[0] != cast[1]).any(axis=0).sum() <= 1
+
+
+def test_what_another_run_left_behind_is_nobodys_answer(clinic: Run) -> None:
+    """Fails when answers in a folder whose run was ended half-way become those of a new run, under its smaller ε."""
+    from privet.cli.teachers import work
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work.Work, "_students", stop)
+        assert clinic(f"{QUICK} --noise 0.5 --out run").code == 130
+    old = Path("run/.privet/kept/answers.json").read_text()
+    Path("run/.privet/run.json").unlink()
+    done(clinic(f"{QUICK} --test test/patients.csv --out run"))
+    draws = {draw["id"] for draw in json.loads(old)["draws"]}
+    assert draws
+    assert not any(each in Path("run/card.json").read_text() for each in draws)
+    answers = [int(line.split(",")[2]) for line in Path("run/answers.csv").read_text().splitlines()[1:]]
+    assert answers != [each[0] for each in json.loads(old)["value"]["counts"]]
 
 
 def test_damaged_votes_are_one_line(clinic: Run) -> None:
@@ -398,6 +453,14 @@ def test_damaged_votes_are_one_line(clinic: Run) -> None:
     assert "names one file twice" in refused(clinic(f"pate aggregate 0.votes 0.votes {words}"))
     Path("copy.votes").write_bytes(Path("0.votes").read_bytes())
     assert "has two copies of one file" in refused(clinic(f"pate aggregate 0.votes copy.votes {words}"))
+    done(clinic("pate vote silo0.csv --public public/patients.csv --schema user.toml --teachers 2 --out again.votes"))
+    assert "two votes on the same rows" in refused(clinic(f"pate aggregate 0.votes again.votes {words}"))
+    text = Path("0.votes").read_text()
+    place = text.index('"votes": "') + 20
+    Path("flip.votes").write_text(text[:place] + ("B" if text[place] == "A" else "A") + text[place + 1 :])
+    assert "was changed after" in refused(clinic(f"pate aggregate flip.votes 1.votes {words}"))
+    _damaged("visit.votes", user="visit")
+    assert "may be with several teachers" in refused(clinic(f"pate aggregate visit.votes 1.votes {words}"))
     assert "a vote of one hides nothing" in refused(clinic(f"pate aggregate 1.votes {words}"))
     assert not Path("run").exists()
 
@@ -423,6 +486,7 @@ def test_damaged_votes_are_one_line(clinic: Run) -> None:
         ("pate patients.csv --public public/patients.csv --target age --schema schema.toml", "vote for classes"),
         ("pate patients.csv --public public/patients.csv --target nowhere", "which is not in the public file"),
         ("pate digits --public public/patients.csv", "public is given, and digits has its own"),
+        (f"{ASK} --beside nowhere", "nowhere"),
         ("pate --resume", "out is missing"),
         ("pate run --epsilon 1", "data is missing"),
         ("pate aggregate --public public/patients.csv", "votes are missing"),

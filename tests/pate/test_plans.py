@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -256,3 +257,28 @@ def test_what_is_beside_a_plan_is_paid_from_the_same_epsilon() -> None:
     for plan in (most, quiet):
         whole = price.epsilon(Composed((plan.event, *beside)), 1e-5).epsilon.upper
         assert 0.98 < whole <= 1.0
+
+
+def test_where_the_test_fails_a_sure_student_speaks_and_no_vote_does() -> None:
+    """Fails when the plurality itself is told, without noise, where the teachers are too few to be asked."""
+    sure = np.array([[0.97, 0.03, 0.0]] * 40)
+    against = Votes(np.array([[2, 15, 3]] * 40), teachers=20)
+    one = Interactive(threshold=10_000, threshold_sigma=1.0, sigma=1.0, student=sure)
+    answers = Plan(one, 40, 20, 3).release(against, rng=SeededRng(3), source="votes").value
+    assert set(answers) == {0}
+
+
+def test_one_vote_moves_the_excess_over_the_student_by_one() -> None:
+    """Fails when what the student expects is taken as a part of the largest count, and not of all teachers, so that a
+    vote moves the tested number by more than its noise is for."""
+    every = [counts for counts in np.ndindex(9, 9, 9) if sum(counts) == 8]
+    for student in ((0.7, 0.3, 0.0), (0.6, 0.3, 0.1), (0.34, 0.33, 0.33), (0.05, 0.05, 0.9)):
+        one = Interactive(5, 1.0, 1.0, student=np.array([student] * len(every)))
+        found = dict(zip(every, one.support(np.array(every)).tolist(), strict=True))
+        for counts, excess in found.items():
+            for taken, given in permutations(range(3), 2):
+                moved = list(counts)
+                moved[taken] -= 1
+                moved[given] += 1
+                if min(moved) >= 0:
+                    assert abs(found[tuple(moved)] - excess) <= 1

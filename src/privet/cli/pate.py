@@ -277,6 +277,7 @@ def _vote(wanted: Wanted, people_key: Path | None, out: Path | None) -> None:
     from privet.cli.teachers.ballots import Ballots, hash_of, people_of
     from privet.cli.teachers.inputs import Inputs, features_of
     from privet.cli.teachers.voting import about, voted
+    from privet.cli.training.charging import rows_digest
     from privet.data import Table
 
     place = Path(wanted.data).with_suffix(".votes") if out is None else out
@@ -297,8 +298,9 @@ def _vote(wanted: Wanted, people_key: Path | None, out: Path | None) -> None:
         asked = features_of(front, inputs.public, kept)
         cast = voted(wanted, inputs.private, front, asked, len(inputs.classes), kept)
     hashed = None if key is None else hash_of(key)
-    asked_about, whose = about(inputs.public, inputs.classes), inputs.unit.whose.value
-    Ballots(cast, inputs.classes, asked_about, whose, people, hashed).write(place)
+    user = inputs.private.schema.user if isinstance(inputs.private, Table) else None
+    silo = rows_digest(inputs.private).hex()
+    Ballots(cast, inputs.classes, about(inputs.public, inputs.classes), silo, user, people, hashed).write(place)
     with console.after(f"the votes {str(place)!r} were written"):
         console.line(f"{place}: {wanted.teachers:,} × {len(cast):,} votes", "bold")
         console.line(

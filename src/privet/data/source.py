@@ -18,6 +18,7 @@ from privet.data.schema import SEPARATORS, Schema
 
 if TYPE_CHECKING:
     import polars as pl
+    from polars import Expr
     from polars.datatypes import DataType
 
 __all__ = ["Source", "codes_of", "numbers_of", "spelling", "texts_of"]
@@ -131,7 +132,7 @@ def texts_of(cells: pl.Series, missing: Sequence[str]) -> pl.Series:
     return texts.set(texts.is_in(list(missing)).fill_null(False), None)
 
 
-def spelling(cell: pl.Expr, kind: DataType) -> pl.Expr:
+def spelling(cell: Expr, kind: DataType) -> Expr:
     """A cell as a text; null where it is missing, or no number among floats.
 
     A whole number is spelt alike in a column of whole numbers and in one of floats: some programs make floats of all of
@@ -143,7 +144,8 @@ def spelling(cell: pl.Expr, kind: DataType) -> pl.Expr:
         return cell.cast(pl.String)
     whole = cell.cast(pl.Int64, strict=False)
     plain = (cell == whole) & (cell.abs() < _EXACT)
-    return pl.when(plain).then(whole.cast(pl.String)).otherwise(cell.fill_nan(None).cast(pl.String))
+    found: Expr = pl.when(plain).then(whole.cast(pl.String)).otherwise(cell.fill_nan(None).cast(pl.String))
+    return found
 
 
 def _spelt(cells: pl.Series) -> pl.Series:

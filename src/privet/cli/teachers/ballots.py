@@ -6,7 +6,6 @@ import base64
 import hashlib
 import hmac
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
-from privet.core.unit import Whose
 from privet.data import Table
 from privet.report.put import put
 
 __all__ = ["Ballots", "gathered", "hash_of", "people_of"]
 
-_FORMAT = 1
+_FORMAT = 2
 _MARK = "PRIVATE: the votes of single teachers; for the centre that adds noise to them, and for nobody else"
 _BYTES = 16
 
@@ -36,14 +34,14 @@ class Ballots:
     classes: tuple[str, ...]
     about: str
     """A hash of the public rows: all silos are asked about the same."""
-    whose: str = "example"
-    """By what the silo's rows are divided among its teachers: examples, or users."""
+    id: str
+    """Of the rows that were learned from: a copy of the file has the same, and so has a second vote of one silo."""
+    user: str | None = None
+    """The column by whose values the silo's rows are divided among its teachers; each row by itself without one."""
     people: frozenset[str] = frozenset()
     """Keyed hashes of whose rows were learned from, where a key was given."""
     key: str | None = None
     """A hash of the key that was given, so that silos with different ones are noticed."""
-    id: str = field(default_factory=lambda: secrets.token_hex(16))
-    """Of the file: a copy of it has the same one."""
 
     @property
     def teachers(self) -> int:
@@ -62,11 +60,11 @@ class Ballots:
             "rows": len(self.cast),
             "teachers": self.teachers,
             "votes": base64.b64encode(letters).decode(),
-            "whose": self.whose,
+            "user": self.user,
             "key": self.key,
             "people": sorted(self.people) if self.key is not None else None,
         }
-        put(path, json.dumps(said, ensure_ascii=False) + "\n", "out", private=True)
+        put(path, json.dumps(said | {"sum": _sum(said)}, ensure_ascii=False) + "\n", "out", private=True)
 
     @staticmethod
     def read(path: Path) -> Ballots:
@@ -89,6 +87,8 @@ class Ballots:
 def _checked(said: dict[str, Any]) -> Ballots:
     if said["privet-votes"] != _FORMAT:
         raise InvalidInput("votes", "is of another version of Privet", "use that version")
+    if said.pop("sum") != _sum(said):
+        raise InvalidInput("votes", "was changed after it was written", "let `privet pate vote` write it again")
     classes, rows, teachers = tuple(map(str, said["classes"])), said["rows"], said["teachers"]
     for number in (rows, teachers):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -100,27 +100,35 @@ def _checked(said: dict[str, Any]) -> Ballots:
     if len(classes) < 2 or found.max() >= len(classes):
         raise InvalidInput("votes", "holds a vote for no known label", "let `privet pate vote` write it again")
     people, key = said["people"], said["key"]
-    if (people is None) is not (key is None) or (people is not None and not people):
+    if (people is None) is not (key is None):
         raise InvalidInput("votes", "names nobody, and has a key", "let `privet pate vote` write it again")
     return Ballots(
         found.reshape(rows, teachers).astype(np.int32),
         classes,
         str(said["about"]),
-        str(said["whose"]),
+        str(said["id"]),
+        None if said["user"] is None else str(said["user"]),
         frozenset(map(str, people or ())),
         None if key is None else str(key),
-        str(said["id"]),
     )
 
 
+def _sum(said: dict[str, Any]) -> str:
+    """Of all that a file says: damage is noticed, and not who did it."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
 def gathered(
-    paths: Sequence[Path], classes: tuple[str, ...], about: str, rows: int, whose: str
+    paths: Sequence[Path], classes: tuple[str, ...], about: str, rows: int, user: str | None
 ) -> tuple[npt.NDArray[np.int32], bool]:
-    """All silos' votes side by side, and whether it was checked that nobody is in two of them."""
+    """All silos' votes side by side, and whether it was checked that nobody is in two of them.
+
+    `user` is the column of those whom the centre protects, if they are not single rows.
+    """
     every = [Ballots.read(path) for path in paths]
     for path, each in zip(paths, every, strict=True):
-        if whose != Whose.EXAMPLE.value and each.whose != whose and each.teachers > 1:
-            problem = f"has {str(path)!r}, where rows of one {whose} may be with several teachers"
+        if user is not None and each.user != user and (each.teachers > 1 or each.people):
+            problem = f"has {str(path)!r}, where rows of one {user!r} may be with several teachers"
             raise InvalidInput("votes", problem, "let all silos and the centre use one schema, or name the user in all")
         if each.classes != classes:
             problem = f"has {str(path)!r}, whose labels are {', '.join(each.classes)}, and not {', '.join(classes)}"
@@ -132,8 +140,8 @@ def gathered(
             problem = f"has {str(path)!r}, with votes on {len(each.cast)} rows, and there are {rows} public ones"
             raise InvalidInput("votes", problem, "let `privet pate vote` write it again")
     if len({each.id for each in every}) < len(every):
-        problem = "has two copies of one file: each teacher in it would have two votes"
-        raise InvalidInput("votes", problem, "name each once")
+        problem = "has two copies of one file, or two votes on the same rows: each row would have two votes"
+        raise InvalidInput("votes", problem, "name one of them")
     known: set[str] = set()
     for path, each in zip(paths, every, strict=True):
         if known & each.people:
@@ -153,11 +161,12 @@ def hash_of(key: bytes) -> str:
 
 
 def people_of(table: Table, key: bytes) -> frozenset[str]:
-    """A keyed hash of each user, which tells nothing to those without the key."""
-    if table.user_keys is None:
+    """A keyed hash of each user, and of the column's name, which tells nothing to those without the key."""
+    if table.user_keys is None or table.schema.user is None:
         problem = "is given, and the schema names no user: there is nothing to compare"
         raise InvalidInput("people_key", problem, "name the user's column, or leave it out")
+    named = table.schema.user.encode() + b"\0"
     return frozenset(
-        hmac.new(key, int(each).to_bytes(8, "little"), hashlib.sha256).hexdigest()[: 2 * _BYTES]
+        hmac.new(key, named + int(each).to_bytes(8, "little"), hashlib.sha256).hexdigest()[: 2 * _BYTES]
         for each in table.user_keys
     )

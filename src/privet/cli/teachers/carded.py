@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 
@@ -35,9 +34,7 @@ from privet.report import (
     TrainingCard,
     Trial,
     growth_of,
-    load,
     priced,
-    trials_of,
 )
 from privet.report.card import Typed
 from privet.report.training_price import around
@@ -80,7 +77,7 @@ def card_of(done: Finished) -> TrainingCard:
         schema=schema,
         scores=tuple(scores),
         compared=tuple(_trials(done)),
-        stored=tuple(_stored(done.wanted.beside)),
+        stored=done.stored,
         teachers=Public(bill.plan.teachers),
         consensus=Internal(_consensus(done)),
         findings=_findings(done),
@@ -168,10 +165,6 @@ def _trials(done: Finished) -> list[Release[Trial]]:
 
 def _trial(name: str, epsilon: float, delta: float, teachers: int | None) -> Callable[[Score], Trial]:
     return lambda score: Trial(name, Method.PATE, epsilon, delta, score, teachers)
-
-
-def _stored(folders: Sequence[str]) -> list[Typed[Trial]]:
-    return [each for folder in folders for each in trials_of(Path(folder).name, load(Path(folder)))]
 
 
 def _consensus(done: Finished) -> Consensus:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.cli.teachers.asked import Wanted
-from privet.cli.training.inputs import Data, arrays_in, images_of, schema_of
+from privet.cli.training.inputs import Data, arrays_in, images_of, require_labels, schema_of
 from privet.cli.training.others import require_other, require_other_rows
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit, Whose
@@ -77,6 +77,7 @@ class Inputs:
             _require_file("test", wanted.test)
             require_other(wanted.data, wanted.test, "test", _OTHER_TEST)
         found = _pictures(wanted) if Path(wanted.public).suffix == ".npz" else _table(wanted)
+        require_labels(found.test, found.classes)
         _require_others(found)
         return found
 

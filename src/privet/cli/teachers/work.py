@@ -31,11 +31,13 @@ from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee
 from privet.core.random import Rng, SeededRng, default_rng
 from privet.core.release import Release
+from privet.core.unit import Whose
 from privet.data import NAMES, Table, hold_out
 from privet.ensemble import Propagated, Student, Supervised, Teaching, Weighed, telling, typical
 from privet.ensemble.ridge import Kernels, Lines
 from privet.pate import GNMax, Plan, Votes
-from privet.report import Score
+from privet.report import Score, Trial, load, trials_of
+from privet.report.card import Typed
 from privet.report.put import put
 from privet.training.models import Described, Family, Kernel, Model, Shortened
 
@@ -96,6 +98,8 @@ class Finished:
     paid: Release[Score] | None
     limit: Release[Any] | None
     budget: tuple[str, tuple[str, ...], str] | None
+    stored: tuple[Typed[Trial], ...]
+    """Other runs, to be drawn beside this one."""
 
 
 @dataclass
@@ -116,6 +120,7 @@ class Work:
         rng: Rng = default_rng() if wanted.seed is None else SeededRng(wanted.seed)
         self.tell(f"Reading {wanted.title} …")
         inputs = Inputs.of(wanted)
+        stored = tuple(each for folder in wanted.beside for each in trials_of(Path(folder).name, load(Path(folder))))
         held: Data | None = None
         cast = self._gathered(inputs)
         teachers = wanted.teachers if cast is None else cast.shape[1]
@@ -156,6 +161,7 @@ class Work:
             paid,
             limit,
             budget,
+            stored,
         )
 
     def _weighs(self, inputs: Inputs) -> bool:
@@ -173,7 +179,7 @@ class Work:
             inputs.classes,
             about(inputs.public, inputs.classes),
             len(inputs.public),
-            inputs.unit.whose.value,
+            None if inputs.unit.whose is Whose.EXAMPLE or inputs.schema is None else inputs.schema.user,
         )
         return found
 

@@ -189,8 +189,21 @@ class Workplace(Generic[A]):
         self._put(self._read() | {"head": head})
 
     def clear(self) -> None:
-        """Remove it: the run is complete, or nothing of it was begun."""
+        """Remove it: the run is complete, or nothing of it was begun. The first to go is what a run could go on by."""
+        (self.hidden / _STATE).unlink(missing_ok=True)
         shutil.rmtree(self.hidden, ignore_errors=True)
+
+    def empty(self, but: str) -> None:
+        """Remove what another run has left, whose answers would pass for those of a new one; `but` this file."""
+        for each in self.hidden.iterdir():
+            if each.name == but:
+                continue
+            try:
+                shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+            except OSError as error:
+                reason = (error.strerror or "unknown reason").lower()
+                problem = f"is {str(self.folder)!r}, whose {HIDDEN}/{each.name} cannot be removed: {reason}"
+                raise InvalidInput("out", problem, "name another folder") from None
 
     def _put(self, said: dict[str, Any]) -> None:
         put(self.hidden / _STATE, json.dumps(said), "out", private=True)

@@ -115,6 +115,7 @@ def with_schema(inputs: Inputs, asked: Asked, schema: Schema) -> Inputs:
     """The same data with a schema that was learned: its rows are read by it."""
     whole = replace(inputs, schema=schema, classes=schema.classes, rows=asked.rows or schema.rows, paid=True)
     test = None if asked.test is None else _test(asked, schema)
+    require_labels(test, schema.classes)
     return replace(whole, train=read(asked.data, schema), test=test)
 
 
@@ -153,6 +154,7 @@ def _table(asked: Asked, path: Path) -> Inputs:
     # Where every record makes a report of its own, one without a target makes one, too.
     train = read(path, schema, every_row=asked.method is MethodWord.INPUT)
     test = None if asked.test is None else _test(asked, schema)
+    require_labels(test, schema.classes)
     # With input perturbation, nobody may look at rows as they are.
     if test is not None and asked.method is not MethodWord.INPUT:
         require_other_rows(_labelled(train), _labelled(test), "test", _PAID_SCORE)
@@ -180,6 +182,13 @@ def schema_of(place: str | None, target: str | None, rows: int | None) -> Schema
     return schema
 
 
+def require_labels(test: Data | None, classes: tuple[str, ...]) -> None:
+    """Refuse test rows, which are public, of which none has a label that is known."""
+    if test is not None and not len(test):
+        what = f"none of the labels {', '.join(classes)}" if classes else "no number to be predicted"
+        raise InvalidInput("test", f"has {what}", "check the labels: they are compared by their names")
+
+
 def _labelled(data: Data) -> tuple[npt.NDArray[Any], ...]:
     return (data.x,) if data.y is None else (data.x, data.y)
 
@@ -200,6 +209,7 @@ def _pictures(asked: Asked, path: Path) -> Inputs:
     if asked.test is not None:
         require_other(asked.data, asked.test, "test", _PAID_SCORE)
     test = None if asked.test is None else images_of(Path(asked.test), asked.classes, None)
+    require_labels(test, asked.classes)
     if test is not None and test.x.shape[1:] != train.x.shape[1:]:
         raise InvalidInput("test", "has pictures of another shape", "give pictures like those to learn from")
     if test is not None:
@@ -229,7 +239,7 @@ def arrays_in(path: Path, names: tuple[str, ...], argument: str) -> list[npt.NDA
 
 
 def images_of(path: Path, classes: tuple[str, ...], rows: int | None) -> Images:
-    """Pictures `x` (whole numbers up to 255) and labels `y`: places in `classes`, or the names themselves."""
+    """Pictures `x` (whole numbers up to 255) and labels `y`, each the name of a class."""
     x, y = arrays_in(path, ("x", "y"), "data")
     if x.dtype != np.uint8 or x.ndim not in (3, 4) or y.ndim != 1 or len(y) != len(x):
         problem = f"is {str(path)!r}, whose x is {x.dtype} of shape {x.shape[1:]} a picture"

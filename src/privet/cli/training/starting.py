@@ -90,6 +90,8 @@ def _alone(place: Workplace[A], *, resume: bool) -> Iterator[None]:
         if place.unfinished and not resume:
             problem = f"is {str(place.folder)!r}, where a run was stopped"
             raise InvalidInput("out", problem, "go on with --resume, or name another folder")
+        if not resume:
+            place.empty(but=lock.name)
         try:
             yield
         finally:

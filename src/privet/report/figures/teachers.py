@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from privet.core.guarantee import digits_up
@@ -105,7 +106,7 @@ def consensus(found: Typed[Consensus] | None) -> tuple[Figure, ...]:
             "data": [_bars([name for name, _ in known], [each for _, each in known], "%{x}: %{y:.3g}", 1)],
             "layout": {
                 "xaxis": axis("teachers behind the commonest label"),
-                "yaxis": axis("cost, logarithmic", decades=8),
+                "yaxis": _scale([*(each for _, each in known), seen.whatever]),
                 "shapes": [
                     {
                         "type": "line",
@@ -123,6 +124,13 @@ def consensus(found: Typed[Consensus] | None) -> tuple[Figure, ...]:
         else None,
     )
     return (agreed, cost) if known else (agreed,)
+
+
+def _scale(costs: Sequence[float]) -> Part:
+    """A logarithmic axis from below the least of them to above the largest."""
+    places = [math.log10(each) for each in costs if each > 0]
+    low, high = math.floor(min(places)) - 0.5, max(places) + 0.3
+    return axis("cost, logarithmic", decades=high - low) | {"range": [low, high]}
 
 
 def _bars(names: list[str], heights: Sequence[float], hover: str, series: int) -> Part:

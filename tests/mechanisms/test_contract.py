@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from privet import accounting
@@ -184,3 +185,17 @@ def test_calibration_asks_for_something() -> None:
         for bad in (0.0, -1.0, float("nan"), float("inf")):
             with pytest.raises(InvalidInput, match="epsilon"):
                 MECHANISMS[name].for_epsilon(bad, *arguments)
+
+
+@pytest.mark.parametrize("name", ["Laplace", "Gaussian", "DiscreteLaplace", "DiscreteGaussian", "RunningSums"])
+def test_neighbours_have_the_same_support(name: str) -> None:
+    """Catches floating-point noise, whose set of possible sums tells the answer beneath it (Mironov 2012): whatever the
+    rows, an answer is a whole number of the grid's steps, and integer noise reaches all of them."""
+    example, unit = EXAMPLES[name], Unit()
+    mechanism, clip, _ = made(name, unit)
+    rows = [1 / 3, 0.1, 2.0**-30, 0.7] if name in ("Laplace", "Gaussian") else example.rows
+    for data in (rows, [*rows, rows[0]], rows[1:]):
+        for seed in range(50):
+            value = mechanism.release(example.query(clip, data), rng=SeededRng(seed)).value
+            steps = np.asarray(value, dtype=np.float64) / mechanism.grid.step
+            assert (steps == np.rint(steps)).all()

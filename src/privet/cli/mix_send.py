@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -99,11 +100,10 @@ class _Sent:
             reason = (error.strerror or "unknown reason").lower()
             problem = f"has notes of what was sent in {str(self._path)!r}, which cannot be opened: {reason}"
             raise InvalidInput("plan", problem, "make room, or see who owns them") from None
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._file.close)
             self._found = self._read()
-        except BaseException:
-            self._file.close()
-            raise
+            undo.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:

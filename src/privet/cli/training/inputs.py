@@ -19,7 +19,7 @@ from privet.core.unit import Unit, Whose
 from privet.data import NAMES, Category, Images, Kind, Learning, Schema, Source, Table, learning, named, read
 from privet.training.recipe import Kind as Shown
 
-__all__ = ["Data", "Inputs", "arrays_in", "images_of", "schema_of", "with_schema"]
+__all__ = ["Data", "Inputs", "arrays_in", "images_of", "require_labels", "schema_of", "with_schema"]
 
 Data = Table | Images
 _NAMED = {("x", "y"): "the arrays x and y", ("x",): "an array x"}

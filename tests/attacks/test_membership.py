@@ -8,10 +8,28 @@ import torch
 from scipy.stats import norm
 from torch import nn
 
-from privet.attacks import Outcome, Shadows, calibrated, confidences, label_only, lira, loss_threshold, rmia, shadows
+from privet.attacks import (
+    Access,
+    Outcome,
+    Pool,
+    Shadows,
+    calibrated,
+    confidences,
+    label_only,
+    lira,
+    loss_threshold,
+    membership,
+    memorisation,
+    noisy_versions,
+    rmia,
+    shadows,
+    shokri,
+    target,
+)
 from privet.core.errors import InvalidInput
 from privet.data import named
-from privet.ensemble import Stacked
+from privet.ensemble import Stacked, train
+from privet.ensemble.stacked import Networks
 
 MODELS, EXAMPLES = 64, 4000
 
@@ -72,21 +90,130 @@ def test_rmia_ranks_by_the_rise_in_likelihood() -> None:
         assert outcome(rmia(own, seen, online=online), inside).auc().lower > plain.upper
 
 
-def test_a_model_that_remembers_is_found_out() -> None:
-    """Fails when shadow models, their confidences or who was in which are mixed up: real digits with labels that are
-    half made up, which can only be remembered."""
+def test_offline_looks_at_one_side() -> None:
+    """Fails when the offline attack takes a surprisingly low score for a sign of a member as well as a high one, or
+    when a hard example is held against others rather than its own kind: 1 − Pr[Z > score] of Carlini et al. 2022 rises
+    with the score, and by its own deviations."""
+    drawn = np.random.default_rng(7)
+    means, spreads = np.array([-5.0, 0.0, 5.0]), np.array([1.0, 3.0, 0.5])
+    inside = np.tile([[True], [False]], (400, 3))
+    seen = Shadows(np.where(inside, 99.0, means + spreads * drawn.normal(size=(800, 3))), inside)
+    for away in (-2.0, 2.0):
+        found = lira(means + away * spreads, seen, online=False, fixed_variance=False)
+        np.testing.assert_allclose(found, away, atol=0.25)
+    # One variance for all is that around each example's own mean, whatever lies between examples.
+    pooled = lira(means + 2.0, seen, online=False, fixed_variance=True)
+    np.testing.assert_allclose(pooled, 2 / np.sqrt((spreads**2).mean()), atol=0.15)
+
+
+def test_variance_is_not_smaller_for_fewer_models() -> None:
+    """Fails when the spread is that of few models around their own mean, not corrected for it: with 2 models on a side
+    it would be too small by √2."""
+    drawn = np.random.default_rng(8)
+    inside = np.tile(np.array([[True], [True], [False], [False]]), (1, 4000))
+    seen = Shadows(drawn.normal(size=(4, 4000)), inside)
+    middle = np.where(inside, np.nan, seen.scores[:, :, 0])[2:].mean(0)
+    np.testing.assert_allclose(lira(middle + 1, seen, online=False), 1.0, atol=0.04)
+
+
+@pytest.fixture(scope="module")
+def remembered() -> tuple[Pool, Shadows, nn.Module]:
+    """Real digits with labels that are half made up, which can only be remembered: rows, shadow models, a model."""
     digits = named("digits").train
     rows = torch.from_numpy(digits.x[:400]).flatten(1) / 16
     noise = torch.from_numpy(np.random.default_rng(1).integers(0, 10, 400))
     true = torch.from_numpy(np.asarray(digits.y)[:400])
     labels = torch.where(torch.arange(400) % 2 == 0, true, noise)
-    learner = Stacked(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)), steps=400, learning_rate=0.01)
-    seen = shadows(learner, rows, labels, classes=10, models=10)
-    assert (seen.inside.sum(0) == 5).all()
-    own, inside, rest = seen.scores[0, :, 0], seen.inside[0], seen.without(0)
-    found = outcome(lira(own, rest), inside)
-    assert found.auc().lower > 0.7
-    assert found.hits(0.01).lower > outcome(loss_threshold(-own), inside).hits(0.01).value
+    inside = np.random.default_rng(2).random(400) < 0.5
+    network = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    learner = Stacked(network, steps=400, learning_rate=0.01)
+    seen = shadows(learner, rows, labels, classes=10, models=12)
+    alone = Stacked(network, steps=400, learning_rate=0.01, key="target")
+    trained = train(alone, rows, labels, [np.flatnonzero(inside)], classes=10)
+    assert isinstance(trained, Networks)
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    model.load_state_dict({name: each[0] for name, each in trained.parameters.items()})
+    return Pool(rows, labels, inside), seen, model
+
+
+def test_a_model_that_remembers_is_found_out(remembered: tuple[Pool, Shadows, nn.Module]) -> None:
+    """Fails when shadow models, their confidences or who was in which are mixed up, or an attack is given another's
+    scores: each finds members, and those that know how hard an example is find more at few false alarms."""
+    pool, seen, model = remembered
+    found = {each.attack: each for each in membership(target(model, 10), pool, seen)}
+    assert set(found) == {
+        "label-only",
+        "loss threshold",
+        "calibrated loss",
+        "shadow classifier",
+        "LiRA",
+        "LiRA, offline",
+        "RMIA",
+    }
+    assert all(each.auc().lower > 0.6 for each in found.values())
+    plain = found["loss threshold"]
+    assert found["LiRA"].hits(0.01).lower > plain.hits(0.01).value
+    assert found["LiRA"].auc().lower > plain.auc().value
+    assert found["shadow classifier"].auc().value > plain.auc().value - 0.02
+    few = membership(target(model, 10, Access.LABELS), pool, seen)
+    assert [each.attack for each in few] == ["label-only"]
+    assert [each.attack for each in membership(target(model, 10), pool)] == ["label-only", "loss threshold"]
+
+
+def test_a_model_left_out_tells_nothing_of_itself(remembered: tuple[Pool, Shadows, nn.Module]) -> None:
+    """Fails when those that stay tell who was in the one that goes: by its other half, or by a count that must come to
+    half. Fails, too, when examples are not in just half of them."""
+    _, seen, _ = remembered
+    assert (seen.inside.sum(0) == 6).all()
+    rest = seen.without(3)
+    assert rest.models == 10
+    assert (rest.inside.sum(0) == 5).all()
+    assert abs(np.corrcoef(seen.inside[3], rest.inside)[0, 1:]).max() < 0.25
+    with pytest.raises(InvalidInput, match="model is 12, of 12"):
+        seen.without(12)
+
+
+def test_made_up_labels_are_memorised_and_true_ones_less(remembered: tuple[Pool, Shadows, nn.Module]) -> None:
+    """Fails when sides are swapped, correctness is that of another class, or errors are zero where few models agree."""
+    pool, seen, _ = remembered
+    found = memorisation(seen, pool.labels.numpy())
+    assert found.confidence[1::2].mean() > found.confidence[::2].mean() + 0.05
+    assert found.correctness[1::2].mean() > found.correctness[::2].mean() + 0.05
+    assert (found.correctness_error > 0.1).all()
+    assert np.mean([each % 2 for each in found.most(40)]) > 0.6
+    said = np.zeros((4, 1, 2))
+    said[:2, 0, 1] = 2.0
+    by_hand = memorisation(Shadows(confidences(said, [1]), np.array([[True], [True], [False], [False]]), said), [1])
+    assert by_hand.correctness.tolist() == [1.0]
+    assert by_hand.correctness_error[0] == pytest.approx(np.sqrt(2 * 0.75 * 0.25 / 4))
+    assert by_hand.confidence[0] == pytest.approx(1 / (1 + np.exp(-2.0)) - 0.5)
+    with pytest.raises(InvalidInput, match="have no outputs"):
+        memorisation(Shadows(seen.scores, seen.inside), pool.labels.numpy())
+
+
+def test_a_classifier_learns_each_class_by_itself() -> None:
+    """Fails when one classifier serves all classes: in class 0 members are surer, in class 1 less sure."""
+    drawn = np.random.default_rng(3)
+    inside = drawn.random((9, 400)) < 0.5
+    labels = np.arange(400) % 2
+    margin = drawn.normal(size=(9, 400)) + 3 * np.where(labels == 0, inside, ~inside)
+    outputs = np.where(labels[:, None] == np.arange(2), margin[:, :, None], 0.0)
+    seen = Shadows(confidences(outputs[1:], labels), inside[1:], outputs[1:])
+    assert outcome(shokri(outputs[0], labels, seen), inside[0]).auc().lower > 0.9
+    assert outcome(confidences(outputs[0], labels), inside[0]).auc().upper < 0.6
+    with pytest.raises(InvalidInput, match="ask both about the same examples"):
+        shokri(outputs[0, :3], labels[:3], seen)
+    with pytest.raises(InvalidInput, match="shadows have no outputs"):
+        shokri(outputs[0], labels, Shadows(seen.scores, seen.inside))
+
+
+def test_versions_grow_noisier() -> None:
+    """Fails when noise does not grow, or does not follow from the key."""
+    rows = torch.arange(600.0).reshape(100, 6)
+    found = noisy_versions(rows, 3)
+    away = [float((each - rows).std() / rows.std()) for each in found]
+    assert away == pytest.approx([1 / 6, 2 / 6, 3 / 6], rel=0.15)
+    assert torch.equal(found[0], noisy_versions(rows, 3)[0])
 
 
 def test_confidence_is_scaled_as_a_logit() -> None:

@@ -2,28 +2,98 @@
 
 from __future__ import annotations
 
+from privet.attacks.attributes import Attribute, Attributes, attributes, inferred
+from privet.attacks.blind import blind
+from privet.attacks.certified import certified_rows, poisoned_at_most
+from privet.attacks.characters import Alphabet, CharacterModel, learn, letter_losses
+from privet.attacks.clipbkd import ClipBKD, clipbkd, for_one_record
 from privet.attacks.counting import at_least, at_most
-from privet.attacks.membership import calibrated, label_only, lira, loss_threshold, rmia
-from privet.attacks.outcome import Interval, Outcome
+from privet.attacks.extraction import Exposure, Secret, exposure, exposure_estimated, likeliest, written
+from privet.attacks.guarded import Guarded, TooManyQuestions
+from privet.attacks.inversion import Descent, Inversion, invert
+from privet.attacks.likeness import correlation, psnr, ssim
+from privet.attacks.matching import DLG, IDLG, Cosine, Reconstruction
+from privet.attacks.membership import calibrated, label_only, lira, loss_threshold, membership, noisy_versions, rmia
+from privet.attacks.memorisation import Memorisation, memorisation
+from privet.attacks.outcome import Band, Interval, Limit, Outcome, limit_of
+from privet.attacks.poisoning import Columns, Patch, Poisoned, backdoor, backdoor_success, flipped, mistakes
+from privet.attacks.pool import Pool, twins
 from privet.attacks.shadows import Shadows, confidences, shadows
+from privet.attacks.shokri import shokri
+from privet.attacks.stealing import Curve, Student, copied, fidelity, fidelity_curve, solved
 from privet.attacks.target import Access, Model, Target, losses, target
 
 __all__ = [
+    "DLG",
+    "IDLG",
     "Access",
+    "Alphabet",
+    "Attribute",
+    "Attributes",
+    "Band",
+    "CharacterModel",
+    "ClipBKD",
+    "Columns",
+    "Cosine",
+    "Curve",
+    "Descent",
+    "Exposure",
+    "Guarded",
     "Interval",
+    "Inversion",
+    "Limit",
+    "Memorisation",
     "Model",
     "Outcome",
+    "Patch",
+    "Poisoned",
+    "Pool",
+    "Reconstruction",
+    "Secret",
     "Shadows",
+    "Student",
     "Target",
+    "TooManyQuestions",
     "at_least",
     "at_most",
+    "attributes",
+    "backdoor",
+    "backdoor_success",
+    "blind",
     "calibrated",
+    "certified_rows",
+    "clipbkd",
     "confidences",
+    "copied",
+    "correlation",
+    "exposure",
+    "exposure_estimated",
+    "fidelity",
+    "fidelity_curve",
+    "flipped",
+    "for_one_record",
+    "inferred",
+    "invert",
     "label_only",
+    "learn",
+    "letter_losses",
+    "likeliest",
+    "limit_of",
     "lira",
     "loss_threshold",
     "losses",
+    "membership",
+    "memorisation",
+    "mistakes",
+    "noisy_versions",
+    "poisoned_at_most",
+    "psnr",
     "rmia",
     "shadows",
+    "shokri",
+    "solved",
+    "ssim",
     "target",
+    "twins",
+    "written",
 ]

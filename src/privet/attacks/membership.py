@@ -5,16 +5,65 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.stats import norm
+from torch import Tensor
 
 from privet.attacks.counting import Reals, scores_of
-from privet.attacks.shadows import Bits, Shadows
+from privet.attacks.outcome import Outcome
+from privet.attacks.pool import Pool
+from privet.attacks.shadows import Bits, Shadows, confidences
+from privet.attacks.shokri import shokri
+from privet.attacks.target import Access, Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
+from privet.ensemble.drawing import generator
 
-__all__ = ["calibrated", "label_only", "lira", "loss_threshold", "rmia"]
+__all__ = ["calibrated", "label_only", "lira", "loss_threshold", "membership", "noisy_versions", "rmia"]
 
 _LEAST_SPREAD = 1e-6
+
+
+def membership(
+    target: Target, pool: Pool, shadows: Shadows | None = None, *, versions: int = 24, key: str = "privet"
+) -> tuple[Outcome, ...]:
+    """Every attack that what is seen of the target allows: labels alone, its scores, shadow models besides.
+
+    `shadows` were asked about the rows of the pool, in its order. `versions` are asked by the label-only attack.
+    """
+    noisy = noisy_versions(pool.inputs, versions, key=key)
+    right = torch.stack([target.labels(each) == pool.labels for each in (pool.inputs, *noisy)], dim=1)
+    found = [pool.outcome("label-only", label_only(right.numpy()))]
+    if target.access is Access.LABELS:
+        return tuple(found)
+    outputs = target.scores(pool.inputs)
+    own = confidences(outputs, pool.labels)
+    losses = np.logaddexp(0.0, -own)
+    found.append(pool.outcome("loss threshold", loss_threshold(losses)))
+    if shadows is not None:
+        single = Shadows(shadows.scores[:, :, 0], shadows.inside)
+        said = Shadows(-np.logaddexp(0.0, -shadows.scores[:, :, 0]), shadows.inside)
+        _, others = _sides(said, inside=False)
+        scored = {
+            "calibrated loss": calibrated(loss_threshold(losses), others.T),
+            "shadow classifier": shokri(outputs, pool.labels, shadows),
+            "LiRA": lira(own, single),
+            "LiRA, offline": lira(own, single, online=False),
+            "RMIA": rmia(own, single),
+        }
+        found.extend(pool.outcome(name, scores) for name, scores in scored.items())
+    return tuple(found)
+
+
+def noisy_versions(inputs: Tensor, count: int, *, spread: float = 0.5, key: str = "privet") -> list[Tensor]:
+    """Versions of examples for those who see labels alone: the same with more and more normal noise.
+
+    The last has noise of `spread` deviations of all inputs. A member stays on its side of the boundary for longer.
+    """
+    drawn = generator(key, "versions")
+    unit = spread * inputs.float().std()
+    steps = [(each + 1) / count for each in range(checked.count("count", count))]
+    return [inputs + step * unit * torch.randn(inputs.shape, generator=drawn) for step in steps]
 
 
 def loss_threshold(losses: Any) -> Reals:
@@ -119,9 +168,12 @@ def _sides(shadows: Shadows, *, inside: bool) -> tuple[Reals, Reals]:
 
 
 def _spread(said: Reals, fixed: bool) -> Reals:
-    away = said - np.nanmean(said, axis=0)
-    found = np.sqrt(np.nanmean(away**2, axis=(0, 1) if fixed else 0))
-    spread: Reals = np.maximum(found, _LEAST_SPREAD)
+    """Deviations from each example's own mean, of all examples together or of each by itself."""
+    squares = np.nansum((said - np.nanmean(said, axis=0)) ** 2, axis=0)
+    free = (~np.isnan(said)).sum(0) - 1.0
+    if fixed:
+        squares, free = squares.sum(0), free.sum(0)
+    spread: Reals = np.sqrt(np.maximum(squares / np.maximum(free, 1.0), _LEAST_SPREAD**2))
     return spread
 
 

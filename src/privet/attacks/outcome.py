@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, sqrt
 
 import numpy as np
+import numpy.typing as npt
+import torch
 from scipy.stats import norm
 
-from privet.attacks.counting import Reals, at_least, at_most, scores_of
+from privet.accounting import Profile
+from privet.accounting.meaning import best_true_positive_rate
+from privet.accounting.tradeoff import piecewise
+from privet.attacks.counting import Reals, at_least, at_most, lowest, scores_of
 from privet.core import checked
 from privet.core.errors import InvalidInput
+from privet.core.event import Event
+from privet.core.guarantee import Guarantee
+from privet.core.unit import Unit
+from privet.ensemble.drawing import generator
 
-__all__ = ["Interval", "Outcome"]
+__all__ = ["Band", "Interval", "Limit", "Outcome", "limit_of"]
+
+Limit = Callable[[float], float]
+"""The most members that any attack can find, by the part of outsiders that it wrongly accuses."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +35,21 @@ class Interval:
     value: float
     lower: float
     upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Points that all lie on or below the true curve at once, but for a chance of `error` at most."""
+
+    alarms: Reals = field(repr=False)
+    """The part of outsiders accused is at most this,"""
+    hits: Reals = field(repr=False)
+    """and the part of members found is at least that."""
+    error: float
+
+    def above(self, limit: Limit) -> bool:
+        """Whether a point lies above a limit."""
+        return any(hit > limit(alarm) for alarm, hit in zip(self.alarms.tolist(), self.hits.tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +105,66 @@ class Outcome:
             np.concatenate([first, alarms / len(self.outsiders)]),
             np.concatenate([first, hits / len(self.members)]),
         )
+
+    def band(self, error: float = 0.05) -> Band:
+        """A simultaneous lower confidence band of the curve, at thresholds whose number and ranks are fixed beforehand.
+
+        What is proven, where scores are independent, those of members of one law and those of outsiders of another:
+        all points lie on or below the true curve at once, but for a chance of `error`. Let t be the k-th highest of m
+        outsiders. As scores are a rising function of uniform numbers, P(outsider > t) is at most a Beta(k, m − k + 1)
+        number, whatever ties there are, so it exceeds its Clopper–Pearson limit for k − 1 of m with probability ≤ a. t
+        does not depend on members, so their hits above it are binomial, and miss their own limit with probability ≤ a.
+        With K ranks (1, 2, 4, … from either end) and a = error / 2K the rest is a union bound.
+
+        What is not: the examples of *one* trained model are not independent trials, as all members shaped it together.
+        The band is then a description of this model, and not a test of its guarantee: see `exceeds`.
+        """
+        if not 0 < checked.finite("error", error) < 1:
+            raise InvalidInput("error", f"is {error:g}", "give a probability such as 0.05")
+        trials, total = len(self.members), len(self.outsiders)
+        doubled = 2 ** np.arange(max(1, int(np.log2(total))), dtype=np.int64)
+        ranks = np.unique(np.concatenate([doubled, total + 1 - doubled]))
+        each = error / (2 * len(ranks))
+        thresholds = np.sort(self.outsiders)[::-1][ranks - 1]
+        counts = trials - np.searchsorted(np.sort(self.members), thresholds, side="right")
+        return Band(1 - lowest(total - ranks + 1, total, each), lowest(counts, trials, each), error)
+
+    def exceeds(self, limit: Limit | Guarantee | Event, error: float = 0.05) -> bool:
+        """Whether the band lies above what a guarantee allows (a `limit_of` it) at some point.
+
+        Guarantee bounds hold for each record's own test, over the randomness of training. So this *refutes* a guarantee
+        (with a chance of `error` of being wrong) where each score is from a run of its own, on one of two neighbouring
+        data sets. Of the examples of one model it is a warning: averaged over trainings, hits at a fixed threshold
+        are below the limit at the average of alarms (the limit is concave), but one training's share may deviate by
+        more than the band knows, as its members are not independent. The test that is sound there is another one:
+        members chosen by fair coins of their own, and `privet.audit.one_run` of `coins()`.
+        """
+        return self.band(error).above(limit_of(limit) if isinstance(limit, (Guarantee, Event)) else limit)
+
+    def coins(self, key: str = "privet") -> tuple[Reals, npt.NDArray[np.bool_]]:
+        """All scores in a made-up order, and who was in: for `privet.audit.guessed` and `privet.audit.one_run`.
+
+        That test (Steinke, Nasr & Jagielski 2023) assumes nothing of the scores. It assumes that each example was put
+        in by a fair coin of its own, which neither the run nor the attack saw; a training set that was cut out of a
+        pool, of a fixed size, is not that. The order is made up so that ties do not tell who was in.
+        """
+        scores = np.concatenate([self.members, self.outsiders])
+        order = torch.randperm(len(scores), generator=generator(key, "coins")).numpy()
+        return scores[order], order < len(self.members)
+
+
+def limit_of(claim: Guarantee | Event, unit: Unit | None = None) -> Limit:
+    """What a claim allows any attack on one record: the whole curve of an event, or what one (ε, δ) says.
+
+    >>> from privet.core.event import Gaussian
+    >>> round(limit_of(Gaussian(1.0))(0.01), 3)
+    0.092
+    """
+    if isinstance(claim, Guarantee):
+        tradeoff = piecewise(claim.epsilon.upper, claim.delta) if claim.epsilon.upper < np.inf else None
+        return lambda alarms: 1.0 if tradeoff is None else max(alarms, 1 - tradeoff(alarms))
+    profile = Profile(claim, unit)
+    return lambda alarms: best_true_positive_rate(profile.delta, alarms)
 
 
 def _ranked(some: Reals, others: Reals) -> Reals:

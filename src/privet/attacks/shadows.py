@@ -29,6 +29,8 @@ class Shadows:
     """[models, examples] or [models, examples, queries]: logit-scaled confidence in the true class."""
     inside: Bits = field(repr=False)
     """[models, examples]"""
+    outputs: Reals | None = field(default=None, repr=False)
+    """[models, examples, classes]: all that they say of the examples, before softmax, where an attack needs it."""
 
     def __post_init__(self) -> None:
         scores, inside = np.asarray(self.scores, dtype=np.float64), np.asarray(self.inside)
@@ -36,6 +38,8 @@ class Shadows:
             raise InvalidInput("inside", "does not say of each model and example whether it was in")
         if np.isnan(scores).any():
             raise InvalidInput("scores", "hold NaN", "find out where a model gives no number")
+        if self.outputs is not None and (self.outputs.ndim != 3 or self.outputs.shape[:2] != inside.shape):
+            raise InvalidInput("outputs", "do not say of each model and example one number for each class")
         object.__setattr__(self, "scores", scores if scores.ndim == 3 else scores[:, :, None])
 
     @property
@@ -44,9 +48,15 @@ class Shadows:
         return len(self.inside)
 
     def without(self, model: int) -> Shadows:
-        """All but one: that one can stand for a model that is attacked."""
-        kept = np.arange(self.models) != model
-        return Shadows(self.scores[kept], self.inside[kept])
+        """All but one, which can stand for a model that is attacked; its other half goes with it.
+
+        Who was in the one that is left out was not in its other half: whoever kept that would be told the answer.
+        """
+        if not 0 <= model < self.models:
+            raise InvalidInput("model", f"is {model}, of {self.models}", f"use 0 to {self.models - 1}")
+        kept = (self.inside == self.inside[model]).any(1)
+        kept[model] = False
+        return Shadows(self.scores[kept], self.inside[kept], None if self.outputs is None else self.outputs[kept])
 
 
 def shadows(
@@ -60,18 +70,21 @@ def shadows(
     queries: tuple[Tensor, ...] = (),
     where: Where = Here(),  # noqa: B008 (a frozen record without fields)
 ) -> Shadows:
-    """Train shadow models, each example in just half of them, and ask all of them about all examples.
+    """Train shadow models in pairs, and ask all of them about all examples.
 
+    Of each pair one sees an example and the other does not, by a fair coin for each pair and example. So each example
+    is in just half of them, and the members of any one model are as if drawn by coins that no other pair knows.
     `queries` are further versions of the examples to ask about, such as their mirror images.
     """
     if checked.count("models", models, least=2) % 2:
         raise InvalidInput("models", f"is {models}", "take an even number: each example is in half of them")
-    order = torch.rand(models, len(inputs), generator=generator(key, "shadows")).argsort(0)
-    inside: Bits = (order < models // 2).numpy()
+    coins = torch.rand(models // 2, len(inputs), generator=generator(key, "shadows")) < 0.5
+    inside: Bits = torch.stack([coins, ~coins], dim=1).flatten(0, 1).numpy()
     members = [np.flatnonzero(row) for row in inside]
     ensemble = train(learner, inputs, labels, members, classes=classes, where=where)
-    found = [confidences(ensemble.scores(each), labels) for each in (inputs, *queries)]
-    return Shadows(np.stack(found, axis=2), inside)
+    outputs = ensemble.scores(inputs)
+    found = [confidences(outputs, labels), *(confidences(ensemble.scores(each), labels) for each in queries)]
+    return Shadows(np.stack(found, axis=2), inside, outputs.double().numpy())
 
 
 def confidences(scores: Any, labels: Any) -> Reals:

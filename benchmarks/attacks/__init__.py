@@ -1,0 +1,1 @@
+"""Membership attacks on MNIST, and how fast shadow models train."""

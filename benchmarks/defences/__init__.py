@@ -1,0 +1,1 @@
+"""Defences as they are taught, beside differential privacy: one experiment, one picture."""

@@ -1,0 +1,1 @@
+"""Attacks whose result is a picture, measured: gradient matching and model inversion."""

@@ -1,0 +1,149 @@
+"""A small language model of characters, to see what such a model keeps of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from privet.attacks.counting import Reals
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.ensemble.drawing import generator
+
+__all__ = ["Alphabet", "CharacterModel", "learn", "letter_losses"]
+
+_NOTHING, _EDGE, _FIRST = 0, 1, 2
+"""Numbers of what fills up a row, of where a text begins and ends, and of the first letter."""
+_TOGETHER = 4096
+"""Texts that are scored at once."""
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """Which letters there are; public, as the texts do not say.
+
+    >>> Alphabet("ab").encode(["ab", "b"]).tolist()
+    [[1, 2, 3, 1], [1, 3, 1, 0]]
+    """
+
+    letters: str
+
+    def __post_init__(self) -> None:
+        if not self.letters or len(set(self.letters)) < len(self.letters):
+            raise InvalidInput("letters", "are none, or one comes twice", "name each letter once")
+
+    @property
+    def classes(self) -> int:
+        """The letters, the edge of a text, and what comes after it."""
+        return len(self.letters) + _FIRST
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        """[texts, letters of the longest + 2]: one row for each text."""
+        numbers = {letter: place + _FIRST for place, letter in enumerate(self.letters)}
+        if unknown := set().union(*texts) - numbers.keys():
+            raise InvalidInput("texts", f"hold {min(unknown)!r}, which is no letter here", "put it into the alphabet")
+        longest = max(map(len, texts), default=0)
+        rows = [[_EDGE, *map(numbers.__getitem__, text), _EDGE] for text in texts]
+        return torch.tensor([row + [_NOTHING] * (longest + 2 - len(row)) for row in rows])
+
+    def decode(self, numbers: Sequence[int]) -> str:
+        """The text up to where it ends."""
+        letters = [int(number) for number in numbers]
+        end = letters.index(_EDGE) if _EDGE in letters else len(letters)
+        return "".join(self.letters[number - _FIRST] for number in letters[:end] if number >= _FIRST)
+
+
+class CharacterModel(nn.Module):
+    """An embedding, one LSTM and a linear layer: says of each letter how likely it comes next.
+
+    Train it by `learn`, or privately by `privet.fit` on `pairs(texts)` with `letter_losses`.
+    """
+
+    def __init__(self, alphabet: Alphabet, *, width: int = 64, key: str = "privet") -> None:
+        super().__init__()
+        checked.count("width", width)
+        self.alphabet = alphabet
+        # Made without numbers, and then given some that follow from the key: torch's own come from a global stream.
+        with torch.device("meta"):
+            layers = nn.Embedding(alphabet.classes, width), nn.LSTM(width, width, batch_first=True)
+            last = nn.Linear(width, alphabet.classes)
+        self.embedding, self.recurrent, self.last = (layer.to_empty(device="cpu") for layer in (*layers, last))
+        drawn = generator(key, "characters")
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_((2 * torch.rand(parameter.shape, generator=drawn) - 1) / width**0.5)
+
+    def forward(self, letters: Tensor) -> Tensor:
+        """[texts, places, classes]: scores of what comes after each place."""
+        found: Tensor = self.last(self.recurrent(self.embedding(letters))[0])
+        return found
+
+    def pairs(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """What is read and what comes next, as `privet.fit` takes a data set: a row for each text."""
+        rows = self.alphabet.encode(texts)
+        return rows[:, :-1], rows[:, 1:]
+
+    def log_perplexities(self, texts: Sequence[str]) -> Reals:
+        """[texts]: −log₂ of the probability that a text begins so, in bits; lower is likelier."""
+        found = [np.zeros(0)]
+        for start in range(0, len(texts), _TOGETHER):
+            rows = self.alphabet.encode(texts[start : start + _TOGETHER])[:, :-1]
+            with torch.no_grad():
+                logs = self(rows[:, :-1]).double().log_softmax(2).gather(2, rows[:, 1:, None])[:, :, 0]
+            inside = rows[:, 1:] >= _FIRST
+            found.append((-(logs * inside).sum(1) / np.log(2)).numpy())
+        return np.concatenate(found)
+
+    def write(
+        self, prefixes: Sequence[str], *, length: int, temperature: float = 1.0, key: str = "privet"
+    ) -> list[str]:
+        """How the model goes on from each prefix, letter by letter, by the probabilities that it gives; at a low
+        temperature, nearly always by the likeliest letter. Prefixes are of one length."""
+        checked.count("length", length)
+        checked.positive("temperature", temperature)
+        if len({len(prefix) for prefix in prefixes}) > 1:
+            raise InvalidInput("prefixes", "are of several lengths", "ask for each length by itself")
+        drawn = generator(key, "written")
+        rows = self.alphabet.encode(prefixes)[:, :-1]
+        begun = rows.shape[1]
+        with torch.no_grad():
+            for _ in range(length):
+                scores = self(rows)[:, -1].double() / temperature
+                scores[:, _NOTHING] = -torch.inf
+                rows = torch.cat([rows, torch.multinomial(scores.softmax(1), 1, generator=drawn)], 1)
+        return [self.alphabet.decode(row) for row in rows[:, begun:].tolist()]
+
+
+def letter_losses(scores: Tensor, wanted: Tensor) -> Tensor:
+    """[texts]: the mean cross-entropy of each text's letters, from that text alone."""
+    found = F.cross_entropy(scores.transpose(1, 2), wanted, ignore_index=_NOTHING, reduction="none")
+    return found.sum(1) / (wanted != _NOTHING).sum(1).clamp(min=1)
+
+
+def learn(
+    model: CharacterModel,
+    texts: Sequence[str],
+    *,
+    steps: int = 300,
+    batch_size: int = 64,
+    learning_rate: float = 0.01,
+    key: str = "privet",
+) -> None:
+    """Train the model without any privacy (Adam), in place."""
+    checked.count("steps", steps)
+    checked.count("batch_size", batch_size)
+    if not texts:
+        raise InvalidInput("texts", "are none", "give something to learn from")
+    letters, following = model.pairs(texts)
+    drawn = generator(key, "learn")
+    optimizer = torch.optim.Adam(model.parameters(), lr=checked.positive("learning_rate", learning_rate))
+    for _ in range(steps):
+        rows = torch.randint(len(letters), (min(batch_size, len(letters)),), generator=drawn)
+        optimizer.zero_grad()
+        torch.autograd.backward(letter_losses(model(letters[rows]), following[rows]).mean())
+        optimizer.step()

@@ -1,0 +1,113 @@
+"""ClipBKD: the poisoned point that clipping hides least (Jagielski, Ullman & Oprea 2020), as an audit uses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import expm1
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from privet.attacks.shadows import confidences
+from privet.attacks.target import Target
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.guarantee import Evidence
+from privet.core.unit import Neighbours, Unit
+from privet.ensemble import Ridge, train
+
+__all__ = ["ClipBKD", "clipbkd", "for_one_record"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClipBKD:
+    """Two data sets, one of them with so many copies of a poisoned row, and a score that tells models of them apart."""
+
+    inputs: Tensor = field(repr=False)
+    labels: Tensor = field(repr=False)
+    point: Tensor = field(repr=False)
+    """The poisoned row."""
+    label: int
+    """What it is called: the class that it looks least like."""
+    copies: int
+
+    @property
+    def absent(self) -> tuple[Tensor, Tensor]:
+        """The data as they are."""
+        return self.inputs, self.labels
+
+    @property
+    def present(self) -> tuple[Tensor, Tensor]:
+        """The data, and the copies after them."""
+        added = self.point.expand(self.copies, *self.point.shape)
+        return torch.cat([self.inputs, added]), torch.cat(
+            [self.labels, self.labels.new_full((self.copies,), self.label)]
+        )
+
+    @property
+    def unit(self) -> Unit:
+        """Which neighbours these two are: so many records added. Price the run for this unit: its guarantee is what
+        `many_runs(…, unit=…)` on scores can refute. A plan that counts the rows of its data (one without `population=`,
+        or `sample_rate=` and `steps=`) has no such guarantee, and runs on these two differ for another reason."""
+        return Unit(neighbours=Neighbours.ADD_REMOVE, records=self.copies)
+
+    def score(self, of: Target) -> float:
+        """How much more the model takes the point for its label than it does a blank row: higher where it was in."""
+        asked = torch.stack([self.point, torch.zeros_like(self.point)])
+        own, blank = confidences(of.scores(asked), torch.tensor([self.label, self.label]))
+        return float(own - blank)
+
+
+def clipbkd(
+    inputs: Any, labels: Any, *, classes: int, copies: int = 1, length: float | None = None, label: int | None = None
+) -> ClipBKD:
+    """The poisoned point for some data.
+
+    Args:
+        inputs: [rows, …]; pictures are taken as rows of numbers.
+        labels: whole numbers from 0 to classes − 1.
+        classes: how many there are.
+        copies: how often the point is put in.
+        length: the norm of the point; the mean norm of the rows by default, as a longer one would stand out.
+        label: what to call it; by default the class that a ridge regression on the data takes it for least.
+
+    The point lies in the direction in which the rows differ least from 0 (their last right singular vector). Rows
+    hardly move weights in that direction, so that what the poison does there stays, also after its gradient was
+    clipped; a trigger in a direction of much variance drowns. The data, the point and the label are fixed before any
+    run, so that audits with them are sound however they were chosen.
+    """
+    given, named = torch.as_tensor(inputs), torch.as_tensor(labels)
+    checked.count("copies", copies)
+    if given.ndim < 2 or not given.dtype.is_floating_point or not len(given) or not given.isfinite().all():
+        raise InvalidInput("inputs", "are not rows of finite floating-point numbers", "make features of them first")
+    flat = given.reshape(len(given), -1).double()
+    # Of XᵀX, whose eigenvectors are X's right singular vectors: rows that are fewer than columns have all of them, too.
+    direction = torch.linalg.eigh(flat.T @ flat).eigenvectors[:, 0]
+    norm = float(flat.norm(dim=1).mean()) if length is None else checked.positive("length", length)
+    point = norm * direction
+    called = label
+    if called is None:
+        fitted = train(Ridge(), flat, named, [torch.arange(len(flat)).numpy()], classes=classes)
+        called = int(fitted.scores(point[None])[0, 0].argmin())
+    elif not 0 <= called < checked.count("classes", classes, least=2):
+        raise InvalidInput("label", f"is {called}, of {classes} classes", f"give a number from 0 to {classes - 1}")
+    return ClipBKD(given, named, point.reshape(given.shape[1:]).to(given.dtype), called, copies)
+
+
+def for_one_record(evidence: Evidence) -> Evidence:
+    """What evidence about k records added together says about one record.
+
+    Were the run (ε₁, δ₁)-private for one record with ε₁ < ε̂/k, it would be (kε₁, δ₁·(e^(kε₁) − 1)/(e^ε₁ − 1))-private
+    for k of them (Vadhan 2017, Lemma 2.2), that δ being at most δ₁·(e^ε̂ − 1)/(e^(ε̂/k) − 1). With
+    δ₁ = δ·(e^(ε̂/k) − 1)/(e^ε̂ − 1) it is at most the δ of the evidence, and ε̂ then says otherwise. So ε is at least ε̂/k
+    at that smaller δ₁: dividing ε̂ and keeping δ would claim too much. Evidence for the unit of k records against the
+    accountant's price for k records (`ClipBKD.unit`) loses nothing, and is the better test.
+
+    >>> found = for_one_record(Evidence(3.0, 1e-3, 0.95, "clipbkd", 100, Unit(records=3)))
+    >>> round(found.epsilon, 6), round(found.delta * 1e5, 3), found.unit.records
+    (1.0, 9.003, 1)
+    """
+    k, whole = evidence.unit.records, evidence.epsilon
+    delta = evidence.delta * expm1(whole / k) / expm1(whole) if whole else evidence.delta / k
+    return replace(evidence, epsilon=whole / k, delta=delta, unit=replace(evidence.unit, records=1))

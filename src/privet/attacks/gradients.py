@@ -1,0 +1,162 @@
+"""Gradient matching: what somebody who sees a gradient can rebuild of the rows that it was computed from.
+
+The attacker has the network and the gradient of its loss, as a server of federated learning has, and looks for pictures
+that have the same gradient. A search that fails proves nothing: the next one may start better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from privet.attacks.matching import DLG, Method, Problem, Reconstruction
+from privet.attacks.target import Target
+from privet.attacks.withholding import Gradient, listed, square
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.ensemble.drawing import generator
+
+__all__ = ["Attempt", "match", "shared"]
+
+_KINKED = ("Relu", "Prelu", "MaxPool", "Hardtanh", "Threshold")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Where a search is: for progress bars."""
+
+    restart: int
+    """From 1 on."""
+    restarts: int
+    step: int
+    steps: int
+    distance: float
+
+
+def match(
+    target: Target,
+    gradient: Gradient,
+    shape: Sequence[int],
+    *,
+    method: Method = DLG(),  # noqa: B008 (a frozen record)
+    examples: int = 1,
+    labels: Tensor | None = None,
+    restarts: int = 1,
+    partial: bool = False,
+    key: str = "privet",
+    progress: Callable[[Attempt], None] | None = None,
+) -> Reconstruction:
+    """Rebuild pictures from the gradient of the mean cross-entropy over them.
+
+    Of several searches the one is kept whose gradient comes closest to the one that was seen: an attacker has no truth
+    to choose by.
+
+    Args:
+        target: a white box; the network should be smooth (sigmoid, tanh, softplus, GELU). It is left as it is.
+        gradient: what was seen.
+        shape: of one picture, as the network takes it, such as (1, 28, 28).
+        method: `DLG()`, `IDLG()` or `Cosine()`.
+        examples: how many pictures the gradient is of.
+        labels: of these, if the attacker knows them.
+        restarts: how many searches.
+        partial: take zeros of the gradient for numbers that were withheld, and match the others.
+        key: the starts follow from it.
+        progress: called after every step.
+    """
+    network = _copied(target)
+    wanted = (checked.count("examples", examples), *(checked.count("shape", each) for each in shape))
+    given = _labels(labels, examples, target.classes)
+    problem = Problem(network, _fitting(gradient, network), wanted[1:], target.classes, examples, given, partial)
+    notes = _notes(problem)
+    best: Reconstruction | None = None
+    for restart in range(checked.count("restarts", restarts)):
+
+        def tell(step: int, distance: float, restart: int = restart) -> None:
+            if progress is not None:
+                progress(Attempt(restart + 1, restarts, step, method.steps, distance))
+
+        found = method.find(problem, generator(key, "match", restart), tell)
+        if best is None or found.distance < best.distance:
+            best = replace(found, notes=notes)
+    if best is None:
+        raise InvalidInput("restarts", "is 0", "search at least once")
+    return best
+
+
+def shared(target: Target, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
+    """What a participant shares who computes one gradient, of the mean cross-entropy over these rows.
+
+    >>> from privet.attacks.target import target
+    >>> [tuple(each.shape) for each in shared(target(nn.Linear(4, 2), 2), torch.zeros(1, 4), torch.tensor([1]))]
+    [(2, 4), (2,)]
+    """
+    network = deepcopy(target.module()).eval()
+    trained = [each for each in network.parameters() if each.requires_grad]
+    if not trained:
+        raise InvalidInput("target", "has no trained parameters", "there is no gradient to share")
+    found = torch.autograd.grad(F.cross_entropy(network(inputs), labels.long()), trained, allow_unused=True)
+    return tuple(torch.zeros_like(own) if each is None else each for own, each in zip(trained, found, strict=True))
+
+
+def _copied(target: Target) -> nn.Module:
+    network = deepcopy(target.module()).to("cpu", torch.float64).eval()
+    if not any(each.requires_grad for each in network.parameters()):
+        raise InvalidInput("target", "has no trained parameters", "there is no gradient to match")
+    return network
+
+
+def _fitting(gradient: Gradient, network: nn.Module) -> tuple[Tensor, ...]:
+    """The gradient as the network's trained parameters have it, in double precision."""
+    trained = {name: each for name, each in network.named_parameters() if each.requires_grad}
+    if isinstance(gradient, Mapping):
+        if set(gradient) != set(trained):
+            odd = ", ".join(sorted(set(gradient) ^ set(trained)))
+            raise InvalidInput("gradient", f"and the network differ in {odd}", "give one for each trained parameter")
+        gradient = [gradient[name] for name in trained]
+    found = listed(gradient)
+    if len(found) != len(trained):
+        problem = f"has {len(found)} tensors, and the network {len(trained)} trained parameters"
+        raise InvalidInput("gradient", problem, "give one for each")
+    for (name, own), each in zip(trained.items(), found, strict=True):
+        if own.shape != each.shape:
+            problem = f"has the shape {tuple(each.shape)} for {name}, which has {tuple(own.shape)}"
+            raise InvalidInput("gradient", problem, "give them in the network's order")
+    found = tuple(each.to("cpu", torch.float64) for each in found)
+    if not float(square(found)) > 0:
+        raise InvalidInput("gradient", "is zero everywhere", "nothing can be rebuilt from it")
+    return found
+
+
+def _labels(labels: Tensor | None, examples: int, classes: int) -> Tensor | None:
+    if labels is None:
+        return None
+    found = torch.as_tensor(labels).long().flatten()
+    if len(found) != examples or not bool(((found >= 0) & (found < classes)).all()):
+        raise InvalidInput("labels", f"are not {examples} classes below {classes}", "give one for each example")
+    return found
+
+
+def _notes(problem: Problem) -> tuple[str, ...]:
+    """Try the network once: refuse a shape that it does not take, and say where its gradient has jumps."""
+    blank = torch.zeros(problem.examples, *problem.shape, dtype=torch.float64)
+    try:
+        said = problem.network(blank)
+    except (RuntimeError, ValueError, IndexError) as error:
+        why = str(error).splitlines()[0]
+        raise InvalidInput("shape", f"is {problem.shape}, and the network does not take it: {why}") from error
+    seen, waiting, kinks = set(), [said.grad_fn], set()
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            kinks |= {word for word in _KINKED if word in node.name()}
+            waiting += [before for before, _ in node.next_functions]
+    if not kinks:
+        return ()
+    where = ", ".join(sorted(kinks))
+    return (f"the network has {where}, whose second derivative is zero: searches seldom succeed, and it means little",)

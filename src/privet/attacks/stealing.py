@@ -1,0 +1,142 @@
+"""Stealing: a model like the target, from its answers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from privet.attacks.counting import at_least, at_most
+from privet.attacks.outcome import Interval
+from privet.attacks.target import Access, Target
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.ensemble.drawing import generator, initial
+
+__all__ = ["Curve", "Student", "copied", "fidelity", "fidelity_curve", "solved"]
+
+_LINEAR = 1e-3
+"""How far a linear model's answer to a fresh question may be from what was solved, in deviations of its answers."""
+_FRESH = 4
+
+
+def solved(target: Target, features: int, *, key: str = "privet") -> nn.Linear:
+    """The exact weights of a linear or logistic model, by solving equations (Tramèr et al. 2016).
+
+    features + 1 questions: zeros, and each unit vector. If the target gives probabilities in place of scores (their
+    logarithms), weights are found up to what softmax cannot show, a vector added to those of all classes; they are
+    returned with a mean of zero over classes, so that both give the same copy. Four further questions find out whether
+    the target is linear at all.
+    """
+    count = checked.count("features", features)
+    probes = torch.cat([torch.zeros(1, count), torch.eye(count)])
+    fresh = torch.randn(_FRESH, count, generator=generator(key, "solved"))
+    answers = target.scores(torch.cat([probes, fresh])).double()
+    # Softmax does not see what is added to all classes of a row.
+    level = answers - answers.mean(1, keepdim=True)
+    bias, weights = level[0], (level[1 : count + 1] - level[0]).T
+    missed = level[count + 1 :] - (fresh.double() @ weights.T + bias)
+    if float(missed.abs().max()) > _LINEAR * max(float(level.std()), 1e-12):
+        problem = "is not linear, or rounds its answers"
+        raise InvalidInput("target", problem, "copy it by `copied`, from many questions")
+    found = nn.Linear(count, target.classes)
+    with torch.no_grad():
+        found.weight.copy_(weights)
+        found.bias.copy_(bias)
+    return found
+
+
+@dataclass(frozen=True)
+class Student:
+    """How a copy learns: which network, by Adam with a rate that falls to zero, from which beginning."""
+
+    network: nn.Module
+    """A pattern, from rows to one number for each class: it is not changed."""
+    steps: int = 1000
+    batch_size: int = 64
+    learning_rate: float = 0.003
+    key: str = "privet"
+
+    def __post_init__(self) -> None:
+        checked.count("steps", self.steps)
+        checked.count("batch_size", self.batch_size)
+        checked.positive("learning_rate", self.learning_rate)
+
+    def taught(self, rows: Tensor, wanted: Tensor) -> nn.Module:
+        """A network that says of rows what is wanted: [rows, classes] probabilities."""
+        drawn = generator(self.key, "copied")
+        found = deepcopy(self.network)
+        found.load_state_dict(initial(self.network, drawn), strict=False)
+        optimizer = torch.optim.Adam(found.parameters(), lr=self.learning_rate)
+        falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.steps)
+        for _ in range(self.steps):
+            at = torch.randint(0, len(rows), (self.batch_size,), generator=drawn)
+            optimizer.zero_grad()
+            loss = F.cross_entropy(found(rows[at]), wanted[at])
+            torch.autograd.backward(loss)
+            optimizer.step()
+            falling.step()
+        return found.eval()
+
+
+def copied(target: Target, questions: Tensor, student: Student) -> nn.Module:
+    """A copy of any target: a student that learns from its answers (Tramèr et al. 2016, Orekondy et al. 2019).
+
+    It learns probabilities where the target shows scores, and classes where it shows labels alone.
+    """
+    if not len(questions):
+        raise InvalidInput("questions", "are none", "give rows to ask about")
+    return student.taught(questions, _answers(target, questions).to(questions.dtype))
+
+
+def fidelity(target: Target, copy: nn.Module, rows: Tensor, *, confidence: float = 0.95) -> Interval:
+    """How often a copy names the class that the target names, on rows that it did not learn from."""
+    return _agreed(target.labels(rows), copy, rows, confidence)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Fidelity against questions."""
+
+    questions: tuple[int, ...]
+    fidelity: tuple[Interval, ...]
+
+
+def fidelity_curve(
+    target: Target,
+    questions: Tensor,
+    counts: Sequence[int],
+    student: Student,
+    *,
+    held_out: tuple[Tensor, Tensor],
+    confidence: float = 0.95,
+) -> Curve:
+    """How good copies are that were made from the first few questions, and from more and more of them.
+
+    The target is asked once about the most of them. `held_out` are rows and the classes that the undefended target
+    names for them: whoever judges the copy knows these, and its limit on questions is not spent on them.
+    """
+    wanted = tuple(checked.count("counts", count) for count in counts)
+    if not wanted or max(wanted) > len(questions):
+        raise InvalidInput("counts", f"go up to {max(wanted, default=0)}", f"there are {len(questions)} questions")
+    answers = _answers(target, questions[: max(wanted)]).to(questions.dtype)
+    rows, named = held_out
+    copies = (student.taught(questions[:count], answers[:count]) for count in wanted)
+    return Curve(wanted, tuple(_agreed(named, copy, rows, confidence) for copy in copies))
+
+
+def _answers(target: Target, questions: Tensor) -> Tensor:
+    if target.access is Access.LABELS:
+        return F.one_hot(target.labels(questions), target.classes).double()
+    return target.scores(questions).double().softmax(1)
+
+
+def _agreed(named: Tensor, copy: nn.Module, rows: Tensor, confidence: float) -> Interval:
+    with torch.no_grad():
+        same = int((copy(rows).argmax(1) == named).sum())
+    error = (1 - checked.confidence("confidence", confidence)) / 2
+    return Interval(same / len(rows), at_least(same, len(rows), error), at_most(same, len(rows), error))

@@ -1,0 +1,122 @@
+"""The confidence band of an attack's curve, the limit of a guarantee beside it, and who may be compared with whom."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import beta, binom, norm
+
+from privet.accounting import epsilon
+from privet.attacks import Outcome, Pool, blind, limit_of, twins
+from privet.audit import guessed, one_run
+from privet.core.errors import InvalidInput
+from privet.core.event import Gaussian, Laplace
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_the_band_holds_at_all_points_at_once(rounded: bool) -> None:
+    """Fails when an interval is taken from the wrong end: of 200 bands with an error of 20 % no more may cross the true
+    curve than 99.9 % of binomial draws with that chance, and most must be above a curve that is far too low (seeded;
+    ties are made by rounding, which lowers the true curve below that of normal numbers)."""
+    drawn = np.random.default_rng(0)
+    crossed, noticed = 0, 0
+    for _ in range(200):
+        members, outsiders = drawn.normal(1, 1, 150), drawn.normal(0, 1, 200)
+        if rounded:
+            members, outsiders = members.round(), outsiders.round()
+        band = Outcome("x", members, outsiders).band(0.2)
+        crossed += band.above(lambda alarms: float(norm.cdf(1 + norm.ppf(alarms))))
+        noticed += band.above(lambda alarms: alarms)
+    assert crossed <= binom.ppf(0.999, 200, 0.2)
+    assert noticed > 180
+
+
+def test_the_band_is_made_of_exact_limits() -> None:
+    """Fails when ranks are off by one, or the error is not shared among all points and both sides: of 5 outsiders the
+    ranks are 1, 2, 4 and 5, and each of the 8 limits has an eighth of the error (Clopper & Pearson by hand)."""
+    members, outsiders = np.array([0.5, 2.5, 3.5, 9.0]), np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    band = Outcome("x", members, outsiders).band(0.4)
+    np.testing.assert_allclose(band.alarms, [beta.ppf(0.95, k, 6 - k) for k in (1, 2, 4, 5)])
+    np.testing.assert_allclose(band.hits, [beta.ppf(0.05, c, 5 - c) for c in (1, 1, 3, 3)])
+    with pytest.raises(InvalidInput, match="error is 1"):
+        Outcome("x", members, outsiders).band(1)
+
+
+def test_a_limit_that_is_broken_is_seen_and_one_that_holds_is_not() -> None:
+    """Fails when the limit is another mechanism's, or the band is so low that it never says anything. The scores are
+    those of runs of their own; the false alarm has a chance of 5 % at most and is seeded."""
+    drawn = np.random.default_rng(1)
+    honest = Outcome("x", drawn.normal(1, 1, 4000), drawn.normal(0, 1, 4000))
+    assert not honest.exceeds(Gaussian(1.0))
+    assert honest.exceeds(Gaussian(2.0))
+    assert not honest.exceeds(epsilon(Gaussian(1.0), 1e-5))
+    assert honest.exceeds(epsilon(Laplace(2.0), 0.0))
+    assert limit_of(epsilon(Laplace(1.0), 0.0))(0.01) == pytest.approx(np.e / 100)
+    assert limit_of(Gaussian(1.0))(0.01) == pytest.approx(norm.cdf(1 + norm.ppf(0.01)), abs=1e-4)
+
+
+def test_both_ends_of_the_curve_are_looked_at() -> None:
+    """Fails when only high scores are: here a tenth of the outsiders is surely known, and no member is."""
+    drawn = np.random.default_rng(2)
+    outsiders = np.where(np.arange(3000) % 10 == 0, -9.0, drawn.normal(size=3000))
+    assert Outcome("x", drawn.normal(size=3000), outsiders).exceeds(epsilon(Laplace(1.0), 0.0))
+
+
+def test_one_model_is_audited_by_coins() -> None:
+    """Fails when `coins` loses who was in, or lets ties tell it. A run that tells everything with a chance of 1/2 is
+    (0, 1/2)-private, and this is such a run: its band is above the limit, as it would be in every second run however
+    small the error, since members of one run are not independent. The one-run test is right to refute pure privacy,
+    and right to say nothing against δ = 1/2."""
+    drawn = np.random.default_rng(3)
+    inside = drawn.random(1000) < 0.5
+    scores = inside + drawn.normal(0, 0.3, 1000)
+    told = Outcome("x", scores[inside], scores[~inside])
+    assert told.exceeds(lambda alarms: min(1.0, 0.5 + alarms), error=1e-6)
+    assert one_run(1000, *guessed(*told.coins(), guesses=200), delta=0.5).epsilon == 0
+    assert one_run(1000, *guessed(*told.coins(), guesses=200)).epsilon > 2
+    tied = Outcome("x", np.zeros(500), np.zeros(500))
+    assert 60 < guessed(*tied.coins(), guesses=200)[1] < 140
+
+
+def test_rows_on_both_sides_are_refused_in_one_line() -> None:
+    """Fails when an outsider that is a member slips through, or −0 or a type makes a difference, or a label none."""
+    rows, names = torch.arange(20.0).reshape(10, 2) - 4, torch.arange(10) % 3
+    with pytest.raises(InvalidInput, match=r"outsiders hold 2 of 4 that are members, too; leave them out"):
+        Pool.of((rows[:8], names[:8]), (rows[6:], names[6:]))
+    zero = rows.clone()
+    zero[zero == 0] = -0.0
+    assert twins((rows, names), (zero.double(), names)).all()
+    assert not twins((rows, names), (rows, (names + 1) % 3)).any()
+    pool = Pool.of((rows[:8], names[:8]), (rows[8:], names[8:]))
+    with pytest.raises(InvalidInput, match="scores are 3 for 10 rows"):
+        pool.outcome("x", np.zeros(3))
+    with pytest.raises(InvalidInput, match="scores hold NaN"):
+        pool.outcome("x", np.full(10, np.nan))
+    with pytest.raises(InvalidInput, match="outsiders are 1; an attack needs 2"):
+        Pool.of((rows[:8], names[:8]), (rows[9:], names[9:]))
+    with pytest.raises(InvalidInput, match="not finite"):
+        Pool.of((rows[:8] / 0, names[:8]), (rows[8:], names[8:]))
+    with pytest.raises(InvalidInput, match="prepare both in the same way"):
+        Pool.of((rows[:8], names[:8]), (rows[8:, :1], names[8:]))
+
+
+def blinded(shift: float, spread: float, seed: int, count: int = 120) -> Outcome:
+    drawn = torch.Generator().manual_seed(seed)
+    members = torch.randn(count, 3, generator=drawn) * spread + shift
+    outsiders = torch.randn(count, 3, generator=drawn)
+    names = torch.randint(0, 2, (2 * count,), generator=drawn)
+    return blind(Pool.of((members, names[:count]), (outsiders, names[count:])))
+
+
+def test_the_blind_baseline_sees_a_shift_and_nothing_else() -> None:
+    """Fails when the classifier is scored on rows that it learned from (it would see something everywhere), or sees
+    means alone. Of 100 pairs without a difference, no more intervals may lie above 0.5 than 99.9 % of binomial draws
+    with a chance of 2.5 %, which is what the interval promises on that side (seeded)."""
+    wrong = sum(blinded(0.0, 1.0, seed).auc().lower > 0.5 for seed in range(100))
+    assert wrong <= binom.ppf(0.999, 100, 0.025)
+    assert blinded(0.7, 1.0, 0).auc().lower > 0.5
+    assert blinded(0.0, 2.5, 0).auc().lower > 0.5
+    few = Pool.of((torch.zeros(3, 2), torch.zeros(3).long()), (torch.ones(9, 2), torch.zeros(9).long()))
+    with pytest.raises(InvalidInput, match="pool has 3 members or outsiders"):
+        blind(few)

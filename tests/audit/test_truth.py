@@ -12,12 +12,13 @@ from scipy.stats import binom
 
 from privet.accounting import epsilon as price
 from privet.audit import audit_draws, guessed, many_runs, noise_at_most, one_run
-from privet.core.event import Gaussian
+from privet.core.event import Gaussian, Repeated
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.core.unit import Unit
 from privet.local import RandomizedResponse
 from privet.mechanisms import Count, DiscreteGaussian, DiscreteLaplace, Laplace, Sum
+from privet.pate import Confident, Plan, Votes
 
 TIMES, ERROR = 200, 0.05
 MOST = int(binom.ppf(0.999, TIMES, ERROR))
@@ -145,3 +146,17 @@ def test_a_seed_that_is_used_again_is_found() -> None:
     present = [draw(10, 5) - fixed for _ in range(200)]
     absent = [draw(9, 5) - fixed for _ in range(200)]
     assert many_runs(present, absent).epsilon > 3
+
+
+def test_rejected_questions_that_are_not_charged_are_found() -> None:
+    """Fails when a price for labels alone passes for all that an aggregator with a threshold does: which questions it
+    rejects tells how a teacher votes. The event of the plan itself, with every test in it, is not refuted."""
+    plan = Plan(Confident(10, 3.0, 400.0), questions=20, teachers=12, labels=2)
+    unpaid = price(Repeated(plan.aggregator.vote(plan.unit, 2), plan.most), 1e-5)
+    rejected = []
+    for seed, most in enumerate((10, 9)):
+        votes, rng = Votes([[most, 12 - most]] * 20, teachers=12), SeededRng(seed)
+        rejected.append([plan.release(votes, rng=rng).value.count(None) for _ in range(DRAWS // 5)])
+    found = audit_draws(*rejected, delta=1e-5)
+    assert found.refutes(unpaid)
+    assert not found.refutes(plan.guarantee(1e-5))

@@ -13,9 +13,9 @@ from privet.core.event import Event, Gaussian, Repeated, Sampled, Sampling
 from privet.core.guarantee import Evidence
 from privet.core.unit import Unit
 
-__all__ = ["gaussian_steps", "noise_at_most"]
+__all__ = ["ASSUMED", "gaussian_steps", "noise_at_most"]
 
-_ASSUMED = "each step adds Gaussian noise of one and the same scale to a bounded sum"
+ASSUMED = "each step adds Gaussian noise of one and the same scale to a bounded sum"
 
 
 def noise_at_most(present: Any, absent: Any, *, confidence: float = 0.95, threshold: float | None = None) -> float:
@@ -71,5 +71,5 @@ def gaussian_steps(
         one = Gaussian(noise)
         step: Event = one if sampling is None else Sampled(one, sampling)
         epsilon = price.epsilon(Repeated(step, checked.count("steps", steps)), delta, unit=whose).epsilon.lower
-    assumed = (_ASSUMED,) if sampling is None else (_ASSUMED, f"rows are drawn by {type(sampling).__name__}")
+    assumed = (ASSUMED,) if sampling is None else (ASSUMED, f"rows are drawn by {type(sampling).__name__}")
     return Evidence(epsilon, delta, confidence, attack, trials, whose, assumed)

@@ -1,0 +1,141 @@
+"""The ladder of adversaries: the same training plan, before one who sees more and more of it (Nasr et al. 2021).
+
+The higher the rung, the more is granted to the adversary, and the nearer the evidence comes to the guarantee, which
+grants all of it. What is left below is what the guarantee promises and this adversary cannot use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from privet.attacks.target import Access, Model
+from privet.audit.canaries import Planted
+from privet.audit.inserted import Inserted, inserted
+from privet.audit.observed import Observed
+from privet.core import checked
+from privet.core.codec import Record
+from privet.core.errors import InvalidInput
+from privet.core.guarantee import Evidence, Guarantee
+from privet.core.random import Rng, default_rng
+from privet.core.unit import Neighbours
+from privet.data.sets import named
+from privet.ensemble.drawing import generator, initial
+from privet.training.clipping import Adaptive
+from privet.training.plan import DPSGD
+
+__all__ = ["Ladder", "Rung", "climbed"]
+
+_CLASSES: Final = 10
+_RATE: Final = 1.0
+_NAMES: Final = ("API", "black box", "white box", "gradient canary", "chosen data set")
+
+
+@dataclass(frozen=True)
+class Rung(Record):
+    """One adversary: what it is called, what it sees, and what it found."""
+
+    name: str
+    sees: str
+    evidence: Evidence
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """A rung holds evidence."""
+        return {"Rung": Rung} | dict(Evidence.kinds())
+
+
+@dataclass(frozen=True)
+class Ladder(Record):
+    """Every adversary against one plan, from the weakest to the strongest, beside what the plan promises."""
+
+    guarantee: Guarantee
+    rungs: tuple[Rung, ...]
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type[Record]]:
+        """A ladder holds a guarantee, and rungs."""
+        return {"Ladder": Ladder} | dict(Guarantee.kinds()) | dict(Rung.kinds())
+
+    @property
+    def refuted(self) -> bool:
+        """Whether any rung lies above the guarantee; of five tries at 95 %, say, some chance of it remains."""
+        return any(rung.evidence.refutes(self.guarantee) for rung in self.rungs)
+
+
+def climbed(
+    plan: DPSGD, *, canaries: int = 1000, confidence: float = 0.95, key: str = "privet", rng: Rng | None = None
+) -> Ladder:
+    """Train by a plan on scikit-learn's digits, with canaries for each adversary, and say what each of them found.
+
+    It audits the plan and the package, on rows that are nobody's secret; it says nothing of a run that was made on
+    other rows. Three runs are made: one with `canaries` made-up rows (what the first two adversaries ask about), one
+    with as many canaries that have axes of their own, and one on those canaries alone. All evidence is of one run and
+    assumes nothing, but for the last, which sees the noise of each step and presumes that it is normal. The chance that
+    some rung is too high is at most five times that of one; give a higher `confidence` where that matters.
+    """
+    if plan.unit().neighbours is not Neighbours.ADD_REMOVE or isinstance(plan.clipping, Adaptive):
+        problem = "is for another unit than add/remove, or clips adaptively"
+        raise InvalidInput("plan", problem, "give it a population=, or sample_rate= and steps=, and another clipping")
+    checked.count("canaries", canaries, least=16)
+    delta = plan.delta if plan.delta is not None else 1e-5
+    source = rng or default_rng()
+    digits = named("digits").train
+    inputs = torch.as_tensor(digits.x, dtype=torch.float32).flatten(1) / 16  # a pixel's largest value
+    labels = torch.as_tensor(digits.y).long()
+    rows = inserted(inputs, classes=_CLASSES, canaries=canaries, key=key, rng=source)
+    released = _trained(plan, *rows.into(inputs, labels), key, source)
+    beside = _watched(plan, inputs, labels, canaries, key, source)
+    alone = _watched(plan, inputs[:1] * 0, labels[:1], canaries, key, source)
+    rungs = (
+        Rung(_NAMES[0], "the labels that the model names", _asked(rows, released, Access.LABELS, delta, confidence)),
+        Rung(_NAMES[1], "the scores that it gives", _asked(rows, released, Access.SCORES, delta, confidence)),
+        Rung(
+            _NAMES[2],
+            "its weights, at the end",
+            beside.by_coins(delta=delta, confidence=confidence, scores=beside.sums),
+        ),
+        Rung(_NAMES[3], "every noisy gradient", beside.by_coins(delta=delta, confidence=confidence)),
+        Rung(
+            _NAMES[4],
+            "every noisy gradient, and all rows but one are its own choice",
+            alone.by_steps(delta=delta, confidence=confidence),
+        ),
+    )
+    return Ladder(plan.guarantee(delta), rungs)
+
+
+def _network(key: str) -> nn.Module:
+    model = nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, _CLASSES))
+    model.load_state_dict(initial(model, generator(key, "ladder")))
+    return model
+
+
+def _trained(plan: DPSGD, inputs: Tensor, labels: Tensor, key: str, rng: Rng) -> nn.Module:
+    model = _network(key)
+    run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=_RATE), (inputs, labels), rng=rng)
+    for x, y in run.batches():
+        run.step(F.cross_entropy(model(x), y, reduction="none"))
+    return run.release(1e-5).value
+
+
+def _watched(plan: DPSGD, inputs: Tensor, labels: Tensor, canaries: int, key: str, rng: Rng) -> Observed:
+    planted = Planted(_network(key), canaries=canaries, rng=rng)
+    # Plain SGD: then the weights at the end are the sum of what every step gave, and tell no more.
+    optimizer = torch.optim.SGD(planted.parameters(), lr=_RATE)
+    run = plan.attach(planted, optimizer, planted.dataset((inputs, labels)), rng=rng)
+    watch = planted.watch(run)
+    for (x, y), marks in run.batches():
+        watch.step(F.cross_entropy(planted.model(x), y, reduction="none"), marks)
+    run.close()
+    return watch.observed()
+
+
+def _asked(rows: Inserted, model: nn.Module, access: Access, delta: float, confidence: float) -> Evidence:
+    attack = f"made-up rows, one run, {access.value}"
+    return rows.evidence(Model(model, _CLASSES, access), delta=delta, confidence=confidence, attack=attack)

@@ -1,0 +1,260 @@
+"""Record and replay: does anything but a mechanism see the record that two data sets differ in?
+
+A pipeline runs on one data set, and what its mechanisms were asked and answered is kept. It runs again on a neighbour
+with the same randomness, and every mechanism answers as before. Then whatever comes out must be the same: what is not
+went around the mechanisms. And what the mechanisms were asked may have moved by what they were made for, and no more.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+
+from privet.audit.sameness import differing
+from privet.audit.taps import Asked, Tap, distance, taps
+from privet.core.errors import PrivetError
+from privet.core.random import Rng, SeededRng
+from privet.core.random.keystream import Bytes
+from privet.core.randomness import Randomness
+
+__all__ = ["Moved", "Replay", "ReplayError", "replay"]
+
+_ONE_AT_A_TIME: Final = threading.Lock()
+
+
+class ReplayError(PrivetError):
+    """A replay on a neighbour came out otherwise: the pipeline does not do what its guarantee is for."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far a mechanism's query moved between two neighbours, at most over its calls, and how far it may."""
+
+    mechanism: str
+    norm: str
+    measured: float
+    declared: float
+    slack: float = 1e-9
+    """Of the declared distance, for rounding."""
+
+    @property
+    def within(self) -> bool:
+        """Whether it moved no further than it may."""
+        return self.measured <= self.declared * (1 + self.slack) + 1e-12
+
+    def __str__(self) -> str:
+        return f"{self.mechanism}: moved by {self.measured:.6g} in {self.norm}, and may move by {self.declared:.6g}"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay found. **Internal**: how far a query moved tells of the rows."""
+
+    calls: int
+    """How often a mechanism was asked, on the first data set."""
+    draws: int
+    """How often randomness was drawn outside of mechanisms."""
+    moved: tuple[Moved, ...]
+    differences: tuple[str, ...]
+    """What else differs between the two, in plain words, without the values."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing differs, and nothing moved too far."""
+        return not self.differences and all(each.within for each in self.moved)
+
+    def check(self) -> None:
+        """Raise `ReplayError` unless it holds."""
+        if not self.holds:
+            raise ReplayError(str(self))
+
+    def __str__(self) -> str:
+        too_far = [str(each) for each in self.moved if not each.within]
+        if not too_far and not self.differences:
+            return f"the same on both: {self.calls} answers of mechanisms, {self.draws} draws beside them"
+        return "\n".join(["the neighbour is told apart:", *(f"- {each}" for each in (*too_far, *self.differences))])
+
+
+def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, seed: int = 0) -> Replay:
+    """Run `pipeline(data, rng)`, then `pipeline(neighbour, rng)` with the same randomness and frozen answers.
+
+    Args:
+        pipeline: anything that draws from the `rng` that it is given, and returns what leaves: a release, a model, a
+            tuple of them. It starts anew in each call; what it changes outside of itself is its own affair.
+        data: one data set.
+        neighbour: another, by the unit that the pipeline protects. A row that comes or goes stands last, so that the
+            others keep their places, and their coins.
+        seed: of the randomness that both runs share. Torch's global generator is in the same state for both.
+
+    What is compared: what came out or was raised, what was printed or warned of, which mechanisms were asked in which
+    order for which event, and what was drawn beside them. What is measured: how far each query moved. Not seen: files,
+    clocks, other threads, and the law of the noise itself, for which `audit_mechanism` is there. One pair of data sets
+    proves nothing about others; what is found is certain.
+
+    >>> from privet.mechanisms import Count, Laplace
+    >>> count = Count()
+    >>> noise = Laplace.for_epsilon(1.0, count)
+    >>> print(replay(lambda rows, rng: noise.release(count(rows), rng=rng), [True] * 5, [True] * 4))
+    the same on both: 1 answers of mechanisms, 0 draws beside them
+    >>> print(replay(lambda rows, rng: (len(rows), noise.release(count(rows), rng=rng)), [True] * 5, [True] * 4))
+    the neighbour is told apart:
+    - the result[0] differs
+    """
+    tape = _Tape()
+    with _ONE_AT_A_TIME, ExitStack() as stack:
+        for tap in taps():
+            stack.enter_context(_tapped(tap, tape))
+        with torch.random.fork_rng(devices=[]):
+            first = tape.run(pipeline, data, seed)
+        tape.again = True
+        with torch.random.fork_rng(devices=[]):
+            second = tape.run(pipeline, neighbour, seed)
+    found = [*tape.differences]
+    if tape.place < len(tape.calls):
+        found.append(f"{len(tape.calls)} mechanisms were asked on the data, and {tape.place} on the neighbour")
+    found += _draws(first.draws, second.draws)
+    found += [
+        f"the random stream {label!r} was taken {count} times, so that its noise is used again"
+        for label, count in first.streams.items()
+        if count > 1
+    ]
+    found += differing(first.result, second.result)
+    found += differing(first.said, second.said, "what was printed")
+    found += differing(first.warned, second.warned, "the list of warnings")
+    return Replay(len(tape.calls), len(first.draws), tuple(tape.moved.values()), tuple(dict.fromkeys(found)))
+
+
+@dataclass
+class _Seen:
+    """What one run let be seen, beside its mechanisms' queries."""
+
+    draws: list[int] = field(default_factory=list)
+    streams: dict[str, int] = field(default_factory=dict)
+    result: Any = None
+    said: str = ""
+    warned: tuple[str, ...] = ()
+
+
+class _Watched(SeededRng):
+    """A seeded stream that keeps how much was drawn from it."""
+
+    def __init__(self, seen: _Seen, seed: int, *labels: int | str) -> None:
+        super().__init__(seed, *labels)
+        self._seen = seen
+
+    def child(self, label: int | str) -> _Watched:
+        """The stream of this name, watched as well; taken twice, it is the same bits twice."""
+        name = "/".join(str(each) for each in (*self._labels, label))
+        self._seen.streams[name] = self._seen.streams.get(name, 0) + 1
+        return _Watched(self._seen, self._seed, *self._labels, label)
+
+    def apart(self, call: int) -> SeededRng:
+        """A stream for one call of a mechanism, so that what it draws is nobody else's."""
+        return SeededRng(self._seed, *self._labels, "call", call)
+
+    def _fill(self, out: Bytes) -> None:
+        self._seen.draws.append(len(out))
+        super()._fill(out)
+
+
+@dataclass(eq=False)
+class _Tape:
+    """What mechanisms were asked and answered."""
+
+    calls: list[tuple[Asked, Any]] = field(default_factory=list)
+    moved: dict[tuple[str, str], Moved] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+    again: bool = False
+    place: int = 0
+    inside: bool = False
+    thread: int = field(default_factory=threading.get_ident)
+
+    def run(self, pipeline: Callable[[Any, Rng], Any], data: Any, seed: int) -> _Seen:
+        seen, self.place = _Seen(), 0
+        said = io.StringIO()
+        with warnings.catch_warnings(record=True) as warned, redirect_stdout(said), redirect_stderr(said):
+            warnings.simplefilter("always")
+            try:
+                came: Any = pipeline(data, _Watched(seen, seed))
+            except (PrivetError, ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
+                came = f"{type(error).__name__}: {error}"
+        seen.result, seen.said, seen.warned = came, said.getvalue(), tuple(str(each.message) for each in warned)
+        return seen
+
+    def call(self, tap: Tap, original: Callable[..., Any], mechanism: Any, arguments: dict[str, Any]) -> Any:
+        number, self.place = self.place, self.place + 1
+        rng = arguments.get("rng")
+        if isinstance(rng, _Watched):
+            arguments = arguments | {"rng": rng.apart(number)}
+        elif rng is not None and rng.kind is Randomness.SEEDED:
+            name = type(mechanism).__name__
+            self.differences.append(f"{name} drew from a seeded generator of its own: who knows the seed takes it off")
+        if not self.again:
+            output = original(mechanism, **arguments)
+            self.calls.append((tap.asked(mechanism, arguments, output), tap.keep(mechanism, output)))
+            return output
+        if number >= len(self.calls):
+            self.differences.append(f"{type(mechanism).__name__} was asked on the neighbour, and not on the data")
+            return original(mechanism, **arguments)
+        output = original(mechanism, **arguments) if tap.again else None
+        before, kept = self.calls[number]
+        now = tap.asked(mechanism, arguments, output)
+        if (before.name, before.public) != (now.name, now.public) or len(before.queries) != len(now.queries):
+            problem = f"answer {number + 1} is of {before.name} on the data and of {now.name} on the neighbour"
+            self.differences.append(f"{problem}, or is for another event, unit or size")
+            return output if tap.again else original(mechanism, **arguments)
+        self._measure(before, now)
+        return tap.give(mechanism, kept)
+
+    def _measure(self, before: Asked, now: Asked) -> None:
+        for one, other in zip(before.queries, now.queries, strict=True):
+            if dict(one.bounds) != dict(other.bounds):
+                self.differences.append(f"{now.name} was made for another distance on the neighbour")
+            for norm, declared in one.bounds.items():
+                found = Moved(now.name, norm, distance(norm, one.value, other.value), declared, one.slack)
+                key = (now.name, norm)
+                worst = self.moved.get(key, found)
+                self.moved[key] = max(worst, found, key=lambda each: each.measured - each.declared)
+
+
+@contextmanager
+def _tapped(tap: Tap, tape: _Tape) -> Iterator[None]:
+    """For as long as this lasts, calls of the method in this thread go through the tape; calls within calls do not."""
+    original = vars(tap.owner)[tap.method] if tap.method in vars(tap.owner) else getattr(tap.owner, tap.method)
+    own = tap.method in vars(tap.owner)
+    signature = inspect.signature(original)
+
+    def called(mechanism: Any, *args: Any, **named: Any) -> Any:
+        if tape.inside or threading.get_ident() != tape.thread:
+            return original(mechanism, *args, **named)
+        given = signature.bind(mechanism, *args, **named)
+        arguments = {name: value for name, value in given.arguments.items() if name != "self"}
+        tape.inside = True
+        try:
+            return tape.call(tap, original, mechanism, arguments)
+        finally:
+            tape.inside = False
+
+    setattr(tap.owner, tap.method, called)
+    try:
+        yield
+    finally:
+        if own:
+            setattr(tap.owner, tap.method, original)
+        else:
+            delattr(tap.owner, tap.method)
+
+
+def _draws(first: list[int], second: list[int]) -> Iterator[str]:
+    if first != second:
+        place = next((at for at, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), None)
+        place = min(len(first), len(second)) if place is None else place
+        yield f"randomness is drawn otherwise from draw {place + 1} on, outside of mechanisms"

@@ -51,6 +51,7 @@ def blind_excepts(package: Path) -> list[str]:
     """Complaints about handlers that would swallow a mistake along with the failure they meant."""
     complaints = []
     for module in modules(package):
+        known = aliases(module)
         for node in ast.walk(module.tree):
             caught: list[ast.expr] = []
             if isinstance(node, ast.ExceptHandler):
@@ -58,7 +59,7 @@ def blind_excepts(package: Path) -> list[str]:
                     complaints.append(f"{module.at(node)}: bare `except`; name what you expect")
                 else:
                     caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
-            elif isinstance(node, ast.Call) and resolved(node.func, aliases(module)) == "contextlib.suppress":
+            elif isinstance(node, ast.Call) and resolved(node.func, known) == "contextlib.suppress":
                 caught = node.args
             blind = [name for item in caught if (name := resolved(item, {})) in _BLIND]
             complaints += [f"{module.at(node)}: catches `{name}`; name what you expect" for name in blind]

@@ -15,7 +15,7 @@ BENCHMARKS := $(sort $(filter-out _%,$(notdir $(basename $(wildcard benchmarks/*
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo      train privately on handwritten digits, and write the report"
+	@echo "make demo      train privately on handwritten digits, write the report, and attack the result"
 	@echo "make test      format, lint, types, tests, doctests, snippets, syllabus"
 	@echo "make bench     run the benchmarks one after the other"
 	@echo "make syllabus  write docs/syllabus.md from docs/syllabus.toml"
@@ -34,13 +34,17 @@ help:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train]'
 	@touch $@
 
+# Models this small are trained faster by one thread than by several that wait for each other.
+demo: export OMP_NUM_THREADS = 1
 demo: $(if $(wildcard .venv/.installed),.venv/.installed,.venv/.small)
 	@rm -rf demo && mkdir demo
-	$(BIN)/privet train digits --epsilon 1 --out demo/digits
+	$(BIN)/privet train digits --epsilon 1 --audit --out demo/digits
 	$(BIN)/privet report show demo/digits
 	$(BIN)/privet account --noise-multiplier 1.1 --batch-size 256 --population 60000 --epochs 60 --delta 1e-5 \
 		--plot demo/account.html >demo/account.txt
-	@echo "Open demo/digits/report.html in a browser; demo/account.html prices a larger run."
+	$(BIN)/privet attack demo/digits
+	@echo "Open demo/digits/report.html in a browser; demo/digits/internal.html has the attacks, which are not for sharing,"
+	@echo "and demo/account.html prices a larger run."
 
 test: .venv/.installed
 	@echo "== ruff format"

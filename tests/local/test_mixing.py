@@ -471,6 +471,11 @@ def test_notes_of_what_was_sent_are_one_processs_at_a_time(tmp_path: Path) -> No
         sent.add(lines[2])
     with _Sent(tmp_path / "sent", b"batch") as sent:
         assert [line in sent for line in lines] == [True, False, True]
+    (tmp_path / "sent").write_bytes((tmp_path / "sent").read_bytes()[:-1])  # a line whose end was lost
+    with _Sent(tmp_path / "sent", b"batch") as sent:
+        sent.add(lines[1])
+    with _Sent(tmp_path / "sent", b"batch") as sent:
+        assert all(line in sent for line in lines)
     (tmp_path / "sent").write_bytes(b"\xff\n")
     with pytest.raises(InvalidInput, match="damaged"), _Sent(tmp_path / "sent", b"batch"):
         pass

@@ -21,6 +21,7 @@ from privet.core.randomness import Randomness
 from privet.core.release import Release
 from privet.core.unit import Neighbours, Unit
 from privet.mechanisms import Count, DiscreteGaussian
+from privet.report.attack_records import Attacked, Canaries, Estimate, Picture, Point
 from privet.report.card import Public, RunCard, leaves
 from privet.report.card_json import from_json, to_json
 from privet.report.internal import Internal
@@ -32,7 +33,10 @@ from privet.report.training_records import Measure, Method, Score, Series, Trial
 from tests.report.trained import DELTA, curves, trained
 
 MARK = "zq7-secret"
-TYPED = ("rows", "schema", "scores", "history", "compared", "stored", "evidence")
+TYPED = (
+    "rows", "schema", "scores", "history", "compared", "stored", "evidence", "attacks", "canaries", "pictures",
+)  # fmt: skip
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 OWN = [field.name for field in fields(TrainingCard) if field.name != "privacy"]
 INNER = [field.name for field in fields(RunCard)]
 
@@ -48,6 +52,9 @@ def marked(name: str, mark: str) -> Any:
         "compared": Trial(mark, Method.NONE, 1.0, 0.0, score),
         "stored": Trial(mark, Method.NONE, 1.0, 0.0, score),
         "evidence": Evidence(0.1, 0.0, 0.95, mark, 10),
+        "attacks": Attacked(mark, 10, 10, 2, (), Estimate(0.5, 0.4, 0.6), 0.95, 0.95, (Point(0.1, 0.2, 0.1),)),
+        "canaries": Canaries(mark, (0.5, 0.25), (True, False), 2),
+        "pictures": Picture(mark, mark, PIXEL),
     }
     return made.get(name, mark)
 

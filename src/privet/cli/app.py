@@ -9,6 +9,8 @@ import click
 import typer
 
 from privet.cli.account import account
+from privet.cli.attack import attack
+from privet.cli.audit import audit
 from privet.cli.calibrate import calibrate
 from privet.cli.card import card
 from privet.cli.ledger import ledger
@@ -35,6 +37,8 @@ app = typer.Typer(
 )
 app.command(cls=TaughtCommand, help=help_of(train))(train)
 app.command(cls=TaughtCommand, help=help_of(predict))(predict)
+app.command(cls=TaughtCommand, help=help_of(attack))(attack)
+app.command(cls=TaughtCommand, help=help_of(audit))(audit)
 app.command(cls=TaughtCommand, help=help_of(account))(account)
 app.command(cls=TaughtCommand, help=help_of(calibrate))(calibrate)
 app.command(cls=TaughtCommand, help=help_of(query))(query)

@@ -114,12 +114,15 @@ class _Sent:
             raise InvalidInput("plan", "is one that another process sends reports by now", "wait for it")
         self._file.seek(0)
         found: set[str] = set()
-        for name in self._file.readall().split():
+        text = self._file.readall()
+        for name in text.split():
             plain = name.removeprefix(b"-")
             if not _HASH.fullmatch(plain):
                 problem = f"has notes of what was sent in {str(self._path)!r}, which are damaged"
                 raise InvalidInput("plan", problem, "repair them: without them a report may count twice")
             (found.discard if plain is not name else found.add)(plain.decode())
+        if text and not text.endswith(b"\n"):
+            self._write(b"\n")
         return found
 
     def __contains__(self, line: Line) -> bool:
@@ -136,8 +139,19 @@ class _Sent:
         self._note("-" + self._name(line))
 
     def _note(self, text: str) -> None:
-        self._file.write(f"{text}\n".encode())
+        self._write(f"{text}\n".encode())
         os.fsync(self._file.fileno())
+
+    def _write(self, text: bytes) -> None:
+        before = os.fstat(self._file.fileno()).st_size
+        try:
+            whole = self._file.write(text) == len(text)
+        except OSError:
+            whole = False
+        if not whole:
+            self._file.truncate(before)
+            problem = f"has notes of what was sent in {str(self._path)!r}, which have no room"
+            raise InvalidInput("plan", problem, "make room; the report was not sent")
 
     def _name(self, line: Line) -> str:
         from privet.local.shuffling import id_of

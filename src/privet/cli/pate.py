@@ -274,7 +274,7 @@ def _show(folder: Path, wanted: Wanted, card: TrainingCard) -> None:
 def _vote(wanted: Wanted, people_key: Path | None, out: Path | None) -> None:
     import tempfile
 
-    from privet.cli.teachers.ballots import Ballots, hash_of, people_of
+    from privet.cli.teachers.ballots import Ballots, hash_of, people_of, silo_of
     from privet.cli.teachers.inputs import Inputs, features_of
     from privet.cli.teachers.voting import about, voted
     from privet.cli.training.charging import rows_digest
@@ -299,7 +299,7 @@ def _vote(wanted: Wanted, people_key: Path | None, out: Path | None) -> None:
         cast = voted(wanted, inputs.private, front, asked, len(inputs.classes), kept)
     hashed = None if key is None else hash_of(key)
     user = inputs.private.schema.user if isinstance(inputs.private, Table) else None
-    silo = rows_digest(inputs.private).hex()
+    silo = silo_of(key, rows_digest(inputs.private))
     Ballots(cast, inputs.classes, about(inputs.public, inputs.classes), silo, user, people, hashed).write(place)
     with console.after(f"the votes {str(place)!r} were written"):
         console.line(f"{place}: {wanted.teachers:,} × {len(cast):,} votes", "bold")

@@ -57,6 +57,8 @@ def train(
     learning_rate: options.LearningRate = None,
     hold_out: options.HoldOut = 0.2,
     score_share: options.ScoreShare = 0.05,
+    audit: options.Audit = False,
+    canaries: options.Canaries = 1000,
     out: options.Out = None,
     resume: options.Resume = False,
     yes: options.Yes = False,
@@ -79,6 +81,10 @@ def train(
     privet train mnist --data-dir data --features scattering --epsilon 1
 
     privet train adult --data-dir data --epsilon 1 --compare none,output,objective
+
+    With canaries, so that anybody can check the guarantee; see: privet audit RUN
+
+    privet train digits --epsilon 4 --audit
 
     After Ctrl-C, or a crash; nothing is paid for twice:
 
@@ -190,6 +196,31 @@ def _show(folder: Path, asked: Asked, card: TrainingCard) -> None:
     if scores:
         rows = [(name, each.name, rounded(each.value, each.share), interval(each), each.on) for name, each in scores]
         console.show_rows(("method", "score", "value", "interval", "on"), rows, right=("value",))
+    if shared.evidence:
+        _show_evidence(card)
     console.line(f"{folder}/report.html may be shared; {folder}/internal.html must not.")
     data = "DATA" if Path(asked.data).exists() else asked.data
     console.line(f"privet predict {shlex.quote(str(folder))} {data}", "dim")
+
+
+def _show_evidence(card: TrainingCard) -> None:
+    """What canaries prove; red where it lies above the guarantee, and the command fails."""
+    from privet.cli.run import FAILED
+    from privet.report.words import down, up, verdict
+
+    guarantee = card.privacy.guarantee.value
+    rows = [
+        (
+            each.value.attack,
+            down(each.value.epsilon),
+            up(guarantee.epsilon.upper),
+            f"{100 * each.value.confidence:g} %",
+            "REFUTED" if each.value.refutes(guarantee) else verdict(each.value, guarantee),
+        )
+        for each in card.evidence
+    ]
+    head = ("evidence", "ε at least", "ε at most", "confidence", "the guarantee")
+    console.show_rows(head, rows, right=head[1:4])
+    if any(each.value.refutes(guarantee) for each in card.evidence):
+        console.line("Evidence lies above the guarantee: what was done is not what was priced.", "bold red")
+        raise typer.Exit(FAILED)

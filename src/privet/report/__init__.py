@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from privet.report.account import price_run
 from privet.report.as_json import document
+from privet.report.attack_records import Attacked, Canaries, Estimate, Picture, Point, Remembered
 from privet.report.card import Public, RunCard, Shareable, Typed, require_shareable
 from privet.report.charges import require_charged
 from privet.report.curves import Curves, curves_of
 from privet.report.internal import Internal
 from privet.report.page import page
-from privet.report.runs import Comparison, compare, compare_page, load, read_card, require_folder, trials_of, write_run
+from privet.report.runs import (
+    Comparison,
+    compare,
+    compare_page,
+    load,
+    read_card,
+    require_folder,
+    trials_of,
+    write_internal,
+    write_run,
+)
 from privet.report.shown import show
 from privet.report.signing import NotGenuine, Signed, make_key, sign, verify
 from privet.report.training_card import TrainingCard, left_out, shareable
@@ -31,19 +42,25 @@ from privet.report.training_records import (
 from privet.report.write import require_writable, write_page
 
 __all__ = [
+    "Attacked",
     "BillLine",
+    "Canaries",
     "Charged",
     "Choice",
     "Comparison",
     "Consensus",
     "Curves",
+    "Estimate",
     "Finding",
     "Growth",
     "Internal",
     "Measure",
     "Method",
     "NotGenuine",
+    "Picture",
+    "Point",
     "Public",
+    "Remembered",
     "RunCard",
     "Score",
     "Series",
@@ -76,6 +93,7 @@ __all__ = [
     "trials_of",
     "tried",
     "verify",
+    "write_internal",
     "write_page",
     "write_run",
 ]

@@ -21,6 +21,7 @@ from privet.core.guarantee import Evidence, Guarantee
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
 from privet.core.unit import Unit
+from privet.report.attack_records import Attacked, Canaries, Picture, Remembered
 from privet.report.card import Public, RunCard, require_shareable
 from privet.report.internal import Internal
 from privet.report.training_card import TrainingCard
@@ -48,7 +49,9 @@ _KINDS: Mapping[str, type[Record]] = {
     **Meaning.kinds(),
     **Evidence.kinds(),
     **Draw.kinds(),
+    **Attacked.kinds(),
     **{kind.__name__: kind for kind in (BillLine, Charged, Choice, Consensus, Finding, Growth, Score, Series, Trial)},
+    **{kind.__name__: kind for kind in (Canaries, Picture, Remembered)},
 }
 
 

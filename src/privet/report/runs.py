@@ -37,6 +37,7 @@ __all__ = [
     "read_card",
     "require_folder",
     "trials_of",
+    "write_internal",
     "write_run",
 ]
 
@@ -75,6 +76,20 @@ def write_run(
         _require_ours(folder / name)
     for name, text in texts.items():
         put(folder / name, text, "out", private=name in (INTERNAL_CARD, INTERNAL_PAGE))
+    return tuple(folder / name for name in texts)
+
+
+def write_internal(
+    folder: Path, card: TrainingCard, *, progress: Callable[[int, int], None] = lambda done, total: None
+) -> tuple[Path, ...]:
+    """Write `internal.json` and `internal.html` anew, for their owner's eyes; what may be shared stays as it is."""
+    texts = {
+        INTERNAL_PAGE: internal_page(card, curves_of(card.privacy, progress=progress, whole=False)),
+        INTERNAL_CARD: to_json(card, internal=True),
+    }
+    _require_ours(folder / INTERNAL_PAGE)
+    for name, text in texts.items():
+        put(folder / name, text, "run", private=True)
     return tuple(folder / name for name in texts)
 
 

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from privet.core.guarantee import digits_up
+from privet.report.attack_records import Attacked, Estimate
 from privet.report.origin import interval, origin, rounded
 from privet.report.training_card import TrainingCard, is_tainted
-from privet.report.words import headline, proven_by, up
+from privet.report.words import down, headline, proven_by, up, verdict
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
-__all__ = ["show"]
+__all__ = ["attack_rows", "show"]
 
 
 def show(card: TrainingCard) -> Group:
@@ -88,10 +89,52 @@ def _lines(card: TrainingCard) -> Iterable[RenderableType]:
     yield Text("What it means", style="bold")
     yield from (Text(f"· {sentence}") for sentence in card.privacy.meaning.value.sentences)
     yield Text(proven_by(guarantee), style="dim")
-    yield Text(
-        "No attack was run." if not card.evidence else f"Attacks that were run: {len(card.evidence)}.", style="dim"
-    )
+    yield from _evidence(card)
     yield Text(f"To do it again: {card.command.value}")
+
+
+def _evidence(card: TrainingCard) -> Iterable[RenderableType]:
+    """Lower bounds on ε, red where one lies above the guarantee; and attacks on real members, which are internal."""
+    from rich.text import Text
+
+    guarantee = card.privacy.guarantee.value
+    if not card.evidence and not card.attacks:
+        yield Text("No attack was run.", style="dim")
+    if card.evidence:
+        yield _table(
+            "Evidence",
+            ("attack", "ε at least", "confidence", "the guarantee", "origin"),
+            [
+                (
+                    each.value.attack,
+                    down(each.value.epsilon),
+                    f"{100 * each.value.confidence:g} %",
+                    verdict(each.value, guarantee),
+                    origin(each),
+                )
+                for each in card.evidence
+            ],
+        )
+    if any(each.value.refutes(guarantee) for each in card.evidence):
+        yield Text("Evidence lies above the guarantee: do not rely on this run.", style="bold red")
+    if card.attacks:
+        yield _table("Membership attacks (INTERNAL)", *attack_rows([each.value for each in card.attacks]))
+
+
+def attack_rows(attacks: Sequence[Attacked]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Membership attacks as a table: few false alarms first, AUC second."""
+    rates = list(dict.fromkeys(rate.at or 0.0 for each in attacks for rate in each.hits))
+
+    def shown(found: Estimate | None, *, share: bool) -> str:
+        if found is None:
+            return "–"
+        return f"{rounded(found.value, share)} ({rounded(found.lower, share)} to {rounded(found.upper, share)})"
+
+    rows = []
+    for each in attacks:
+        hits = {rate.at: rate for rate in each.hits}
+        rows.append((each.attack, *(shown(hits.get(rate), share=True) for rate in rates), shown(each.auc, share=False)))
+    return ("attack", *(f"found at {100 * rate:g} % accused" for rate in rates), "AUC"), rows
 
 
 def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> RenderableType:

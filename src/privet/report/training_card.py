@@ -14,6 +14,7 @@ from privet.core.event import Composed, Event
 from privet.core.guarantee import Evidence, Guarantee
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
+from privet.report.attack_records import Attacked, Canaries, Picture, Remembered
 from privet.report.card import Public, RunCard, Shareable, Typed, leaves, require_shareable
 from privet.report.internal import Internal
 from privet.report.training_records import (
@@ -77,6 +78,14 @@ class TrainingCard:
     consensus: Typed[Consensus] | None = None
     findings: tuple[Typed[Finding], ...] = ()
     """What it cost these data."""
+    attacks: tuple[Internal[Attacked], ...] = ()
+    """Membership attacks on the model, by real members."""
+    canaries: tuple[Typed[Canaries], ...] = ()
+    """Made-up examples among the rows, and how what was released scores them."""
+    pictures: tuple[Internal[Picture], ...] = ()
+    """What attacks rebuilt."""
+    remembered: Internal[Remembered] | None = None
+    """Where the rows lie; for their owner, and on no page."""
 
     def __post_init__(self) -> None:
         for name, kind in _PUBLIC.items():
@@ -102,6 +111,9 @@ class TrainingCard:
                 if not isinstance(each.value, kind):
                     problem = f"holds a {type(each.value).__name__}, where a {kind.__name__} is wanted"
                     raise InvalidInput(name, problem)
+                if name in _INTERNAL and not isinstance(each, Internal):
+                    problem = "holds something that is said to be for sharing, and it touches private rows"
+                    raise InvalidInput(name, problem, "wrap it in Internal")
         self._require_paid()
 
     def _require_paid(self) -> None:
@@ -145,7 +157,13 @@ _TYPED: dict[str, type] = {
     "evidence": Evidence,
     "consensus": Consensus,
     "findings": Finding,
+    "attacks": Attacked,
+    "canaries": Canaries,
+    "pictures": Picture,
+    "remembered": Remembered,
 }
+_INTERNAL = ("attacks", "pictures", "remembered")
+"""What no one but the rows' owner may see, whatever it is wrapped in."""
 
 
 def _several(value: Any) -> tuple[Any, ...]:

@@ -12,15 +12,17 @@ from privet.report.curves import Curves
 from privet.report.figures import Figure
 from privet.report.figures.accuracy import accuracy_by_epsilon
 from privet.report.figures.attack import attack
+from privet.report.figures.attacked import adversaries, attack_curves, canary_scores
 from privet.report.figures.epochs import followed, growth_by_epoch
 from privet.report.figures.ladder import ladder
 from privet.report.figures.profile import profile
 from privet.report.figures.teachers import accuracy_by_teachers, consensus
 from privet.report.frame import bullets, drawn, escaped, framed, table
 from privet.report.origin import interval, origin, rounded
+from privet.report.shown import attack_rows
 from privet.report.training_card import TrainingCard, is_tainted
 from privet.report.training_records import Finding, Measure
-from privet.report.words import down, headline, is_open, percent, protected, proven_by, up
+from privet.report.words import down, headline, is_open, percent, protected, proven_by, up, verdict
 
 __all__ = ["internal_page", "report_page", "states"]
 
@@ -95,9 +97,21 @@ def _header(card: TrainingCard) -> list[str]:
         f'<p class="unit">Protects {escaped(protected(guarantee.unit))}.</p>' if holds else "",
         f'<p class="assumptions">{escaped(proven_by(guarantee))}</p>',
         f'<p class="alarm"><strong>Seeded:</strong> {escaped(seeded)}</p>' if is_tainted(card) else "",
+        *_refuted(card),
         *(f'<p class="warning"><strong>Beware:</strong> {escaped(text)}.</p>' for text in card.privacy.warnings.value),
         "</header>",
     ]
+
+
+def _refuted(card: TrainingCard) -> Iterable[str]:
+    guarantee = card.privacy.guarantee.value
+    for each in card.evidence:
+        if each.value.refutes(guarantee):
+            told = (
+                f"{each.value.attack} found ε ≥ {down(each.value.epsilon)} with {100 * each.value.confidence:g} % "
+                "confidence, above what is claimed. What was done is not what was priced: do not rely on this run."
+            )
+            yield f'<p class="alarm"><strong>Refuted:</strong> {escaped(told)}</p>'
 
 
 def _section(name: str, title: str, *inside: str) -> str:
@@ -153,6 +167,9 @@ def _figures(card: TrainingCard, curves: Curves) -> Sequence[Figure]:
         *accuracy_by_epsilon((*card.compared, *card.stored)),
         *accuracy_by_teachers((*card.compared, *card.stored)),
         *consensus(card.consensus),
+        adversaries(card.evidence, card.privacy.guarantee.value),
+        *canary_scores(card.canaries),
+        attack_curves(card.attacks, curves),
         ladder(card.privacy, curves),
         attack(card.privacy, curves),
         profile(card.privacy, curves),
@@ -182,13 +199,13 @@ def _below(card: TrainingCard) -> Iterable[str]:
     yield _section("bill", "What was paid for", table(caption, ("what", "ε at most", "δ"), [*bill, whole]))
     choices = [(choice.name, choice.value, choice.why) for choice in card.choices.value]
     yield _section("plan", "The plan", table("Every setting, and why", ("setting", "value", "why"), choices))
-    yield _section("evidence", "Evidence", _evidence(card))
+    yield _section("evidence", "Evidence", _evidence(card), *_attacks(card), *_pictures(card))
     yield _section("again", "To do it again", f"<pre>{escaped(card.command.value)}</pre>", _record(card))
 
 
 def _evidence(card: TrainingCard) -> str:
     if not card.evidence:
-        return f"<p>{escaped(_NO_ATTACK)}</p>"
+        return f"<p>{escaped(_NO_ATTACK)}</p>" if not card.attacks else ""
     guarantee = card.privacy.guarantee.value
     rows = [
         (
@@ -197,13 +214,42 @@ def _evidence(card: TrainingCard) -> str:
             digits_up(each.value.delta),
             f"{100 * each.value.confidence:g} %",
             f"{each.value.trials:,}",
-            "refutes the guarantee" if each.value.refutes(guarantee) else "agrees with it",
+            f"{down(each.value.epsilon)} to {up(guarantee.epsilon.upper)}",
+            verdict(each.value, guarantee),
+            "; ".join(each.value.assumptions) or "nothing",
             origin(each),
         )
         for each in card.evidence
     ]
-    head = ("attack", "ε at least", "δ", "confidence", "trials", "the guarantee", "origin")
+    head = (
+        "attack", "ε at least", "δ", "confidence", "trials", "ε lies between", "the guarantee", "assumes", "origin",
+    )  # fmt: skip
     return table("What attacks found: lower bounds on ε", head, rows)
+
+
+def _attacks(card: TrainingCard) -> Iterable[str]:
+    """What attacks on real members found, few false alarms first."""
+    if not card.attacks:
+        return
+    found = [each.value for each in card.attacks]
+    head, rows = attack_rows(found)
+    confidence = found[0].confidence
+    caption = (
+        f"INTERNAL: membership attacks by real members, with intervals of {100 * confidence:g} % each; the guarantee's "
+        "limit for the same rates stands among the key numbers"
+    )
+    more = [(f"{e.members:,} and {e.outsiders:,}", f"{e.shadows:,}" if e.shadows else "none", e.note) for e in found]
+    whole = [(*row, *rest) for row, rest in zip(rows, more, strict=True)]
+    yield table(caption, (*head, "members and outsiders", "shadow models", "how"), whole)
+
+
+def _pictures(card: TrainingCard) -> Iterable[str]:
+    for found in card.pictures:
+        each = found.value
+        yield (
+            f'<figure class="rebuilt"><img alt="{escaped(each.about)}" src="data:image/png;base64,{escaped(each.png)}">'
+            f"<figcaption>INTERNAL: {escaped(each.title)}. {escaped(each.about)}</figcaption></figure>"
+        )
 
 
 def _record(card: TrainingCard) -> str:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from privet.core.errors import InvalidInput
 from privet.data import Table
 from privet.report.put import put
 
-__all__ = ["Ballots", "gathered", "hash_of", "people_of"]
+__all__ = ["Ballots", "gathered", "hash_of", "people_of", "silo_of"]
 
 _FORMAT = 2
 _MARK = "PRIVATE: the votes of single teachers; for the centre that adds noise to them, and for nobody else"
@@ -35,7 +36,8 @@ class Ballots:
     about: str
     """A hash of the public rows: all silos are asked about the same."""
     id: str
-    """Of the rows that were learned from: a copy of the file has the same, and so has a second vote of one silo."""
+    """Of the file, made up; or, where a key was given, a keyed hash of the rows: then a second vote of one silo has the
+    same, as a copy has always. Without a key a hash would let the centre guess rows of a small silo."""
     user: str | None = None
     """The column by whose values the silo's rows are divided among its teachers; each row by itself without one."""
     people: frozenset[str] = frozenset()
@@ -158,6 +160,11 @@ def gathered(
 def hash_of(key: bytes) -> str:
     """What tells keys apart and gives none away."""
     return hmac.new(key, b"privet people key", hashlib.sha256).hexdigest()[: 2 * _BYTES]
+
+
+def silo_of(key: bytes | None, rows: bytes) -> str:
+    """A name for a file of votes on rows that have this digest."""
+    return secrets.token_hex(16) if key is None else hmac.new(key, b"rows" + rows, hashlib.sha256).hexdigest()
 
 
 def people_of(table: Table, key: bytes) -> frozenset[str]:

@@ -70,6 +70,8 @@ class Asked:
     log: tuple[str, ...] = ()
     log_internal: bool = False
     cache: str | None = None
+    audit: bool = False
+    canaries: int = 1000
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
@@ -83,7 +85,7 @@ class Asked:
         for name in ("clip", "epochs", "learning_rate"):
             if getattr(self, name) is not None:
                 checked.positive(name, getattr(self, name))
-        for name in ("rows", "rows_per_user", "batch_size"):
+        for name in ("rows", "rows_per_user", "batch_size", "canaries"):
             if getattr(self, name) is not None:
                 checked.count(name, getattr(self, name))
         if self.method is MethodWord.NONE:
@@ -95,6 +97,9 @@ class Asked:
             raise InvalidInput("tune", f"is {self.tune:g}", f"give how many runs on average: 2 to {_MOST_RUNS}")
         if self.tune is not None and self.method is not MethodWord.DPSGD:
             raise InvalidInput("tune", f"is given, and the method is {self.method.value}", "tune dp-sgd")
+        if self.audit and (self.method is not MethodWord.DPSGD or self.tune is not None):
+            problem = "is given, and canaries are for one run of dp-sgd"
+            raise InvalidInput("audit", problem, "leave it out, or use --method dp-sgd without --tune")
         if MethodWord.INPUT in self.compare:
             problem = "names input, whose trust is local: it protects another unit and has a card of its own"
             raise InvalidInput("compare", problem, "train it with --method input, and use: privet report compare")

@@ -12,6 +12,7 @@ from privet.cli.training.asked import Asked, MethodWord
 from privet.cli.training.bar import counted
 from privet.cli.training.bill import METHODS, Bill
 from privet.cli.training.inputs import Inputs
+from privet.cli.training.remembered import remember
 from privet.cli.training.work import Finished, Trained
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Guarantee, digits_up
@@ -82,6 +83,9 @@ def card_of(done: Finished) -> TrainingCard:
         scores=_scores(main),
         history=_history(done),
         compared=_compared(done),
+        evidence=() if main.audited is None else main.audited.evidence,
+        canaries=() if main.audited is None else (main.audited.canaries,),
+        remembered=remember(asked, inputs),
     )
 
 
@@ -130,6 +134,8 @@ def choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | None) -> 
         found.append(Choice("sampling", f"Poisson, rate {_rate(recipe):.6g}", "what the accountant prices"))
         found.append(Choice("noise multiplier", f"{plan.noise_multiplier:.10g}", "the least that keeps ε"))
         found.append(Choice("average of the weights", f"decay {plan.average:.4g}", _RULE))
+    if asked.audit:
+        found.append(Choice("canaries", f"{asked.canaries:,}", "asked for: --audit"))
     if bill.scoring is not None:
         whose = "user's id" if inputs.whose is Whose.USER else "row"
         found.append(Choice("rows held out for the score", f"{asked.hold_out:.0%}", f"by a keyed hash of the {whose}"))
@@ -189,6 +195,13 @@ def _notes(done: Finished) -> tuple[str, ...]:
         found.append(
             "Methods that are compared share δ, and each has a model of its own at the ε that was asked for: together "
             "they cost more than one, and each is a little worse than it would be alone."
+        )
+    if done.asked.audit:
+        found.append(
+            f"{done.asked.canaries:,} made-up canaries stood among the rows, each put in by a fair coin: rows of which "
+            "the model learns nothing, as each has a coordinate of its own on which no prediction depends. Batches "
+            "were larger by them; sampling, clip, noise, the number that sums are divided by and the guarantee of real "
+            "rows are what they are without."
         )
     if len(done.bill.lines) > 1:
         found.append("The lines of the bill are composed: together they cost less than their sum.")

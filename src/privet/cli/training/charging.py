@@ -20,7 +20,7 @@ from privet.cli.training.inputs import Data, Inputs
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.unit import Unit
-from privet.data import NAMES
+from privet.data import NAMES, Table
 
 if TYPE_CHECKING:
     from privet.ledger import Ledger
@@ -228,7 +228,7 @@ def digest(path: Path) -> bytes:
 def rows_digest(data: Data | None) -> bytes:
     """Of rows that were read: those of a named set, whose files may change, too."""
     found = hashlib.sha256()
-    for part in () if data is None else (data.x, data.y):
+    for part in () if data is None else (data.x, data.y, data.user_keys if isinstance(data, Table) else None):
         if part is not None:
             found.update(repr((part.shape, str(part.dtype))).encode() + part.tobytes())
     return found.digest()

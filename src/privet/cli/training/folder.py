@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -20,9 +21,20 @@ from privet.core.unit import Unit
 from privet.report.put import put
 from privet.training.models import Described, Model, restore, store
 
-__all__ = ["HIDDEN", "Begun", "Charged", "Payer", "Stated", "Workplace", "place_for", "release_data", "release_of"]
+__all__ = [
+    "HIDDEN",
+    "LOCK",
+    "Begun",
+    "Charged",
+    "Payer",
+    "Stated",
+    "Workplace",
+    "place_for",
+    "release_data",
+    "release_of",
+]
 
-HIDDEN, _STATE, _KEPT = ".privet", "run.json", "kept"
+HIDDEN, LOCK, _STATE, _KEPT = ".privet", "lock", "run.json", "kept"
 _FORMAT = 1
 
 
@@ -189,8 +201,13 @@ class Workplace(Generic[A]):
         self._put(self._read() | {"head": head})
 
     def clear(self) -> None:
-        """Remove it: the run is complete, or nothing of it was begun. The first to go is what a run could go on by."""
+        """Remove it: the run is complete, or nothing of it was begun.
+
+        What a run could go on by goes first, and the lock last, so that no other run begins in between.
+        """
         (self.hidden / _STATE).unlink(missing_ok=True)
+        with suppress(InvalidInput):
+            self.empty(but=LOCK)
         shutil.rmtree(self.hidden, ignore_errors=True)
 
     def empty(self, but: str) -> None:

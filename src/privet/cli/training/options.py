@@ -10,8 +10,10 @@ import typer
 from privet.cli.numbers import WHOLE
 
 __all__ = [
+    "Audit",
     "BatchSize",
     "Cache",
+    "Canaries",
     "Classes",
     "Clip",
     "Compare",
@@ -46,7 +48,7 @@ __all__ = [
     "Yes",
 ]
 
-_DATA, _PRIVACY, _MODEL, _RUN, _SCORES = "The data", "Privacy", "The model", "The run", "Scores"
+_DATA, _PRIVACY, _MODEL, _RUN, _SCORES = "The data", "Privacy", "The model", "The run", "Scores and evidence"
 _METHODS = "dp-sgd, output, objective, input"
 
 Data = Annotated[
@@ -137,6 +139,17 @@ HoldOut = Annotated[
 ]
 ScoreShare = Annotated[
     float, typer.Option(help="The part of ε that a score on private rows costs; 0: none.", rich_help_panel=_SCORES)
+]
+Audit = Annotated[
+    bool,
+    typer.Option(
+        "--audit",
+        help="Put made-up canaries among the rows, and set what they prove beside ε; costs nothing.",
+        rich_help_panel=_SCORES,
+    ),
+]
+Canaries = Annotated[
+    int, typer.Option(click_type=WHOLE, help="With --audit: how many there are.", rich_help_panel=_SCORES)
 ]
 Out = Annotated[Path | None, typer.Option(help="The run's folder; runs/NAME, if left out.", rich_help_panel=_RUN)]
 Resume = Annotated[

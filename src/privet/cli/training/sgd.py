@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from privet.accounting import epsilon as price
 from privet.cli.training.asked import Asked
+from privet.cli.training.audited import Plot
 from privet.cli.training.folder import Workplace
 from privet.core.errors import InvalidInput
 from privet.core.event import Approximate, Event
@@ -50,35 +51,47 @@ def train(
     resume: bool,
     rng: Rng | None,
     after: Callable[[Run, float], None],
+    plot: Plot | None = None,
+    ended: Callable[[Run], None] = lambda run: None,
 ) -> Release[nn.Module]:
     """Train `model`, which has `losses`, and release it.
 
     Guarantee: that of the recipe's plan (`DPSGD`); the ledger has been told that noise is drawn. `after` is called
-    after each step with the batch's mean loss, which is internal.
+    after each step with the batch's mean loss, which is internal. With a `plot`, its canaries are rows more, of which
+    the model learns nothing; `ended` is called before the release.
     """
     losses: Callable[[Any, Any, float], Tensor] = model.losses  # type: ignore[assignment]
-    optimizer = recipe.optimizer(model)
-    arguments: dict[str, Any] = {"users": users, "cap": cap, "rng": rng}
+    optimizer = recipe.optimizer(model) if plot is None else plot.optimizer(recipe)
+    arguments: dict[str, Any] = {"users": users if plot is None else plot.users(users), "cap": cap, "rng": rng}
+    whole = model if plot is None else plot.planted
+    rows = dataset if plot is None else plot.dataset(dataset)
     if resume and place.checkpoint.exists():
-        run = recipe.plan.resume(place.checkpoint, model, optimizer, dataset, **arguments)
+        run = recipe.plan.resume(place.checkpoint, whole, optimizer, rows, **arguments)
     else:
-        run = recipe.plan.attach(model, optimizer, dataset, journal=place.journal, **arguments)
+        run = recipe.plan.attach(whole, optimizer, rows, journal=place.journal, **arguments)
         run.save(place.checkpoint)
     saved = time.monotonic()
     total, seen = 0.0, 0
     try:
-        for inputs, targets in run.batches():
+        for batch in run.batches():
             recipe.anneal(optimizer, run.steps - 1)
-            each = losses(inputs, targets, recipe.pull)
+            if plot is None:
+                inputs, targets = batch
+                each = losses(inputs, targets, recipe.pull)
+                done = run.step(each)
+            else:
+                each, done = plot.step(run, losses, batch, recipe.pull)
             total, seen = total + float(each.detach().sum()), seen + len(each)
-            if not run.step(each):
+            if not done:
                 continue
             after(run, total / max(seen, 1))
             total, seen = 0.0, 0
             if time.monotonic() - saved > _SAVED_EVERY:
                 run.save(place.checkpoint)
                 saved = time.monotonic()
-        return run.release()
+        ended(run)
+        release = run.release()
+        return release if plot is None else plot.planted.strip(release)
     except KeyboardInterrupt:
         run.save(place.checkpoint)
         raise

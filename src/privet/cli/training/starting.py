@@ -15,7 +15,7 @@ import typer
 from click.core import ParameterSource
 
 from privet.cli.run import INTERRUPTED, TYPED
-from privet.cli.training.folder import A, Workplace
+from privet.cli.training.folder import HIDDEN, LOCK, A, Workplace
 from privet.core.errors import InvalidInput
 from privet.core.locking import locked
 from privet.report import require_folder
@@ -80,8 +80,11 @@ def _alone(place: Workplace[A], *, resume: bool) -> Iterator[None]:
     """Hold the folder, before anything is charged: of two runs in it, one would lose what it has paid for."""
     if resume and not place.hidden.exists():
         place.found()  # says what is wrong
+    if place.hidden.is_symlink():
+        problem = f"is {str(place.folder)!r}, whose {HIDDEN} leads elsewhere"
+        raise InvalidInput("out", problem, "name another folder, so that nothing there is lost")
     place.hidden.mkdir(mode=0o700, exist_ok=True)
-    lock = place.hidden / "lock"
+    lock = place.hidden / LOCK
     with FileIO(lock, "a") as file:
         # A run that ends takes its lock away, and then the one that is held here is nobody's.
         if not locked(file) or not (lock.exists() and os.path.samestat(os.fstat(file.fileno()), lock.stat())):
@@ -92,10 +95,12 @@ def _alone(place: Workplace[A], *, resume: bool) -> Iterator[None]:
             raise InvalidInput("out", problem, "go on with --resume, or name another folder")
         if not resume:
             place.empty(but=lock.name)
+        begun = place.unfinished
         try:
             yield
         finally:
-            if not place.unfinished:
+            # A folder that cannot go on is left as it is: somebody may find what is missing.
+            if not place.unfinished and (begun or not resume):
                 place.clear()
 
 

@@ -13,8 +13,9 @@ import torch
 from torch import nn
 
 from privet.accounting import epsilon as price
-from privet.cli.training import sgd
+from privet.cli.training import audited, sgd
 from privet.cli.training.asked import Asked, MethodWord
+from privet.cli.training.audited import Audited
 from privet.cli.training.bill import METHODS, RADIUS, Bill, Tuning, convex, described
 from privet.cli.training.charging import Charges, charged, stated
 from privet.cli.training.folder import Workplace
@@ -24,13 +25,13 @@ from privet.cli.training.parts import HELD, OWN_ROWS, TEST, Parts, parts_of
 from privet.cli.training.scores import measured
 from privet.cli.training.tuned import Kept, tuned
 from privet.core.errors import InvalidInput
-from privet.core.guarantee import Guarantee
+from privet.core.guarantee import Evidence, Guarantee
 from privet.core.random import Rng, SeededRng, default_rng
 from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.data import Number, Schema, Table
 from privet.mechanisms import Count
-from privet.report import Score
+from privet.report import Canaries, Score
 from privet.report.put import put
 from privet.training.convex import AdditiveModel
 from privet.training.models import Additive, Described, Model
@@ -60,6 +61,8 @@ class Trained:
     paid: Release[Score] | None = None
     """On private rows that were held out."""
     internal: tuple[Score, ...] = ()
+    audited: Audited | None = None
+    """What canaries prove, where there were any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,6 +327,13 @@ class Work:
     ) -> Release[nn.Module]:
         whole = copy.deepcopy(model if inputs.kind is Kind.TABLE else model.head)
         whole.train()
+        plot = audited.planted(whole, self.asked.canaries, self.place, self.asked.seed) if self.asked.audit else None
+        proven: list[tuple[Canaries, tuple[Evidence, ...]]] = []
+
+        def ended(run: Run) -> None:
+            if plot is not None:
+                proven.append(plot.found(run, bill.delta, bill.unit))
+
         chosen = sgd.points(plan.steps)
         test, classes = parts.test, len(inputs.classes)
         scores: dict[str, Callable[[nn.Module], float]] = {}
@@ -349,9 +359,14 @@ class Work:
                 resume=self.resuming,
                 rng=rng,
                 after=after,
+                plot=plot,
+                ended=ended,
             )
         release.value.eval()
-        return release if bill.block is None else sgd.as_block(release, bill.block)
+        made = release if bill.block is None else sgd.as_block(release, bill.block)
+        for found in proven:
+            audited.keep(self.place, made, found)
+        return made
 
     def _scored(
         self,
@@ -395,7 +410,8 @@ class Work:
         # Where trust is local, nobody looks at rows as they are, not even their owner's page.
         internal = () if bill.randomizing is not None else measured(usable, parts.train, classes, OWN_ROWS)
         _require_untouched(before, release.value)
-        return Trained(method, release, public, paid, internal)
+        proven = audited.kept(self.place) if self.asked.audit and method is MethodWord.DPSGD else None
+        return Trained(method, release, public, paid, internal, proven)
 
 
 def _whole(found: nn.Module, model: Model) -> Model:

@@ -1,0 +1,199 @@
+"""`privet attack`: try to find out who was in the training data of a run, and say how far one got."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+import typer
+
+from privet.cli import console
+from privet.cli.numbers import WHOLE
+from privet.core import checked
+from privet.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from privet.attacks.outcome import Outcome
+    from privet.attacks.shadows import Shadows
+    from privet.cli.attacking.rows import Attackable
+    from privet.report.attack_records import Attacked
+
+__all__ = ["attack"]
+
+_ALARMS = (0.001, 0.01)
+_HIDDEN = ".attack"
+_ERROR = 0.05
+_DATA = "The rows it learned from, where they lie elsewhere now."
+_OUTSIDERS = "Rows it never saw: a file, or a named set, whose test part is used; else the run's test or held-out rows."
+_BUDGET = "Stop training shadow models after so many minutes."
+_RATES = "Rates of false alarms, with commas; 0.001,0.01 if left out, as far as outsiders suffice."
+_WHO, _HOW = "Who was in, and who was not", "How hard to try"
+
+
+def attack(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    data: Annotated[str | None, typer.Option(metavar="FILE", help=_DATA, rich_help_panel=_WHO)] = None,
+    outsiders: Annotated[str | None, typer.Option(metavar="FILE", help=_OUTSIDERS, rich_help_panel=_WHO)] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(envvar="PRIVET_DATA", help="Where named sets lie.", rich_help_panel=_WHO)
+    ] = None,
+    shadows: Annotated[
+        int,
+        typer.Option(
+            click_type=WHOLE, help="Shadow models, an even number; 0: attacks without any.", rich_help_panel=_HOW
+        ),
+    ] = 16,
+    like_run: Annotated[
+        bool,
+        typer.Option("--like-run", help="Train them by the run's own plan, with its noise.", rich_help_panel=_HOW),
+    ] = False,
+    budget_minutes: Annotated[float | None, typer.Option(metavar="M", help=_BUDGET, rich_help_panel=_HOW)] = None,
+    alarms: Annotated[str | None, typer.Option(metavar="RATES", help=_RATES, rich_help_panel=_HOW)] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on after a stop, with the shadow models that were trained.")
+    ] = False,
+) -> None:
+    """Attack the model of a run: which rows were in its training data?
+
+    Members are the rows that it learned from, outsiders are others. Every attack is tried that the model's scores
+    allow: labels alone, a threshold on the loss, and by shadow models the calibrated loss, a classifier, LiRA and RMIA;
+    and a baseline that never sees the model. What comes out is about real rows, so it goes into internal.html alone.
+
+    privet attack runs/readmission
+
+    privet attack runs/readmission --shadows 64 --like-run --budget-minutes 30
+    """
+    from privet.cli.attacking.outcomes import attacked, limit_for, usable
+    from privet.cli.attacking.rows import attackable
+    from privet.cli.run import INTERRUPTED
+    from privet.report import Internal, write_internal
+
+    rates = _rates(alarms)
+    if shadows < 0 or shadows % 2:
+        raise InvalidInput("shadows", f"is {shadows}", "take an even number, such as 16: each row is in half of them")
+    if budget_minutes is not None:
+        checked.positive("budget_minutes", budget_minutes)
+    if not run.is_dir():
+        raise InvalidInput("run", f"is {str(run)!r}, which is no folder", "name a folder that `privet train` wrote")
+    with console.waiting("Reading the run and its rows …"):
+        found = attackable(run, data, outsiders, data_dir)
+    count = int((~found.pool.inside).sum())
+    within = usable(rates, count)
+    if alarms is not None and len(within) < len(rates):
+        least = min(rates)
+        problem = f"asks for {least:g}, and there are {count:,} outsiders"
+        raise InvalidInput("alarms", problem, f"it takes {round(1 / least):,} of them or more: give more --outsiders")
+    try:
+        models = _shadows(found, run, shadows, like_run, budget_minutes, resume=resume) if shadows else None
+    except KeyboardInterrupt:
+        again = f"privet attack {shlex.quote(str(run))} --resume"
+        click.echo(
+            f"privet: stopped; shadow models that are done are kept. Go on, with the same options: {again}", err=True
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    with console.waiting("Attacking …"):
+        outcomes = _outcomes(found, models)
+        made = attacked(outcomes, within, shadows=0 if models is None else models.models, notes=_notes(like_run))
+        limit = limit_for(found.card)
+        above = [each.attack for each in outcomes if each.band(_ERROR / len(outcomes)).above(limit)]
+    with console.progress_bar("Writing the report …") as progress:
+        write_internal(run, replace(found.card, attacks=tuple(map(Internal, made))), progress=progress)
+    _clear(run)
+    _show(found, made, above, [(rate, limit(rate)) for rate in within], dropped=len(rates) - len(within))
+    console.line(f"{run}/internal.html has the curves; it must not be shared. {run}/report.html is as it was.")
+
+
+def _rates(text: str | None) -> tuple[float, ...]:
+    if text is None:
+        return _ALARMS
+    try:
+        found = tuple(sorted({float(part) for part in text.split(",") if part.strip()}))
+    except ValueError:
+        found = ()
+    if not found or not all(0 < rate < 1 for rate in found):
+        raise InvalidInput("alarms", f"is {text!r}", "give rates between 0 and 1, with commas: 0.001,0.01")
+    return found
+
+
+def _shadows(
+    found: Attackable, run: Path, models: int, like_run: bool, minutes: float | None, *, resume: bool
+) -> Shadows:
+    from privet.cli.attacking.shadowing import Kept, alike, plain, shadow_models
+
+    make = alike if like_run else plain
+    make(found, "privet")  # says what is wrong, before anything is trained
+    with console.progress_bar("Training shadow models …") as progress:
+        return shadow_models(
+            lambda key: make(found, key),
+            found.pool,
+            found.classes,
+            models=models,
+            kept=Kept(run / _HIDDEN),
+            resume=resume,
+            kind="by the run's plan" if like_run else "plain",
+            minutes=minutes,
+            progress=progress,
+        )
+
+
+def _outcomes(found: Attackable, models: Shadows | None) -> list[Outcome]:
+    """Every attack, the baseline that never sees the model last."""
+    from privet.attacks.blind import blind
+    from privet.attacks.membership import membership
+    from privet.attacks.target import target
+
+    seen = target(found.head, found.classes)
+    if not bool(seen.scores(found.pool.inputs).isfinite().all()):
+        raise InvalidInput("run", "has a model whose scores are NaN or infinite", "find out why, and train it again")
+    return [*membership(seen, found.pool, models), blind(found.pool)]
+
+
+def _notes(like_run: bool) -> dict[str, str]:
+    how = "shadow models by the run's own plan" if like_run else "shadow models without privacy"
+    by_shadows = ("calibrated loss", "shadow classifier", "LiRA", "LiRA, offline", "RMIA")
+    return {
+        "label-only": "sees labels alone, of each row and of noisy versions of it",
+        "loss threshold": "a low loss is taken for a member's",
+        "blind baseline": "never sees the model: what it finds, the rows tell by themselves",
+        **dict.fromkeys(by_shadows, how),
+    }
+
+
+def _clear(run: Path) -> None:
+    from privet.cli.attacking.shadowing import Kept
+
+    Kept(run / _HIDDEN).clear()
+
+
+def _show(
+    found: Attackable,
+    made: Sequence[Attacked],
+    above: Sequence[str],
+    limits: Sequence[tuple[float, float]],
+    *,
+    dropped: int,
+) -> None:
+    from privet.report.shown import attack_rows
+    from privet.report.words import headline, listed, percent
+
+    console.line(headline(found.card.privacy.guarantee.value), "bold green")
+    console.line("INTERNAL: scored on real members; do not share.", "bold red")
+    head, rows = attack_rows(made)
+    limit = ("limit of the guarantee", *(f"at most {percent(tpr)}" for _, tpr in limits), "–")
+    console.show_rows(head, [*rows, limit], right=head[1:])
+    members, others = made[0].members, made[0].outsiders
+    console.line(f"{members:,} members; {others:,} outsiders: {found.outside}.", "dim")
+    if found.left_out:
+        console.line(f"{found.left_out:,} outsiders that look like members to the model were left out.", "dim")
+    if dropped:
+        console.line("For lower rates of false alarms there are too few outsiders: 0.1 % takes 1,000.", "dim")
+    if above:
+        told = f"{listed(above)} found more than the guarantee allows, beyond chance if rows were independent trials."
+        console.line(f"{told} Look closer: audit the run with canaries (privet train … --audit).", "bold red")
+    else:
+        console.line("No lower confidence bound lies above the limit of the guarantee.", "green")

@@ -1,0 +1,235 @@
+"""`privet audit`: evidence beside a guarantee, of a run or of a mechanism."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privet.cli import console
+from privet.cli.numbers import WHOLE
+from privet.core import checked
+from privet.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from privet.cli.attacking.mechanisms import MechanismToAudit
+    from privet.core.guarantee import Evidence, Guarantee
+    from privet.report import Canaries, RunCard, Shareable, TrainingCard
+
+__all__ = ["audit"]
+
+_WHAT = "The folder of a run; or gaussian, laplace, discrete-gaussian, discrete-laplace, randomized-response, …"
+_TRIALS = "How often to draw, on each of two inputs."
+_EPSILON = "The ε of the mechanism, in place of its noise; 1, if left out."
+_DELTA = "The δ of the claim; for Gaussian noise 1e-5, if left out, and 0 for others."
+_REPORT = "Write a page with the evidence and figures here."
+_LADDER = "Try the run's plan on embedded digits, before five adversaries who see more and more."
+_MECHANISM, _RUN = "A mechanism", "A run"
+
+
+def audit(
+    what: Annotated[str, typer.Argument(metavar="RUN|MECHANISM", help=_WHAT)],
+    confidence: Annotated[float, typer.Option(help="How sure each lower bound is to be.")] = 0.95,
+    scale: Annotated[float | None, typer.Option(help="Of Laplace noise.", rich_help_panel=_MECHANISM)] = None,
+    sigma: Annotated[
+        float | None, typer.Option(help="Of Gaussian noise: its deviation.", rich_help_panel=_MECHANISM)
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help=_EPSILON, rich_help_panel=_MECHANISM)] = None,
+    delta: Annotated[float | None, typer.Option(help=_DELTA, rich_help_panel=_MECHANISM)] = None,
+    categories: Annotated[
+        int | None, typer.Option(click_type=WHOLE, help="Of randomized-response.", rich_help_panel=_MECHANISM)
+    ] = None,
+    trials: Annotated[int | None, typer.Option(click_type=WHOLE, help=_TRIALS, rich_help_panel=_MECHANISM)] = None,
+    ladder: Annotated[bool, typer.Option("--ladder", help=_LADDER, rich_help_panel=_RUN)] = False,
+    canaries: Annotated[
+        int, typer.Option(click_type=WHOLE, help="With --ladder: how many there are.", rich_help_panel=_RUN)
+    ] = 1000,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help=_REPORT)] = None,
+) -> None:
+    """Set evidence beside a guarantee: a lower bound on ε, from attacks, that holds with a stated confidence.
+
+    Of a run that was trained with --audit, its canaries are counted again: made-up rows that were put in by fair coins.
+    With --ladder, and of a run without canaries, its plan is tried again on embedded digits before adversaries who see
+    more and more: labels, scores, weights, every gradient. That audits the code, and not that run.
+    Of a mechanism, outputs on two neighbouring inputs are told apart. Ends with 1 where evidence exceeds the guarantee.
+
+    privet audit runs/readmission
+
+    privet audit laplace --scale 1 --trials 100000
+
+    privet audit gaussian --epsilon 1 --delta 1e-5 --report gaussian.html
+    """
+    from privet.cli.attacking.mechanisms import MechanismToAudit
+    from privet.cli.run import FAILED
+    from privet.report import require_writable
+
+    checked.confidence("confidence", confidence)
+    checked.count("canaries", canaries, least=100)
+    if report is not None:
+        require_writable(report, "report")
+    named = {each.value: each for each in MechanismToAudit}
+    if what in named and not Path(what).is_dir():
+        refuted = _mechanism(named[what], scale, sigma, epsilon, delta, categories, trials, confidence, report)
+    else:
+        for name, value in (("scale", scale), ("sigma", sigma), ("epsilon", epsilon), ("trials", trials)):
+            if value is not None:
+                raise InvalidInput(name, f"is for mechanisms, and {what!r} is none", f"use one of: {', '.join(named)}")
+        if not Path(what).is_dir():
+            problem = f"is {what!r}, which is neither the folder of a run nor a mechanism"
+            raise InvalidInput("what", problem, f"use one of: {', '.join(named)}; or name a folder")
+        refuted = _run(Path(what), confidence, canaries, report, ladder=ladder)
+    if refuted:
+        raise typer.Exit(FAILED)
+
+
+def _mechanism(
+    word: MechanismToAudit,
+    scale: float | None,
+    sigma: float | None,
+    epsilon: float | None,
+    delta: float | None,
+    categories: int | None,
+    trials: int | None,
+    confidence: float,
+    report: Path | None,
+) -> bool:
+    """Whether evidence exceeds what the mechanism claims."""
+    from dataclasses import replace
+
+    from privet.audit import audit_draws
+    from privet.cli.attacking.mechanisms import described
+    from privet.core.random import default_rng
+    from privet.report import Public, price_run
+
+    found = described(
+        word, scale=scale, sigma=sigma, epsilon=epsilon, delta=delta, categories=categories, trials=trials
+    )
+    with console.waiting(f"Drawing {2 * found.trials:,} times …"):
+        rng = default_rng()
+        outputs = found.draw(True, rng), found.draw(False, rng)
+        seen = audit_draws(*outputs, delta=found.delta, confidence=confidence, unit=found.unit)
+        evidence = replace(seen, attack=f"outputs of {found.name}")
+    card = price_run(
+        found.event,
+        found.delta,
+        unit=found.unit,
+        described=(("mechanism", found.name), *found.settings, ("draws", f"{found.trials:,} on each input")),
+        conditions=("The package's own mechanism was drawn from, with the operating system's randomness.",),
+        notes=("A third of the outputs teaches a score, a third chooses a threshold, and a third is counted.",),
+    )
+    told = "of " + ", ".join([found.name, *(f"{name} = {value}" for name, value in found.settings)])
+    _show(told, card.guarantee.value, (evidence,))
+    _page(report, card, (Public(evidence),), (), f"the mechanism {found.name}")
+    return evidence.refutes(card.guarantee.value)
+
+
+def _run(run: Path, confidence: float, canaries: int, report: Path | None, *, ladder: bool) -> bool:
+    from privet.cli.training.audited import evidence_of
+    from privet.report import Internal, Public, load, read_card, shareable
+    from privet.report.runs import INTERNAL_CARD
+
+    read_card(run)  # says what is wrong with a folder that is no run
+    card = load(run, internal=(run / INTERNAL_CARD).exists())
+    guarantee = card.privacy.guarantee.value
+    if ladder or not card.canaries:
+        return _climb(run, card, confidence, canaries, report, asked=ladder)
+
+    def counted(canaries: Canaries) -> Evidence:
+        return evidence_of(canaries, delta=guarantee.delta, unit=guarantee.unit, confidence=confidence)
+
+    shared = shareable(card)
+    found: list[Shareable[Evidence]] = [
+        Public(counted(each.value)) if isinstance(each, Public) else each.map(counted)
+        for each in shared.canaries
+        if not isinstance(each, Internal)
+    ]
+    known = {each.value.attack for each in found}
+    found += [e for e in shared.evidence if e.value.attack not in known and not isinstance(e, Internal)]
+    _show(f"of {run}, by the canaries that were in it", guarantee, [each.value for each in found])
+    held = [each for each in shared.canaries if not isinstance(each, Internal)]
+    _page(report, card.privacy, found, held, f"the run {run.name}")
+    return any(each.value.refutes(guarantee) for each in found)
+
+
+def _climb(
+    run: Path, card: TrainingCard, confidence: float, canaries: int, report: Path | None, *, asked: bool
+) -> bool:
+    """The plan once more, on embedded digits; what comes of it is put on the run's pages, as what it is."""
+    from dataclasses import replace
+
+    from privet.cli.attacking.climbing import climb
+    from privet.report import Public, price_run, write_run
+    from privet.report.runs import INTERNAL_CARD
+    from privet.report.signing import SIGNATURE
+    from privet.training.models import restore
+
+    described = restore(run)[1]
+    with console.waiting("Trying the plan again, three times, with canaries …"):
+        found = climb(card, described, canaries=canaries, confidence=confidence)
+    if not asked:
+        console.line(
+            "This run has no canaries, so its plan was tried again on embedded digits that had some. That", "yellow"
+        )
+        console.line("audits the code that made the run, and not the run. See: privet train … --audit", "yellow")
+    _show(f"of the plan of {run}, on embedded digits", found.guarantee, found.evidence)
+    if report is not None:
+        plan = price_run(found.event, found.guarantee.delta, unit=found.guarantee.unit, notes=found.sees)
+        _page(
+            report, plan, [Public(e) for e in found.evidence], (), f"the plan of the run {run.name}, on embedded digits"
+        )
+    if (run / INTERNAL_CARD).exists():
+        names = {each.attack for each in found.evidence}
+        others = tuple(each for each in card.evidence if each.value.attack not in names)
+        beside = tuple(Public(each) for each in found.beside_the_run)
+        with console.progress_bar("Writing the report …") as progress:
+            write_run(run, replace(card, evidence=(*others, *beside)), progress=progress)
+        console.line(f"{run}/report.html has it, too.")
+        if (run / SIGNATURE).exists():
+            console.line("The run was signed before; its card is another one now: privet card sign", "yellow")
+    return found.refuted
+
+
+def _show(told: str, guarantee: Guarantee, evidence: Sequence[Evidence]) -> None:
+    """ε as it is claimed, and as it was found."""
+    from privet.report.words import down, headline, up, verdict
+
+    refuted = [each for each in evidence if each.refutes(guarantee)]
+    console.line(f"Audit {told}", "bold")
+    console.line(f"claimed: {headline(guarantee)}", "bold red" if refuted else "bold green")
+    rows = [
+        (
+            each.attack,
+            down(each.epsilon),
+            up(guarantee.epsilon.upper),
+            f"{100 * each.confidence:g} %",
+            f"{each.trials:,}",
+            "REFUTED" if each in refuted else verdict(each, guarantee),
+            "; ".join(each.assumptions) or "nothing",
+        )
+        for each in evidence
+    ]
+    head = ("attack", "ε at least", "ε at most", "confidence", "trials", "the guarantee", "assumes")
+    console.show_rows(head, rows, right=head[1:5], spare=("assumes", "trials"))
+    if refuted:
+        console.line("Evidence lies above the guarantee: what was done is not what was priced.", "bold red")
+
+
+def _page(
+    report: Path | None,
+    card: RunCard,
+    evidence: Sequence[Shareable[Evidence]],
+    canaries: Sequence[Shareable[Canaries]],
+    what: str,
+) -> None:
+    if report is None:
+        return
+    from privet.report import curves_of, write_page
+    from privet.report.audited_page import audit_page
+
+    with console.progress_bar("Drawing the page …") as progress:
+        curves = curves_of(card, progress=progress, whole=False)
+        write_page(report, audit_page(card, curves, evidence, what=what, canaries=canaries), "report")
+    console.line(f"The page is {report}; open it in a browser.", "bold")

@@ -40,7 +40,7 @@ from privet.report.training_records import (
 
 __all__ = ["FORMAT", "from_json", "to_json"]
 
-FORMAT = 1
+FORMAT = 2
 """The version of the card's format."""
 _MARK = "INTERNAL: holds values that were computed on private rows and not paid for; not to be shared"
 _KINDS: Mapping[str, type[Record]] = {
@@ -71,7 +71,7 @@ def from_json(text: str, *, internal: bool = False) -> TrainingCard:
         raise InvalidInput("card", f"is not JSON: {error}") from None
     found = data.get("privet-card") if isinstance(data, dict) else None
     if found != FORMAT or isinstance(found, bool):
-        raise InvalidInput("card", f"has version {found!r}, and this code reads version {FORMAT}", "upgrade privet")
+        raise InvalidInput("card", f"has version {found!r}, and this code reads version {FORMAT}", "use that version")
     try:
         card = cast("TrainingCard", _read(data.get("card"), TrainingCard, "card"))
     except (AttributeError, KeyError, TypeError, RecursionError) as error:

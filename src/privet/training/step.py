@@ -115,7 +115,7 @@ class Step:
         parts = self.engine.gradients(losses, weights, calls)
         self._require_unchanged()  # not in the backward pass either
         self._weights = None
-        if self.due and all(part is None for part in parts):
+        if self.due and not self.engine.reached:
             advice = "compute them with the model that was attached, not with a copy of it"
             raise InvalidInput("losses", "depend on no parameter that is trained", advice)
         self._per_row = self._per_row or sum(numbers(part) for part in parts if part is not None) / len(losses)

@@ -205,6 +205,8 @@ class Workplace(Generic[A]):
 
         What a run could go on by goes first, and the lock last, so that no other run begins in between.
         """
+        if not self.hidden.exists():
+            return
         (self.hidden / _STATE).unlink(missing_ok=True)
         with suppress(InvalidInput):
             self.empty(but=LOCK)

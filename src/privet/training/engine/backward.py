@@ -54,6 +54,8 @@ class Engine:
     """Which inputs of modules without rules have rows: see `privet.training.engine.functional.again`."""
     round: int = 0
     """Counts the steps: within one the weights stay, so what was found stays too."""
+    reached: bool = True
+    """Whether the last losses depend on any of the parameters; gradients that are all zero are another thing."""
 
     @property
     def due(self) -> bool:
@@ -84,7 +86,8 @@ class Engine:
             return self.names[numbers[id(parameter)]]
 
         graph, claims = reader(frozenset())
-        if not graph.joins and not claims:
+        self.reached = bool(graph.joins or claims)
+        if not self.reached:
             return [None] * len(self.parameters)
         where = self._where(losses, graph, reader, name_of)
         if where.stems:
@@ -149,6 +152,7 @@ class Engine:
         """One example needs no rules: its gradient is the ordinary one."""
         start = torch.ones_like(losses) if weights is None else weights.to(losses)
         found = torch.autograd.grad(losses, list(self.parameters), start, allow_unused=True)
+        self.reached = any(each is not None for each in found)
         wide = (torch.float32, torch.float64)
         rows = [None if each is None else each.to_dense().reshape(1, -1) for each in found]
         return [None if row is None else Dense(row if row.dtype in wide else row.float()) for row in rows]

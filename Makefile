@@ -11,7 +11,7 @@ BENCHMARKS := $(sort $(filter-out _%,$(notdir $(basename $(wildcard benchmarks/*
 	$(patsubst benchmarks/%/__main__.py,%,$(wildcard benchmarks/*/__main__.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench syllabus clean
+.PHONY: help demo test types tests bench syllabus clean
 .DELETE_ON_ERROR:
 
 help:
@@ -51,8 +51,14 @@ test: .venv/.installed
 	@$(BIN)/ruff format --check $(CODE)
 	@echo "== ruff check"
 	@$(BIN)/ruff check $(CODE)
+	@# Side by side, as types take one processor for a minute or two.
+	@$(MAKE) --no-print-directory -j2 types tests
+
+types:
 	@echo "== mypy --strict"
 	@$(BIN)/mypy --strict $(CODE)
+
+tests:
 	@echo "== pytest: tests, doctests, snippets, syllabus"
 	@OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS) --dist loadgroup
 

@@ -14,10 +14,12 @@ import doctest
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +29,8 @@ RUNNABLE = ("python", "console", "sh")
 _MISNAMED = frozenset({"py", "python3", "pycon", "bash", "shell", "zsh", "shell-session", "sh-session", "terminal"})
 _FENCE = re.compile(r"^(?P<indent>\s*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)$")
 _SECONDS = 120
+# `privet` and words, in which the shell has nothing to do but to take quotes away.
+_ALONE = re.compile(r"privet(?: +(?:[\w./=,:+@%-]|'[^'\n]*')+)+")
 
 
 class SnippetError(AssertionError):
@@ -144,6 +148,11 @@ def run_command(command: str, directory: Path, exit_code: int = 0) -> str:
     """Run a shell command beside this interpreter's own programs; give its output and errors, as a terminal would."""
     own = str(Path(sys.executable).parent)
     plain = {"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1", "PYTHONUTF8": "1", "HOME": str(directory)}
+    if _ALONE.fullmatch(command):
+        code, output = _run_here(shlex.split(command)[1:], directory, plain)
+        if code != exit_code:
+            raise SnippetError(f"$ {command}\nended with {code}, not {exit_code}:\n{output}")
+        return output
     path = {"PATH": os.pathsep.join([own, os.environ.get("PATH", "")])}
     done = subprocess.run(
         ["bash", "-c", command],
@@ -159,6 +168,23 @@ def run_command(command: str, directory: Path, exit_code: int = 0) -> str:
     if done.returncode != exit_code:
         raise SnippetError(f"$ {command}\nended with {done.returncode}, not {exit_code}:\n{done.stdout}")
     return done.stdout
+
+
+def _run_here(words: list[str], directory: Path, environment: dict[str, str]) -> tuple[int, str]:
+    """`privet` in this process, which has imported everything already: a new one would spend most of its time on that."""
+    from privet.cli import main
+
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    before = dict(os.environ)
+    with ExitStack() as undo:
+        undo.callback(os.environ.update, before)
+        undo.callback(os.environ.clear)
+        os.environ.update(environment)
+        undo.enter_context(contextlib.chdir(directory))
+        undo.enter_context(contextlib.redirect_stdout(printed))
+        undo.enter_context(contextlib.redirect_stderr(printed))
+        code = main(words)
+    return code, printed.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined]
 
 
 def matches(shown: str, output: str) -> bool:

@@ -171,10 +171,11 @@ def run_command(command: str, directory: Path, exit_code: int = 0) -> str:
 
 
 def _run_here(words: list[str], directory: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """`privet` in this process, which has imported everything already: a new one would spend most of its time on that."""
+    """`privet` in this process, which has imported everything; a new one would spend most of its time on that."""
     from privet.cli import main
 
-    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    raw = io.BytesIO()
+    printed = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
     before = dict(os.environ)
     with ExitStack() as undo:
         undo.callback(os.environ.update, before)
@@ -184,7 +185,7 @@ def _run_here(words: list[str], directory: Path, environment: dict[str, str]) ->
         undo.enter_context(contextlib.redirect_stdout(printed))
         undo.enter_context(contextlib.redirect_stderr(printed))
         code = main(words)
-    return code, printed.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined]
+    return code, raw.getvalue().decode("utf-8")
 
 
 def matches(shown: str, output: str) -> bool:

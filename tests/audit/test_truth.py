@@ -30,6 +30,14 @@ def too_large(audit: Callable[[np.random.Generator], Evidence], true: float) -> 
     return sum(audit(np.random.default_rng(seed)).epsilon > true for seed in range(TIMES))
 
 
+def test_outputs_that_are_no_numbers_tell_the_inputs_apart() -> None:
+    """Fails when NaN is taken for 0: a mechanism that gives it on one input alone is as bad as one can be."""
+    drawn = np.random.default_rng(0)
+    some = np.where(drawn.random(3000) < 0.5, np.nan, drawn.normal(size=3000))
+    for present, absent in ((np.full(3000, np.nan), np.zeros(3000)), (some, drawn.normal(size=3000))):
+        assert audit_draws(present, absent).epsilon > 3
+
+
 def test_the_limit_is_that_of_the_specification() -> None:
     """Fails when the number of false alarms that is let pass changes."""
     assert MOST == 21

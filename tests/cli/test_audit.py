@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privet.audit.observed import fixed_guesses
+from privet.audit.shares import share
 from privet.cli import main
 from privet.cli.attacking import climbing
 from privet.cli.training.audited import Plot, evidence_of
@@ -93,7 +95,11 @@ def test_a_run_with_canaries_has_evidence(audited: Run) -> None:
     assert abs(scores[~inside].mean()) < 6 * noise
     guarantee = card.privacy.guarantee.value
     first = card.evidence[0].value
-    assert first == evidence_of(canaries.value, delta=guarantee.delta, unit=guarantee.unit)
+    assert first == evidence_of(canaries.value, delta=guarantee.delta, unit=guarantee.unit, confidence=share())
+    assert {each.value.confidence for each in card.evidence} == {0.9875}  # with the ladder and attacks, 95 % together
+    steps, rate = int(plan["steps"].replace(",", "")), float(plan["sampling"].split()[-1])
+    wanted = fixed_guesses(200, steps, float(plan["noise multiplier"]), rate, delta=guarantee.delta)
+    assert canaries.value.guesses == wanted  # by the plan, and not by what the coins turned out to be
     assert not first.refutes(guarantee)
     assert "gradient canaries" in Path("run/report.html").read_text()
     found = done(audited("audit run --report page.html"))
@@ -151,7 +157,7 @@ def test_a_run_without_canaries_is_tried_again(audited: Run, monkeypatch: pytest
     evidence = [each.value for each in load(Path("run")).evidence]
     assert tuple(each.attack for each in evidence) == names
     assert all(climbing.ELSEWHERE in each.assumptions for each in evidence)
-    assert {each.confidence for each in evidence} == {1 - 0.05 / 5}
+    assert {each.confidence for each in evidence} == {share(5)}
     strong = replace(evidence[0], epsilon=99.0)
     assert not strong.refutes(load(Path("run")).privacy.guarantee.value)
     found = climbing.Climbed(
@@ -182,5 +188,7 @@ def test_bad_input_is_one_line(privet: Run) -> None:
         "audit laplace --categories 3": "laplace has none",
         "train digits --audit --method output --out run": "canaries are for one run of dp-sgd",
         "train digits --audit --canaries 0 --out run": "--canaries is 0",
+        "train digits --canaries 200 --out run": "--canaries is given without --audit",
+        "audit laplace --ladder": "--ladder is for runs",
     }.items():
         assert told in refused(privet(words)), words

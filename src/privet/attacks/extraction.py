@@ -111,13 +111,13 @@ class Exposure:
         return math.log2(self.space) - math.log2(self.rank)
 
     @property
-    def chance(self) -> float:
+    def chance(self) -> float | None:
         """The chance, at most, of such a rank or a better one for a secret that was drawn uniformly and never shown.
 
         The model then does not depend on the secret, so that its rank is uniform, ties apart, which make it worse:
-        P[rank ≤ r] ≤ r/space, or P[bits ≥ b] ≤ 2^−b. (Exact ranks only; an extrapolated one comes near to it.)
+        P[rank ≤ r] ≤ r/space, or P[bits ≥ b] ≤ 2^−b. None for a rank that was extrapolated: of it nothing is proven.
         """
-        return self.rank / self.space
+        return self.rank / self.space if self.exact else None
 
 
 def exposure(scorer: Scorer, secret: Secret, fill: str) -> Exposure:

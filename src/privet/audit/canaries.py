@@ -20,6 +20,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng, default_rng
 from privet.core.release import Release
+from privet.ensemble.drawing import generator
 from privet.training.clipping import Adaptive, PerLayer
 from privet.training.plan import DPSGD
 from privet.training.run import Run
@@ -82,7 +83,7 @@ class Planted(nn.Module, Generic[M]):
             if not found.dim():
                 raise InvalidInput("data", "has a column without rows", "give tensors whose first axis counts the rows")
             rows.append(len(found))
-            return torch.cat([found, found.new_zeros(self.canaries, *found.shape[1:])])
+            return torch.cat([found, _made_up(found, self.canaries)])
 
         columns = tree_map(longer, data)
         if len(set(rows)) != 1:
@@ -176,7 +177,7 @@ class _Joined(Dataset[Any]):
 
     def __init__(self, data: Any, marks: Tensor) -> None:
         self._data, self._marks = data, marks
-        self._blank = tree_map(lambda leaf: torch.zeros_like(torch.as_tensor(leaf)), data[0])
+        self._blank = tree_map(lambda leaf: _made_up(torch.as_tensor(leaf)[None], 1)[0], data[0])
 
     def __len__(self) -> int:
         return len(self._data) + len(self._marks)
@@ -184,6 +185,17 @@ class _Joined(Dataset[Any]):
     def __getitem__(self, place: int) -> Any:
         rows = len(self._data)
         return (self._data[place], _ROW) if place < rows else (self._blank, int(self._marks[place - rows]))
+
+
+def _made_up(rows: Tensor, count: int) -> Tensor:
+    """So many rows of such a kind. Nothing is learned of them, but a model that has no number for a row of zeros would
+    blank the canary with it; so numbers and pictures are made up, and codes are 0, which every category has."""
+    drawn, shape = generator("privet", "canaries"), (count, *rows.shape[1:])
+    if rows.dtype.is_floating_point:
+        return torch.rand(shape, generator=drawn, dtype=torch.float64).to(rows)
+    if rows.dtype == torch.uint8:
+        return torch.randint(1, 256, shape, generator=drawn).to(rows)
+    return rows.new_zeros(shape)
 
 
 def _held(run: Run) -> list[Tensor]:

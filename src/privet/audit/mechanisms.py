@@ -109,18 +109,21 @@ def _counting(
 
 
 def _key(row: npt.NDArray[Any]) -> object:
-    return tuple(row.tolist())
+    return tuple(None if each != each else each for each in row.tolist())  # all that is no number is one output
 
 
 def _logistic(present: Reals, absent: Reals) -> Callable[[npt.NDArray[Any]], Reals]:
     """Logistic regression by Newton's method on the numbers, their sizes, squares and order."""
-    middle = np.median(np.concatenate([present, absent]), axis=0)
-    spread = np.maximum(np.mean(np.abs(np.concatenate([present, absent]) - middle), axis=0), 1e-300)
+    every = np.concatenate([present, absent])
+    every = np.where(np.isfinite(every), every, 0.0)
+    middle = np.median(every, axis=0)
+    spread = np.maximum(np.mean(np.abs(every - middle), axis=0), 1e-300)
 
     def features(outputs: npt.NDArray[Any]) -> Reals:
         scaled = np.clip((outputs - middle) / spread, -30, 30)
+        none = np.isnan(scaled).astype(np.float64)  # an output that is no number tells something, too
         scaled = np.nan_to_num(scaled)
-        parts = [np.ones((len(outputs), 1)), scaled, np.abs(scaled), np.tanh(scaled), np.minimum(scaled**2, 30.0)]
+        parts = [np.ones((len(outputs), 1)), scaled, np.abs(scaled), np.tanh(scaled), np.minimum(scaled**2, 30.0), none]
         return np.concatenate(parts, axis=1)
 
     x = np.concatenate([features(present), features(absent)])

@@ -27,12 +27,14 @@ _EPSILON = "The ε of the mechanism, in place of its noise; 1, if left out."
 _DELTA = "The δ of the claim; for Gaussian noise 1e-5, if left out, and 0 for others."
 _REPORT = "Write a page with the evidence and figures here."
 _LADDER = "Try the run's plan on embedded digits, before five adversaries who see more and more."
+_SURE = "How sure lower bounds are to be; 0.95 for all of a report's together, if left out."
 _MECHANISM, _RUN = "A mechanism", "A run"
+_SINGLE = 0.95
 
 
 def audit(
     what: Annotated[str, typer.Argument(metavar="RUN|MECHANISM", help=_WHAT)],
-    confidence: Annotated[float, typer.Option(help="How sure each lower bound is to be.")] = 0.95,
+    confidence: Annotated[float | None, typer.Option(help=_SURE)] = None,
     scale: Annotated[float | None, typer.Option(help="Of Laplace noise.", rich_help_panel=_MECHANISM)] = None,
     sigma: Annotated[
         float | None, typer.Option(help="Of Gaussian noise: its deviation.", rich_help_panel=_MECHANISM)
@@ -66,13 +68,17 @@ def audit(
     from privet.cli.run import FAILED
     from privet.report import require_writable
 
-    checked.confidence("confidence", confidence)
+    if confidence is not None:
+        checked.confidence("confidence", confidence)
     checked.count("canaries", canaries, least=100)
     if report is not None:
         require_writable(report, "report")
     named = {each.value: each for each in MechanismToAudit}
     if what in named and not Path(what).is_dir():
-        refuted = _mechanism(named[what], scale, sigma, epsilon, delta, categories, trials, confidence, report)
+        if ladder:
+            raise InvalidInput("ladder", f"is for runs, and {what} is a mechanism", "leave it out")
+        sure = _SINGLE if confidence is None else confidence
+        refuted = _mechanism(named[what], scale, sigma, epsilon, delta, categories, trials, sure, report)
     else:
         for name, value in (("scale", scale), ("sigma", sigma), ("epsilon", epsilon), ("trials", trials)):
             if value is not None:
@@ -126,7 +132,8 @@ def _mechanism(
     return evidence.refutes(card.guarantee.value)
 
 
-def _run(run: Path, confidence: float, canaries: int, report: Path | None, *, ladder: bool) -> bool:
+def _run(run: Path, confidence: float | None, canaries: int, report: Path | None, *, ladder: bool) -> bool:
+    from privet.audit.shares import share
     from privet.cli.training.audited import evidence_of
     from privet.report import Internal, Public, load, read_card, shareable
     from privet.report.runs import INTERNAL_CARD
@@ -138,7 +145,8 @@ def _run(run: Path, confidence: float, canaries: int, report: Path | None, *, la
         return _climb(run, card, confidence, canaries, report, asked=ladder)
 
     def counted(canaries: Canaries) -> Evidence:
-        return evidence_of(canaries, delta=guarantee.delta, unit=guarantee.unit, confidence=confidence)
+        sure = share() if confidence is None else confidence
+        return evidence_of(canaries, delta=guarantee.delta, unit=guarantee.unit, confidence=sure)
 
     shared = shareable(card)
     found: list[Shareable[Evidence]] = [
@@ -155,11 +163,13 @@ def _run(run: Path, confidence: float, canaries: int, report: Path | None, *, la
 
 
 def _climb(
-    run: Path, card: TrainingCard, confidence: float, canaries: int, report: Path | None, *, asked: bool
+    run: Path, card: TrainingCard, confidence: float | None, canaries: int, report: Path | None, *, asked: bool
 ) -> bool:
-    """The plan once more, on embedded digits; what comes of it is put on the run's pages, as what it is."""
+    """The plan once more, on embedded digits; what comes of it is put on the run's pages, as what it is, unless another
+    confidence was asked for: all tests of a page share one."""
     from dataclasses import replace
 
+    from privet.audit.shares import share
     from privet.cli.attacking.climbing import climb
     from privet.report import Public, price_run, write_run
     from privet.report.runs import INTERNAL_CARD
@@ -168,7 +178,7 @@ def _climb(
 
     described = restore(run)[1]
     with console.waiting("Trying the plan again, three times, with canaries …"):
-        found = climb(card, described, canaries=canaries, confidence=confidence)
+        found = climb(card, described, canaries=canaries, confidence=share() if confidence is None else confidence)
     if not asked:
         console.line(
             "This run has no canaries, so its plan was tried again on embedded digits that had some. That", "yellow"
@@ -180,7 +190,7 @@ def _climb(
         _page(
             report, plan, [Public(e) for e in found.evidence], (), f"the plan of the run {run.name}, on embedded digits"
         )
-    if (run / INTERNAL_CARD).exists():
+    if (run / INTERNAL_CARD).exists() and confidence is None:
         names = {each.attack for each in found.evidence}
         others = tuple(each for each in card.evidence if each.value.attack not in names)
         beside = tuple(Public(each) for each in found.beside_the_run)

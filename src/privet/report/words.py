@@ -148,8 +148,11 @@ def verdict(evidence: Evidence, guarantee: Guarantee) -> str:
     """
     if evidence.refutes(guarantee):
         return "refutes the guarantee"
-    above = evidence.epsilon > guarantee.epsilon.upper
-    return "above it, if what it assumes holds" if above and evidence.assumptions else "agrees with it"
+    if evidence.epsilon <= guarantee.epsilon.upper:
+        return "agrees with it"
+    if evidence.unit != guarantee.unit or evidence.delta < guarantee.delta:
+        return "above it, for another unit or a smaller δ: not comparable"
+    return "above it, if what it assumes holds"
 
 
 def why_not(rung: Rung) -> str:

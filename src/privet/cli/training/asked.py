@@ -12,6 +12,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 
 _MOST_RUNS = 1000
+_LEAST_CANARIES = 100
 """Of a tuned run, on average."""
 
 __all__ = ["Asked", "FeaturesWord", "MethodWord"]
@@ -85,9 +86,12 @@ class Asked:
         for name in ("clip", "epochs", "learning_rate"):
             if getattr(self, name) is not None:
                 checked.positive(name, getattr(self, name))
-        for name in ("rows", "rows_per_user", "batch_size", "canaries"):
+        for name in ("rows", "rows_per_user", "batch_size"):
             if getattr(self, name) is not None:
                 checked.count(name, getattr(self, name))
+        checked.count("canaries", self.canaries, least=_LEAST_CANARIES)
+        if not self.audit and self.canaries != Asked.canaries:
+            raise InvalidInput("canaries", "is given without --audit", "add it, or leave both out")
         if self.method is MethodWord.NONE:
             raise InvalidInput("method", "is none, which has no guarantee", "use it as --compare none")
         if len(set(self.compare)) < len(self.compare) or self.method in self.compare:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from privet.audit.canaries import Planted, Watch
 from privet.audit.observed import fixed_guesses
 from privet.audit.one_run import guessed, one_run
+from privet.audit.shares import share
 from privet.cli.training.folder import Workplace
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
@@ -36,7 +37,6 @@ __all__ = ["KIND", "Audited", "Plot", "evidence_of", "keep", "kept", "planted"]
 KIND = "gradient canaries"
 _COINS = "canaries.json"
 _KEPT = "canaries"
-_CONFIDENCE = 0.95
 _DIGITS = 6
 _LEAST_SEEN = 64
 """Observations of each kind, below which steps tell nothing."""
@@ -50,7 +50,7 @@ class Audited:
     evidence: tuple[Release[Evidence], ...]
 
 
-def evidence_of(canaries: Canaries, *, delta: float, unit: Unit, confidence: float = _CONFIDENCE) -> Evidence:
+def evidence_of(canaries: Canaries, *, delta: float, unit: Unit, confidence: float) -> Evidence:
     """The one-run bound (Steinke, Nasr & Jagielski 2023): it assumes fair coins, and nothing of the run."""
     counts = guessed(np.array(canaries.scores), np.array(canaries.inside), guesses=canaries.guesses)
     attack = f"{canaries.kind}, one run"
@@ -112,10 +112,10 @@ class Plot:
             tuple(self.coins.tolist()),
             guesses,
         )
-        evidence = [evidence_of(kept, delta=delta, unit=unit)]
+        evidence = [evidence_of(kept, delta=delta, unit=unit, confidence=share())]
         observed = None if self.watch is None else self.watch.observed()
         if observed is not None and min(int(observed.took_part.sum()), int((~observed.took_part).sum())) >= _LEAST_SEEN:
-            evidence.append(observed.by_steps(delta=delta, confidence=_CONFIDENCE))
+            evidence.append(observed.by_steps(delta=delta, confidence=share()))
         return kept, tuple(evidence)
 
 

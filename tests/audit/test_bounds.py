@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+from privet.accounting import price
 from privet.attacks import at_least, at_most
 from privet.audit import (
     audit_draws,
@@ -21,9 +23,11 @@ from privet.audit import (
     one_run,
     one_run_p_value,
 )
+from privet.audit.observed import Observed, fixed_guesses
 from privet.core.errors import InvalidInput
-from privet.core.event import Poisson
-from privet.core.guarantee import Guarantee
+from privet.core.event import Event, Gaussian, Poisson, Repeated
+from privet.core.guarantee import Guarantee, Interval
+from privet.core.unit import Unit
 
 
 @pytest.mark.parametrize(
@@ -126,6 +130,50 @@ def test_guesses_are_fixed_beforehand() -> None:
     assert guessed(scores, inside, guesses=4) == (4, 4)
     assert guessed(scores, ~inside, guesses=4) == (4, 0)
     assert guessed(scores, inside, guesses=3) == (3, 3)
+
+
+def observed(coins: int) -> Observed:
+    """Four steps of Gaussian noise, with a canary in all of them or in none."""
+    drawn = np.random.default_rng(coins)
+    inside = drawn.random(400) < 0.5
+    took_part = np.tile(inside, (4, 1))
+    seen = (took_part + drawn.normal(0, 2.0, took_part.shape)).astype(np.float32)
+    return Observed(seen, took_part, inside, 2.0, 1.0, lambda noise: Repeated(Gaussian(noise), 4), Unit())
+
+
+def test_the_number_of_guesses_follows_from_the_plan_alone() -> None:
+    """Fails when the number of guesses is chosen by what the coins or the scores were, such as the number that finds
+    most. Of 3 runs of one plan, and as many with coins that have nothing to do with it, each must make the guesses of
+    the plan; that the best number in hindsight is another for some of them shows that it would be seen (it is the same
+    seeds each time, so that there is no false alarm)."""
+    asked = fixed_guesses(400, 4, 2.0, 1.0, delta=1e-5)
+    hindsight = set()
+    for coins in range(3):
+        run = observed(coins)
+        permuted = replace(run, inside=np.random.default_rng(99 + coins).permutation(run.inside))
+        for each in (run, permuted):
+            found = {
+                number: one_run(400, *guessed(each.scores, each.inside, guesses=number), delta=1e-5).epsilon
+                for number in (4, 8, 20, 40, 80, 160, 280, 400)
+            }
+            assert each.by_coins(delta=1e-5).epsilon == found[asked]
+            if max(found.values()) > found[asked]:
+                hindsight.add(max(found, key=lambda number: found[number]))
+    assert len(hindsight) > 1
+
+
+def test_steps_are_priced_at_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when what a run costs at least is read off the upper end of its price, which is only what it costs at
+    most."""
+
+    def wide(event: Event, delta: float, *, unit: Unit | None = None) -> Guarantee:
+        return Guarantee(Interval(0.25, 9.0), delta, unit or Unit(), "wide")
+
+    monkeypatch.setattr(price, "epsilon", wide)
+    run = observed(0)
+    assert run.by_steps(delta=1e-5).epsilon == 0.25
+    present, absent = run.seen[run.took_part], run.seen[~run.took_part]
+    assert gaussian_steps(present, absent, steps=4, delta=1e-5, threshold=0.5).epsilon == 0.25
 
 
 def test_what_cannot_be_counted_is_refused() -> None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import inspect
 import io
+import logging
 import threading
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Final
 
 import torch
@@ -64,7 +67,7 @@ class Replay:
     """How often randomness was drawn outside of mechanisms."""
     moved: tuple[Moved, ...]
     differences: tuple[str, ...]
-    """What else differs between the two, in plain words, without the values."""
+    """What else differs between the two, or could not be tried, in plain words, without the values."""
 
     @property
     def holds(self) -> bool:
@@ -80,7 +83,7 @@ class Replay:
         too_far = [str(each) for each in self.moved if not each.within]
         if not too_far and not self.differences:
             return f"the same on both: {self.calls} answers of mechanisms, {self.draws} draws beside them"
-        return "\n".join(["the neighbour is told apart:", *(f"- {each}" for each in (*too_far, *self.differences))])
+        return "\n".join(["it does not hold:", *(f"- {each}" for each in (*too_far, *self.differences))])
 
 
 def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, seed: int = 0) -> Replay:
@@ -94,10 +97,12 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
             others keep their places, and their coins.
         seed: of the randomness that both runs share. Torch's global generator is in the same state for both.
 
-    What is compared: what came out or was raised, what was printed or warned of, which mechanisms were asked in which
-    order for which event, and what was drawn beside them. What is measured: how far each query moved. Not seen: files,
-    clocks, other threads, and the law of the noise itself, for which `audit_mechanism` is there. One pair of data sets
-    proves nothing about others; what is found is certain.
+    What is compared: what came out, with all that can be reached from it; what was raised, printed, logged or warned
+    of; which mechanisms were asked in which order for which event; and what was drawn beside them. What is measured:
+    how far each query moved. What cannot be compared does not hold, and neither does a pipeline that raises on both or
+    asks no mechanism: nothing was tried then. Not seen: files, clocks, other threads, the `extra` of log records, and
+    the law of the noise itself, for which `audit_mechanism` is there. One pair of data sets proves nothing about
+    others; what is found is certain.
 
     >>> from privet.mechanisms import Count, Laplace
     >>> count = Count()
@@ -105,7 +110,7 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
     >>> print(replay(lambda rows, rng: noise.release(count(rows), rng=rng), [True] * 5, [True] * 4))
     the same on both: 1 answers of mechanisms, 0 draws beside them
     >>> print(replay(lambda rows, rng: (len(rows), noise.release(count(rows), rng=rng)), [True] * 5, [True] * 4))
-    the neighbour is told apart:
+    it does not hold:
     - the result[0] differs
     """
     tape = _Tape()
@@ -117,7 +122,9 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
         tape.again = True
         with torch.random.fork_rng(devices=[]):
             second = tape.run(pipeline, neighbour, seed)
-    found = [*tape.differences]
+    found = [*_untried(first, second), *tape.differences]
+    if not tape.calls and not tape.place:
+        found.append("no mechanism was called")
     if tape.place < len(tape.calls):
         found.append(f"{len(tape.calls)} mechanisms were asked on the data, and {tape.place} on the neighbour")
     found += _draws(first.draws, second.draws)
@@ -126,8 +133,10 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
         for label, count in first.streams.items()
         if count > 1
     ]
-    found += differing(first.result, second.result)
+    if not first.raised and not second.raised:
+        found += differing(first.result, second.result)
     found += differing(first.said, second.said, "what was printed")
+    found += differing(first.logged, second.logged, "the list of log lines")
     found += differing(first.warned, second.warned, "the list of warnings")
     return Replay(len(tape.calls), len(first.draws), tuple(tape.moved.values()), tuple(dict.fromkeys(found)))
 
@@ -139,7 +148,10 @@ class _Seen:
     draws: list[int] = field(default_factory=list)
     streams: dict[str, int] = field(default_factory=dict)
     result: Any = None
+    raised: tuple[str, str] | None = None
+    """The kind of an error, and all that Python says of it."""
     said: str = ""
+    logged: list[tuple[str, int, str]] = field(default_factory=list)
     warned: tuple[str, ...] = ()
 
 
@@ -165,6 +177,42 @@ class _Watched(SeededRng):
         super()._fill(out)
 
 
+class _Caught:
+    """Keeps what is raised, of whatever kind: an error is something to be seen. Interrupts and exits pass."""
+
+    error: Exception | None = None
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        self.error = error if isinstance(error, Exception) else None
+        return self.error is not None
+
+
+@contextmanager
+def _listening(lines: list[tuple[str, int, str]], thread: int) -> Iterator[None]:
+    """Keep every log line of this thread, by its record: wherever it goes, and whether or not it reaches the root."""
+    usual = logging.getLogRecordFactory()
+
+    def kept(*args: Any, **named: Any) -> logging.LogRecord:
+        record = usual(*args, **named)
+        if threading.get_ident() == thread:
+            text = str(record.msg)
+            with _Caught():  # what cannot be filled in is logged as it is
+                text = record.getMessage()
+            error = record.exc_info[1] if record.exc_info else None
+            text += "".join(traceback.format_exception_only(error)) if error else ""
+            lines.append((record.name, record.levelno, text))
+        return record
+
+    logging.setLogRecordFactory(kept)
+    try:
+        yield
+    finally:
+        logging.setLogRecordFactory(usual)
+
+
 @dataclass(eq=False)
 class _Tape:
     """What mechanisms were asked and answered."""
@@ -179,14 +227,20 @@ class _Tape:
 
     def run(self, pipeline: Callable[[Any, Rng], Any], data: Any, seed: int) -> _Seen:
         seen, self.place = _Seen(), 0
-        said = io.StringIO()
-        with warnings.catch_warnings(record=True) as warned, redirect_stdout(said), redirect_stderr(said):
+        said, caught = io.StringIO(), _Caught()
+        with (
+            warnings.catch_warnings(record=True) as warned,
+            redirect_stdout(said),
+            redirect_stderr(said),
+            _listening(seen.logged, self.thread),
+        ):
             warnings.simplefilter("always")
-            try:
-                came: Any = pipeline(data, _Watched(seen, seed))
-            except (PrivetError, ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
-                came = f"{type(error).__name__}: {error}"
-        seen.result, seen.said, seen.warned = came, said.getvalue(), tuple(str(each.message) for each in warned)
+            with caught:
+                seen.result = pipeline(data, _Watched(seen, seed))
+        if caught.error is not None:
+            told = "".join(traceback.format_exception_only(caught.error))
+            seen.raised = type(caught.error).__name__, told
+        seen.said, seen.warned = said.getvalue(), tuple(str(each.message) for each in warned)
         return seen
 
     def call(self, tap: Tap, original: Callable[..., Any], mechanism: Any, arguments: dict[str, Any]) -> Any:
@@ -251,6 +305,19 @@ def _tapped(tap: Tap, tape: _Tape) -> Iterator[None]:
             setattr(tap.owner, tap.method, original)
         else:
             delattr(tap.owner, tap.method)
+
+
+def _untried(first: _Seen, second: _Seen) -> Iterator[str]:
+    """What was raised, by its kind: what an error says may be private."""
+    if first.raised and second.raised:
+        kinds = " and ".join(dict.fromkeys((first.raised[0], second.raised[0])))
+        yield f"it raised {kinds} on both, so that nothing was tried: run the pipeline by itself to see why"
+        if first.raised != second.raised:
+            yield "what was raised differs"
+    elif first.raised:
+        yield f"it raised {first.raised[0]} on the data, and nothing on the neighbour"
+    elif second.raised:
+        yield f"it raised {second.raised[0]} on the neighbour, and nothing on the data"
 
 
 def _draws(first: list[int], second: list[int]) -> Iterator[str]:

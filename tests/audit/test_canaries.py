@@ -261,7 +261,7 @@ def test_right_runs_are_rarely_called_worse_than_they_are() -> None:
 
 
 def test_a_batch_of_nothing_but_blank_canaries_is_a_step() -> None:
-    """Fails when gradients that are all zero pass for losses that depend on nothing: the run would stop when paid for."""
+    """Fails when gradients that are all zero pass for losses that depend on nothing: a paid run would stop."""
     plan = DPSGD(noise_multiplier=1.0, delta=DELTA, clip=0.5, batch_size=4, steps=30, population=40)
     for seed in range(3):
         assert watched(plan, 36, rows(4), seed=seed)[0].steps == 30

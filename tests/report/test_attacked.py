@@ -15,6 +15,7 @@ from privet.core.guarantee import Evidence
 from privet.report import Attacked, Canaries, Estimate, Internal, Picture, Point, Public, Remembered
 from privet.report.audited_page import audit_page
 from privet.report.card_json import from_json, to_json
+from privet.report.figures.attacked import BLIND
 from privet.report.training_card import TrainingCard, shareable
 from privet.report.training_page import internal_page, report_page
 from tests.cli.test_page import specs_in
@@ -86,6 +87,17 @@ def test_rates_come_before_the_area_under_the_curve() -> None:
     assert bound["y"] == [0.0211, 0.15]  # what is proven of nothing is not drawn
     for each in specs_in(internal_page(attacked(), curves())).values():
         go.Figure(json.loads(re.sub(r'"var\(--[\w-]+\)"', '"#123456"', json.dumps(each))))
+
+
+@pytest.mark.parametrize("lower", [0.49, 0.51])
+def test_the_blind_baseline_is_told_apart(lower: float) -> None:
+    """Fails when what never sees the model is called the strongest attack on it, or the page is silent where members
+    and outsiders differ by themselves."""
+    blind = replace(FOUND, attack=BLIND, hits=(Estimate(0.9, 0.8, 1.0, 0.001),), auc=Estimate(0.9, lower, 1.0))
+    card = replace(attacked(), attacks=(Internal(FOUND), Internal(blind)))
+    shown = said(internal_page(card, curves()))
+    assert "LiRA is the strongest of 1:" in shown
+    assert ("Members and outsiders differ by themselves" in shown) is (lower > 0.5)
 
 
 def test_canaries_are_counted_on_both_sides() -> None:

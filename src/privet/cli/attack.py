@@ -16,7 +16,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from privet.attacks.outcome import Outcome
     from privet.attacks.shadows import Shadows
@@ -27,7 +27,6 @@ __all__ = ["attack"]
 
 _ALARMS = (0.001, 0.01)
 _HIDDEN = ".attack"
-_ERROR = 0.05
 _DATA = "The rows it learned from, where they lie elsewhere now."
 _OUTSIDERS = "Rows it never saw: a file, or a named set, whose test part is used; else the run's test or held-out rows."
 _BUDGET = "Stop training shadow models after so many minutes."
@@ -62,16 +61,19 @@ def attack(
 
     Members are the rows that it learned from, outsiders are others. Every attack is tried that the model's scores
     allow: labels alone, a threshold on the loss, and by shadow models the calibrated loss, a classifier, LiRA and RMIA;
-    and a baseline that never sees the model. What comes out is about real rows, so it goes into internal.html alone.
+    and a baseline that never sees the model. A model of pictures is inverted, too: what does it show of its classes?
+    What comes out is about real rows, so it goes into internal.html alone.
 
     privet attack runs/readmission
 
     privet attack runs/readmission --shadows 64 --like-run --budget-minutes 30
     """
-    from privet.cli.attacking.outcomes import attacked, limit_for, usable
+    from privet.cli.attacking.outcomes import above, attacked, limit_for, needed, usable
+    from privet.cli.attacking.pictured import pictured
     from privet.cli.attacking.rows import attackable
     from privet.cli.run import INTERRUPTED
     from privet.report import Internal, write_internal
+    from privet.report.words import listed
 
     rates = _rates(alarms)
     if shadows < 0 or shadows % 2:
@@ -87,24 +89,35 @@ def attack(
     if alarms is not None and len(within) < len(rates):
         least = min(rates)
         problem = f"asks for {least:g}, and there are {count:,} outsiders"
-        raise InvalidInput("alarms", problem, f"it takes {round(1 / least):,} of them or more: give more --outsiders")
+        raise InvalidInput("alarms", problem, f"it takes {needed(least):,} of them or more: give more --outsiders")
     try:
         models = _shadows(found, run, shadows, like_run, budget_minutes, resume=resume) if shadows else None
     except KeyboardInterrupt:
-        again = f"privet attack {shlex.quote(str(run))} --resume"
-        click.echo(
-            f"privet: stopped; shadow models that are done are kept. Go on, with the same options: {again}", err=True
-        )
+        options = {"data": data, "outsiders": outsiders, "data-dir": data_dir, "shadows": shadows}
+        again = _again(run, options | {"budget-minutes": budget_minutes, "alarms": alarms}, like_run=like_run)
+        click.echo(f"privet: stopped; shadow models that are done are kept. Go on with: {again}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     with console.waiting("Attacking …"):
         outcomes = _outcomes(found, models)
         made = attacked(outcomes, within, shadows=0 if models is None else models.models, notes=_notes(like_run))
         limit = limit_for(found.card)
-        above = [each.attack for each in outcomes if each.band(_ERROR / len(outcomes)).above(limit)]
+        exceeding = above(outcomes, limit)
+    with console.waiting("Inverting the model …"):
+        picture, why = pictured(found)
+    pictures = () if picture is None else (Internal(picture),)
     with console.progress_bar("Writing the report …") as progress:
-        write_internal(run, replace(found.card, attacks=tuple(map(Internal, made))), progress=progress)
-    _clear(run)
-    _show(found, made, above, [(rate, limit(rate)) for rate in within], dropped=len(rates) - len(within))
+        card = replace(found.card, attacks=tuple(map(Internal, made)), pictures=pictures)
+        write_internal(run, card, progress=progress)
+    if shadows:
+        _clear(run)
+    _show(found, made, [(rate, limit(rate)) for rate in within])
+    missing = [rate for rate in rates if rate not in within]
+    if missing:
+        told = listed([f"{100 * rate:g} % (it takes {needed(rate):,})" for rate in missing])
+        console.line(f"There are too few outsiders for false alarms of {told}.", "dim")
+    if why:
+        console.line(why, "dim")
+    _conclude(run, found, made, exceeding)
     console.line(f"{run}/internal.html has the curves; it must not be shared. {run}/report.html is as it was.")
 
 
@@ -118,6 +131,12 @@ def _rates(text: str | None) -> tuple[float, ...]:
     if not found or not all(0 < rate < 1 for rate in found):
         raise InvalidInput("alarms", f"is {text!r}", "give rates between 0 and 1, with commas: 0.001,0.01")
     return found
+
+
+def _again(run: Path, options: Mapping[str, object], *, like_run: bool) -> str:
+    """The command that goes on with this attack."""
+    given = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    return shlex.join(["privet", "attack", str(run), *given, *(["--like-run"] if like_run else []), "--resume"])
 
 
 def _shadows(
@@ -170,16 +189,9 @@ def _clear(run: Path) -> None:
     Kept(run / _HIDDEN).clear()
 
 
-def _show(
-    found: Attackable,
-    made: Sequence[Attacked],
-    above: Sequence[str],
-    limits: Sequence[tuple[float, float]],
-    *,
-    dropped: int,
-) -> None:
+def _show(found: Attackable, made: Sequence[Attacked], limits: Sequence[tuple[float, float]]) -> None:
     from privet.report.shown import attack_rows
-    from privet.report.words import headline, listed, percent
+    from privet.report.words import headline, percent
 
     console.line(headline(found.card.privacy.guarantee.value), "bold green")
     console.line("INTERNAL: scored on real members; do not share.", "bold red")
@@ -188,12 +200,29 @@ def _show(
     console.show_rows(head, [*rows, limit], right=head[1:])
     members, others = made[0].members, made[0].outsiders
     console.line(f"{members:,} members; {others:,} outsiders: {found.outside}.", "dim")
-    if found.left_out:
-        console.line(f"{found.left_out:,} outsiders that look like members to the model were left out.", "dim")
-    if dropped:
-        console.line("For lower rates of false alarms there are too few outsiders: 0.1 % takes 1,000.", "dim")
-    if above:
-        told = f"{listed(above)} found more than the guarantee allows, beyond chance if rows were independent trials."
-        console.line(f"{told} Look closer: audit the run with canaries (privet train … --audit).", "bold red")
-    else:
+    inside, outer = found.left_out
+    if inside or outer:
+        told = f"{inside:,} members and {outer:,} outsiders were left out"
+        console.line(f"{told}: other rows have the same values, so that the model cannot tell them apart.", "dim")
+    if found.unknown:
+        console.line(f"{found.unknown:,} outsiders were left out: their label is none of the run's classes.", "dim")
+
+
+def _conclude(run: Path, found: Attackable, made: Sequence[Attacked], exceeding: Sequence[str]) -> None:
+    """What follows; where the rows tell by themselves who was in, a curve above the limit is no reason for an audit."""
+    from privet.report.figures.attacked import differing
+    from privet.report.words import listed
+
+    differ = differing(made)
+    if differ:
+        console.line(differ, "bold yellow")
+    if not exceeding:
         console.line("No lower confidence bound lies above the limit of the guarantee.", "green")
+    elif differ:
+        console.line(f"That {listed(exceeding)} found more than the guarantee allows may come from that.", "yellow")
+    else:
+        told = (
+            f"{listed(exceeding)} found more than the guarantee allows, beyond chance if rows were independent trials."
+        )
+        audit = f"privet audit {shlex.quote(str(run))}" if found.card.canaries else "privet train … --audit"
+        console.line(f"{told} Look closer: audit the run with canaries ({audit}).", "bold red")

@@ -12,7 +12,7 @@ from privet.report.curves import Curves
 from privet.report.figures import Figure
 from privet.report.figures.accuracy import accuracy_by_epsilon
 from privet.report.figures.attack import attack
-from privet.report.figures.attacked import adversaries, attack_curves, canary_scores
+from privet.report.figures.attacked import adversaries, attack_curves, canary_scores, differing
 from privet.report.figures.epochs import followed, growth_by_epoch
 from privet.report.figures.ladder import ladder
 from privet.report.figures.profile import profile
@@ -232,6 +232,8 @@ def _attacks(card: TrainingCard) -> Iterable[str]:
     if not card.attacks:
         return
     found = [each.value for each in card.attacks]
+    if told := differing(found):
+        yield f'<p class="warning"><strong>Beware:</strong> {escaped(told)}</p>'
     head, rows = attack_rows(found)
     confidence = found[0].confidence
     caption = (

@@ -9,19 +9,35 @@ import numpy as np
 
 from privet.accounting.meaning import best_true_positive_rate
 from privet.attacks.outcome import Interval, Limit, Outcome
+from privet.audit.shares import ALPHA, KINDS
 from privet.report import TrainingCard
 from privet.report.alone import asked_alone, curve_of
 from privet.report.attack_records import Attacked, Estimate, Point
+from privet.report.figures.attacked import BLIND
 
-__all__ = ["attacked", "limit_for", "usable"]
+__all__ = ["above", "attacked", "limit_for", "needed", "usable"]
 
 _CONFIDENCE = 0.95
 _DECADES, _EACH = 4, 10
 
 
+def needed(rate: float) -> int:
+    """How many outsiders a rate of false alarms takes: fewer than one false alarm is none."""
+    return ceil(1 / rate)
+
+
 def usable(alarms: Sequence[float], outsiders: int) -> tuple[float, ...]:
-    """The rates for which there are outsiders enough: fewer than one false alarm is none."""
-    return tuple(rate for rate in alarms if outsiders >= ceil(1 / rate))
+    """The rates for which there are outsiders enough."""
+    return tuple(rate for rate in alarms if outsiders >= needed(rate))
+
+
+def above(outcomes: Sequence[Outcome], limit: Limit, error: float = ALPHA / KINDS) -> list[str]:
+    """The attacks whose band lies above what the guarantee allows; all bands share one `error`.
+
+    The blind baseline is none of them: it never sees the model, so that no guarantee of the model limits it.
+    """
+    seeing = [each for each in outcomes if each.attack != BLIND]
+    return [each.attack for each in seeing if each.band(error / len(outcomes)).above(limit)]
 
 
 def limit_for(card: TrainingCard) -> Limit:
@@ -33,7 +49,12 @@ def limit_for(card: TrainingCard) -> Limit:
 
 
 def attacked(
-    outcomes: Sequence[Outcome], alarms: Sequence[float], *, shadows: int, notes: dict[str, str], error: float = 0.05
+    outcomes: Sequence[Outcome],
+    alarms: Sequence[float],
+    *,
+    shadows: int,
+    notes: dict[str, str],
+    error: float = ALPHA / KINDS,
 ) -> tuple[Attacked, ...]:
     """Every outcome with its rates, its AUC and its curve; all bands share one `error`."""
     return tuple(_attacked(each, alarms, shadows, notes, error, len(outcomes)) for each in outcomes)
@@ -52,7 +73,7 @@ def _attacked(
         place = int(np.searchsorted(accused, rate + 1e-12, side="right")) - 1
         below = band.hits[band.alarms <= rate]
         curve.append(Point(rate, float(found[place]), float(below.max(initial=0.0))))
-    alone = outcome.attack in ("label-only", "loss threshold", "blind baseline")
+    alone = outcome.attack in ("label-only", "loss threshold", BLIND)
     return Attacked(
         outcome.attack,
         len(outcome.members),
@@ -65,8 +86,17 @@ def _attacked(
         _CONFIDENCE,
         1 - error,
         tuple(curve),
-        notes.get(outcome.attack, ""),
+        "; ".join(filter(None, (notes.get(outcome.attack, ""), _ties(outcome, alarms)))),
     )
+
+
+def _ties(outcome: Outcome, alarms: Sequence[float]) -> str:
+    """Whether so many outsiders share the highest score that at few false alarms nobody can be named."""
+    top = outcome.outsiders.max()
+    share = np.count_nonzero(outcome.outsiders == top) / len(outcome.outsiders)
+    if top < outcome.members.max() or not any(share > rate for rate in alarms):
+        return ""
+    return f"{100 * share:.2g} % of outsiders tie at its highest score, so that it names nobody at fewer false alarms"
 
 
 def _estimate(found: Interval, at: float | None) -> Estimate:

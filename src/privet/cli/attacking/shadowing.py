@@ -115,7 +115,7 @@ class Kept:
     folder: Path
 
     def begin(self, facts: dict[str, str], *, resume: bool) -> None:
-        """Go on with what is there, if it is of the same attack; else begin anew."""
+        """Go on with what is there, if it is of the same attack; else begin, where nothing that was trained is lost."""
         if resume:
             try:
                 found = json.loads((self.folder / _FACTS).read_text(encoding="utf-8"))
@@ -125,8 +125,11 @@ class Kept:
             if found != facts:
                 names = ", ".join(name for name in facts if found.get(name) != facts[name]) or "something"
                 problem = f"cannot go on: {names} differs from the attack that was stopped"
-                raise InvalidInput("resume", problem, "ask for the same again, or leave --resume out")
+                raise InvalidInput("resume", problem, f"ask for the same again, or remove {self.folder}")
             return
+        if any(self.folder.glob("*.npz")) and (self.folder / _FACTS).exists():
+            problem = "is not given, and an attack was stopped here whose shadow models are kept"
+            raise InvalidInput("resume", problem, f"go on with --resume, or remove {self.folder}")
         self.clear()
         self.folder.mkdir(mode=0o700)
         put(self.folder / _FACTS, json.dumps(facts), "run", private=True)

@@ -15,7 +15,10 @@ from privet.report.internal import Internal
 from privet.report.origin import origin, plain, rounded
 from privet.report.words import down, up
 
-__all__ = ["adversaries", "attack_curves", "canary_scores"]
+__all__ = ["BLIND", "adversaries", "attack_curves", "canary_scores", "differing"]
+
+BLIND = "blind baseline"
+"""The attack that never sees the model, and that no guarantee limits."""
 
 _DRAWN = 4
 """So many curves are drawn, the strongest; all of them stand in the table."""
@@ -24,6 +27,21 @@ _BINS = 32
 _ROWS = 12
 """So many points of each curve a table has, about."""
 _LEAST = 1e-4
+_GUESSING = 0.5
+
+
+def differing(attacks: Sequence[Attacked]) -> str | None:
+    """What to say where the blind baseline tells members from outsiders; nothing where it does not.
+
+    The lower end of its interval for AUC decides, so of attacks on sides that are alike 2.5 % are told this at 95 %.
+    """
+    for each in attacks:
+        if each.attack == BLIND and each.auc.lower > _GUESSING:
+            return (
+                f"Members and outsiders differ by themselves (the {BLIND}, which never sees the model, has an AUC of "
+                f"{each.auc.lower:.3f} or more), so that the attacks' numbers say little about the model."
+            )
+    return None
 
 
 def attack_curves(attacks: Sequence[Internal[Attacked]], curves: Curves) -> Figure | None:
@@ -33,7 +51,8 @@ def attack_curves(attacks: Sequence[Internal[Attacked]], curves: Curves) -> Figu
     found = [each.value for each in attacks]
     limits = {"range": [-4, 0.05], "tickformat": ".2~%"}
     ranked = sorted(found, key=_strength, reverse=True)
-    best, drawn = ranked[0], ranked[:_DRAWN]
+    seeing = [each for each in ranked if each.attack != BLIND] or ranked
+    best, drawn = seeing[0], ranked[:_DRAWN]
     told = "; ".join(
         f"{rounded(rate.value, True)} of members at {100 * (rate.at or 0):g} % of outsiders" for rate in best.hits
     )
@@ -42,9 +61,10 @@ def attack_curves(attacks: Sequence[Internal[Attacked]], curves: Curves) -> Figu
         "What membership attacks found",
         f"INTERNAL. The thick line is the limit of the guarantee{by(curves)}, guessing is dotted. Thin lines are lower "
         f"confidence bounds, which hold for all points of all curves at once with {100 * best.together:g} % "
-        f"confidence. {_capital(best.attack)} is the strongest of {len(found)}{f': it finds {told}' if told else ''}. "
+        f"confidence. {_capital(best.attack)} is the strongest of {len(seeing)}{f': it finds {told}' if told else ''}. "
         "Members and outsiders of one run are no fair coins: "
-        "a curve above the limit would be a reason to look closer, and no proof.",
+        "a curve above the limit would be a reason to look closer, and no proof. "
+        f"{differing(found) or f'The {BLIND} never sees the model, and has no limit.'}",
         ("attack", "outsiders accused", "members found", "at least"),
         tuple(
             (each.attack, f"{100 * point.alarms:.3g} %", rounded(point.hits, True), _floor(point.lower))
@@ -164,7 +184,11 @@ def adversaries(evidence: Sequence[Typed[Evidence]], guarantee: Guarantee) -> Fi
     above = [each for each in found if each.refutes(guarantee)]
     told = "; ".join(f"{each.attack}: ε ≥ {down(each.epsilon)}" for each in found)
     ends = [each.epsilon for each in found] + ([limit] if finite else [])
-    verdict = "Evidence lies above the guarantee: it does not hold." if above else "None lies above the guarantee."
+    verdict = "None lies above the guarantee."
+    if above:
+        verdict = "Evidence lies above the guarantee: it does not hold."
+    elif any(each.epsilon > limit for each in found):
+        verdict = "What lies above the guarantee rests on assumptions, or is for another unit or δ: it refutes nothing."
     return Figure(
         "adversaries",
         "What each adversary could prove",

@@ -68,12 +68,9 @@ def attack(
 
     privet attack runs/readmission --shadows 64 --like-run --budget-minutes 30
     """
-    from privet.cli.attacking.outcomes import above, attacked, limit_for, needed, usable
-    from privet.cli.attacking.pictured import pictured
+    from privet.cli.attacking.outcomes import needed, usable
     from privet.cli.attacking.rows import attackable
     from privet.cli.run import INTERRUPTED
-    from privet.report import Internal, write_internal
-    from privet.report.words import listed
 
     rates = _rates(alarms)
     if shadows < 0 or shadows % 2:
@@ -97,6 +94,24 @@ def attack(
         again = _again(run, options | {"budget-minutes": budget_minutes, "alarms": alarms}, like_run=like_run)
         click.echo(f"privet: stopped; shadow models that are done are kept. Go on with: {again}", err=True)
         raise typer.Exit(INTERRUPTED) from None
+    _attack(run, found, models, rates, within, like_run=like_run)
+
+
+def _attack(
+    run: Path,
+    found: Attackable,
+    models: Shadows | None,
+    rates: tuple[float, ...],
+    within: tuple[float, ...],
+    *,
+    like_run: bool,
+) -> None:
+    """All attacks, the page, and what they came to; `within` are the rates for which there are outsiders enough."""
+    from privet.cli.attacking.outcomes import above, attacked, limit_for, needed
+    from privet.cli.attacking.pictured import pictured
+    from privet.report import Internal, write_internal
+    from privet.report.words import listed
+
     with console.waiting("Attacking …"):
         outcomes = _outcomes(found, models)
         made = attacked(outcomes, within, shadows=0 if models is None else models.models, notes=_notes(like_run))
@@ -108,7 +123,7 @@ def attack(
     with console.progress_bar("Writing the report …") as progress:
         card = replace(found.card, attacks=tuple(map(Internal, made)), pictures=pictures)
         write_internal(run, card, progress=progress)
-    if shadows:
+    if models is not None:
         _clear(run)
     _show(found, made, [(rate, limit(rate)) for rate in within])
     missing = [rate for rate in rates if rate not in within]

@@ -60,7 +60,7 @@ types:
 
 tests:
 	@echo "== pytest: tests, doctests, snippets, syllabus"
-	@OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS) --dist loadgroup
+	@OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS)
 
 bench: .venv/.installed
 	@set -e; for name in $(BENCHMARKS); do echo "== benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done

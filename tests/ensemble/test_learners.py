@@ -217,7 +217,6 @@ def places() -> list[Where]:
     return [Processes(2, 2), Ray(parts=3)]
 
 
-@pytest.mark.xdist_group("ensemble processes")
 @pytest.mark.parametrize("where", places(), ids=lambda where: type(where).__name__)
 def test_other_processes(where: Where) -> None:
     """Fails when a task or an ensemble cannot be sent to another process, or comes back in another order."""
@@ -247,7 +246,6 @@ def test_shadow_models_may_overlap() -> None:
         assert torch.equal(both[place], train(Ridge(), inputs, labels, [own], classes=CLASSES).scores(ASKED)[0])
 
 
-@pytest.mark.xdist_group("ensemble processes")
 def test_estimators_are_seeded_and_refusals_are_told() -> None:
     """Fails when members draw from numpy's global stream, all draw the same, a setting that suits no rows is let pass
     or is told as a broken process, one that needs many rows is not, or rows of other features are asked about."""
@@ -269,7 +267,6 @@ def test_estimators_are_seeded_and_refusals_are_told() -> None:
         train(forest, inputs, labels, own, classes=CLASSES).scores(ASKED[:, :5])
 
 
-@pytest.mark.xdist_group("ensemble processes")
 @pytest.mark.parametrize("where", [Here(), Processes(2)], ids=lambda where: type(where).__name__)
 @pytest.mark.parametrize("lone", [False, True])
 def test_a_record_less_refuses_no_more_than_its_own_member(where: Where, lone: bool) -> None:
@@ -339,7 +336,6 @@ def test_what_an_estimator_says_of_rows_is_not_heard(kind: type[Exception], when
     assert bool((after[own] == F.one_hot(labels[of.of == own].mode().values, CLASSES)).all())
 
 
-@pytest.mark.xdist_group("ensemble processes")
 @pytest.mark.parametrize("where", [Here(), Processes(2, 2)], ids=lambda where: type(where).__name__)
 @pytest.mark.parametrize("odd", [0.5, torch.nan, torch.inf, 3e38])
 def test_networks_without_rows_stay_as_they_were(where: Where, odd: float) -> None:

@@ -14,7 +14,6 @@ import pytest
 from privet.ledger import Ledger
 
 _numbers = itertools.count()
-POSTGRES = pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))
 
 
 def _memory() -> str | None:
@@ -63,7 +62,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
 
 
-@pytest.fixture(params=["sqlite", POSTGRES])
+@pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, path: Path) -> str:
     """Either kind of database, empty."""
     return str(path) if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))

@@ -20,7 +20,7 @@ from tests.ledger.charging import EVENT
 
 PROCESSES, CHARGES = 8, 200
 ROOT = Path(__file__).resolve().parents[2]
-BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
+BOTH = ["sqlite", "postgres"]
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:

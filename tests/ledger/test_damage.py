@@ -131,7 +131,6 @@ def test_waiting_for_a_lock_can_be_interrupted(file_ledger: Ledger, path: Path, 
     assert run_script(WAITING, str(path), lock) == "1"
 
 
-@pytest.mark.xdist_group("postgres")
 def test_a_locked_budget_on_a_server(postgres_url: str) -> None:
     """The same for a budget's row that another session holds."""
     import psycopg
@@ -237,7 +236,6 @@ def test_a_lost_salt_is_noticed(file_ledger: Ledger, path: Path, change: str) ->
             call()
 
 
-@pytest.mark.xdist_group("postgres")
 def test_a_shared_server_is_shared(postgres_url: str) -> None:
     """On a server other tables may stand beside ours, and stay as they are."""
     import psycopg
@@ -452,7 +450,6 @@ def test_an_absent_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         Ledger("postgresql://clerk@127.0.0.1/ledger").list()
 
 
-@pytest.mark.xdist_group("postgres")
 def test_a_server_that_forgets_is_refused(postgres_url: str) -> None:
     """Sessions that would answer before the disk does are set right: a charge must survive a power cut."""
     import psycopg

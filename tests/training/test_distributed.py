@@ -75,8 +75,6 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 MANY = pytest.mark.parametrize("size", [2, 4])
-# In one worker, which then starts the processes of each size once.
-pytestmark = pytest.mark.xdist_group("processes")
 
 
 @MANY

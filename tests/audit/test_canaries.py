@@ -260,6 +260,31 @@ def test_right_runs_are_rarely_called_worse_than_they_are() -> None:
     assert much <= 21
 
 
+class Directed(nn.Module):
+    """Sees the direction of a row alone: a row of zeros has none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(6, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.last(inputs / inputs.norm(dim=1, keepdim=True))  # type: ignore[no-any-return]
+
+
+def test_canaries_are_seen_by_a_model_without_a_number_for_zeros() -> None:
+    """Fails when a canary's row gives NaN, by which its gradient is blanked: a broken run would look like a good one."""
+    plan = DPSGD(noise_multiplier=0.0, delta=DELTA, clip=0.5, batch_size=60, steps=4, population=200)
+    planted = Planted(Directed(), canaries=50, rng=SeededRng(1, "coins"))
+    run = plan.attach(planted, torch.optim.SGD(planted.parameters(), lr=0.5), planted.dataset(rows()), rng=SeededRng(1))
+    watch = planted.watch(run)
+    for (inputs, labels), marks in run.batches():
+        watch.step(F.cross_entropy(planted.model(inputs), labels, reduction="none"), marks)
+    found = watch.observed()
+    run.close()
+    assert found.took_part.any()
+    assert found.seen[found.took_part] == pytest.approx(1, abs=1e-4)
+
+
 def test_a_batch_of_nothing_but_blank_canaries_is_a_step() -> None:
     """Fails when gradients that are all zero pass for losses that depend on nothing: a paid run would stop."""
     plan = DPSGD(noise_multiplier=1.0, delta=DELTA, clip=0.5, batch_size=4, steps=30, population=40)

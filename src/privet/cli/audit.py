@@ -85,7 +85,7 @@ def audit(
                 raise InvalidInput(name, f"is for mechanisms, and {what!r} is none", f"use one of: {', '.join(named)}")
         if not Path(what).is_dir():
             problem = f"is {what!r}, which is neither the folder of a run nor a mechanism"
-            raise InvalidInput("what", problem, f"use one of: {', '.join(named)}; or name a folder")
+            raise InvalidInput("run", problem, f"use one of: {', '.join(named)}; or name a folder")
         refuted = _run(Path(what), confidence, canaries, report, ladder=ladder)
     if refuted:
         raise typer.Exit(FAILED)

@@ -235,7 +235,7 @@ def _read(argument: str, given: str, data_dir: Path | None, described: Described
     elif described.table is not None:
         found = read(given, replace(described.table, user=None, most_rows_per_user=None))
     else:
-        found = images_of(Path(given), described.classes, None)
+        found = images_of(Path(given), described.classes, None, argument)
         _, labels = arrays_in(Path(given), ("x", "y"), argument)
         unknown = len(labels) - len(found.x)
     shape = (

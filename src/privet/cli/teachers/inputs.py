@@ -173,7 +173,7 @@ def _pictures(wanted: Wanted) -> Inputs:
         raise InvalidInput("classes", "are missing", "list all labels of the pictures: --classes cat,dog")
     public = _only_pictures(Path(wanted.public or ""))
     private = images_of(Path(wanted.data), wanted.classes, wanted.rows) if wanted.data else None
-    test = None if wanted.test is None else images_of(Path(wanted.test), wanted.classes, None)
+    test = None if wanted.test is None else images_of(Path(wanted.test), wanted.classes, None, "test")
     _same_shape(public, (("data", private), ("test", test)))
     return Inputs(wanted.title, wanted.classes, None, public.shape[1:], 255, wanted.rows, public, private, test)
 

@@ -208,7 +208,7 @@ def _pictures(asked: Asked, path: Path) -> Inputs:
     train = images_of(path, asked.classes, asked.rows)
     if asked.test is not None:
         require_other(asked.data, asked.test, "test", _PAID_SCORE)
-    test = None if asked.test is None else images_of(Path(asked.test), asked.classes, None)
+    test = None if asked.test is None else images_of(Path(asked.test), asked.classes, None, "test")
     require_labels(test, asked.classes)
     if test is not None and test.x.shape[1:] != train.x.shape[1:]:
         raise InvalidInput("test", "has pictures of another shape", "give pictures like those to learn from")
@@ -238,13 +238,13 @@ def arrays_in(path: Path, names: tuple[str, ...], argument: str) -> list[npt.NDA
         raise InvalidInput(argument, problem, _SAVED[names]) from None
 
 
-def images_of(path: Path, classes: tuple[str, ...], rows: int | None) -> Images:
+def images_of(path: Path, classes: tuple[str, ...], rows: int | None, argument: str = "data") -> Images:
     """Pictures `x` (whole numbers up to 255) and labels `y`, each the name of a class."""
-    x, y = arrays_in(path, ("x", "y"), "data")
+    x, y = arrays_in(path, ("x", "y"), argument)
     if x.dtype != np.uint8 or x.ndim not in (3, 4) or y.ndim != 1 or len(y) != len(x):
         problem = f"is {str(path)!r}, whose x is {x.dtype} of shape {x.shape[1:]} a picture"
         raise InvalidInput(
-            "data", problem, "give uint8 [n, height, width] or [n, colours, height, width], and n labels"
+            argument, problem, "give uint8 [n, height, width] or [n, colours, height, width], and n labels"
         )
     codes = _codes(y, classes)
     known = codes >= 0

@@ -272,7 +272,7 @@ class Directed(nn.Module):
 
 
 def test_canaries_are_seen_by_a_model_without_a_number_for_zeros() -> None:
-    """Fails when a canary's row gives NaN, by which its gradient is blanked: a broken run would look like a good one."""
+    """Fails when a canary's row gives NaN, by which its gradient is blanked: a broken run would look good."""
     plan = DPSGD(noise_multiplier=0.0, delta=DELTA, clip=0.5, batch_size=60, steps=4, population=200)
     planted = Planted(Directed(), canaries=50, rng=SeededRng(1, "coins"))
     run = plan.attach(planted, torch.optim.SGD(planted.parameters(), lr=0.5), planted.dataset(rows()), rng=SeededRng(1))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from privet.cli import main
+from tests.cli.training import patients
 
 
 @dataclass(frozen=True)
@@ -45,3 +46,12 @@ def privet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
         return Done(code, shown.out, shown.err)
 
     return run
+
+
+@pytest.fixture
+def clinic(privet: Run) -> Run:
+    """`privet`, in a folder with private rows, public ones and test rows."""
+    patients(Path())
+    for name in ("public", "test"):
+        patients(Path(name), 200, extra="x,50,north,no\n" * (1 + len(name)))
+    return privet

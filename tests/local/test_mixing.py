@@ -19,7 +19,6 @@ import pytest
 from scipy.stats import chi2
 
 from privet import accounting
-from privet.cli.mix_send import Line, _Sent
 from privet.cli.run import main
 from privet.core import event
 from privet.core.errors import InvalidInput
@@ -455,30 +454,6 @@ def test_a_survey_is_sent_through_the_mix(tmp_path: Path, capsys: pytest.Capture
     assert sorted(json.dumps(each["answers"], sort_keys=True) for each in arrived) == answered
     assert main(["survey", "estimate", str(tmp_path / "commute.toml"), str(tmp_path / "out.jsonl")]) == 0
     assert "20 reports" in capsys.readouterr().out
-
-
-def test_notes_of_what_was_sent_are_one_processs_at_a_time(tmp_path: Path) -> None:
-    """Catches notes that the second of two processes writes over, so that a report could be sent, and count, again;
-    and notes that cannot be read."""
-    lines = [Line(tmp_path / "a", number, b'{"id": "%d"}' % number) for number in range(3)]
-    with _Sent(tmp_path / "sent", b"batch") as sent:
-        sent.add(lines[0])
-        sent.add(lines[1])
-        sent.remove(lines[1])
-        with pytest.raises(InvalidInput, match="another process"), _Sent(tmp_path / "sent", b"batch"):
-            pass
-    with _Sent(tmp_path / "sent", b"batch") as sent:
-        sent.add(lines[2])
-    with _Sent(tmp_path / "sent", b"batch") as sent:
-        assert [line in sent for line in lines] == [True, False, True]
-    (tmp_path / "sent").write_bytes((tmp_path / "sent").read_bytes()[:-1])  # a line whose end was lost
-    with _Sent(tmp_path / "sent", b"batch") as sent:
-        sent.add(lines[1])
-    with _Sent(tmp_path / "sent", b"batch") as sent:
-        assert all(line in sent for line in lines)
-    (tmp_path / "sent").write_bytes(b"\xff\n")
-    with pytest.raises(InvalidInput, match="damaged"), _Sent(tmp_path / "sent", b"batch"):
-        pass
 
 
 def test_a_word_that_means_nothing_in_a_plan_is_named(tmp_path: Path) -> None:

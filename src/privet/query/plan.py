@@ -142,6 +142,8 @@ class Plan:
             if isinstance(sheet.question.measure, (Count, Histogram)) and not sheet.private:
                 same.setdefault(str(sheet.question.where), []).append(place)
         for places in same.values():
+            if len(places) == 1 and len(drawn[places[0]].values) == 1:
+                continue  # one number agrees with itself
             lists: list[npt.NDArray[np.float64]] = [drawn[place].values[:, 0] for place in places]
             errors = [self.methods[place].additive.expected_error for place in places]
             for place, values in zip(

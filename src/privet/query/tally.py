@@ -66,6 +66,9 @@ class Totals:
 
     def _add_public(self, piece: pl.DataFrame) -> None:
         sums = self._sums(piece)
+        if not self.sheet.axes and not self.sheet.ranked:
+            self.public += sums.sum(axis=0)
+            return
         groups = np.zeros(len(piece), dtype=np.int64)
         within = np.ones(len(piece), dtype=np.bool_)
         for place, name in enumerate(self.sheet.axes):

@@ -1,4 +1,5 @@
-"""Exact discrete Laplace and Gaussian noise (Canonne, Kamath & Steinke 2020, Algorithms 2 and 3), on whole arrays.
+"""Exact discrete Laplace and Gaussian noise (Canonne, Kamath & Steinke 2020, Algorithms 2 and 3), on whole arrays;
+`single` draws one number at a time.
 
 The parameters are fractions, a float being the fraction that it holds, and no floating-point number takes part in any
 decision. What is drawn is an integer, so the noise of a count or of a sum on a grid hides its last bit too.
@@ -19,6 +20,7 @@ from privet.core.errors import InvalidInput
 from privet.core.random.bernoulli import BITS, CEILING, Exponents, accept, run_lengths
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.core.random.protocol import Rng, Size
+from privet.core.random.single import one_gaussian, one_laplace
 from privet.core.random.sizes import shape_of
 
 __all__ = ["LARGEST_SCALE", "discrete_gaussian", "discrete_laplace"]
@@ -51,7 +53,9 @@ def discrete_laplace(scale: _Exact, size: Size | None, rng: Rng) -> int | _Integ
     dtype('int64')
     """
     exact = _fraction("scale", scale)
-    return _shaped(size, lambda count: _collect(lambda tries: _laplace(exact, tries, rng), count))
+    return _shaped(
+        size, lambda: one_laplace(exact, rng), lambda count: _collect(lambda tries: _laplace(exact, tries, rng), count)
+    )
 
 
 @overload
@@ -69,7 +73,11 @@ def discrete_gaussian(sigma: _Exact, size: Size | None, rng: Rng) -> int | _Inte
     [0, 0, 0, 0]
     """
     exact = _fraction("sigma", sigma)
-    return _shaped(size, lambda count: _collect(lambda tries: _gaussian(exact, tries, rng), count))
+    return _shaped(
+        size,
+        lambda: one_gaussian(exact, rng),
+        lambda count: _collect(lambda tries: _gaussian(exact, tries, rng), count),
+    )
 
 
 def _laplace(scale: Fraction, tries: int, rng: Rng) -> _Integers:
@@ -142,11 +150,11 @@ def _collect(draw: Callable[[int], _Integers], count: int) -> _Integers:
     return result
 
 
-def _shaped(size: Size | None, draw: Callable[[int], _Integers]) -> int | _Integers:
+def _shaped(size: Size | None, one: Callable[[], int], draw: Callable[[int], _Integers]) -> int | _Integers:
     if size is None:
-        return int(draw(1)[0])
+        return one()
     shape, count = shape_of(size)
-    return draw(count).reshape(shape)
+    return np.full(shape, one(), dtype=np.int64) if count == 1 else draw(count).reshape(shape)
 
 
 def _fraction(argument: str, value: _Exact) -> Fraction:

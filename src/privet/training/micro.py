@@ -39,6 +39,9 @@ class Micro:
 
 def split(drawn: Drawn, most: int | None, *, survey: bool) -> Iterator[Micro]:
     """Pieces of at most `most` rows, or all at once; at least one piece, and a unit is never cut."""
+    if drawn.groups is None and most is None and not survey:
+        yield Micro(drawn.indices, None, len(drawn.indices), last=True)
+        return
     groups = drawn.groups if drawn.groups is not None else np.arange(len(drawn.indices))
     ends = np.flatnonzero(np.diff(groups)) + 1
     borders = np.concatenate([[0], ends, [len(groups)]]) if len(groups) else np.zeros(1, dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 
 import torch
 from torch import Tensor, nn
@@ -198,7 +199,8 @@ class Step:
             squares = [None if part is None else part.squares() for part in parts]
         factors = self.plan.clipping.factors(squares, self.clip, self._layers)
         share = 1.0 / (self.plan.batch_size or 1) if self.grid is None else 1.0
-        self.sum.add(parts, [None if each is None else each * share for each in factors.by_parameter])
+        scaled = {id(each): each * share for each in factors.by_parameter if each is not None}
+        self.sum.add(parts, [None if each is None else scaled[id(each)] for each in factors.by_parameter])
         seen, within = len(factors.unclipped), float(factors.unclipped.sum())
         self._within += within - seen / 2
         self.seen, self.shortened = self.seen + seen, self.shortened + seen - round(within)
@@ -259,5 +261,8 @@ def _not_finite(squares: list[Squares | None]) -> Tensor | None:
     known = [each.value for each in squares if each is not None]
     if not known:
         return None
-    bad = ~torch.stack(known).isfinite().all(0)
+    together = torch.stack(known)
+    if isfinite(float(together.sum())):  # what holds NaN or infinity has no finite sum
+        return None
+    bad = ~together.isfinite().all(0)
     return bad if bool(bad.any()) else None

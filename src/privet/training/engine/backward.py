@@ -16,7 +16,7 @@ from privet.training.engine.claims import Claim, claim, leaves
 from privet.training.engine.functional import again
 from privet.training.engine.graph import Graph, Stem, Use, is_complex, read
 from privet.training.engine.layout import Layout
-from privet.training.engine.parts import Dense, Part, combine
+from privet.training.engine.parts import Dense, Outer, Part, combine
 from privet.training.engine.probe import Found, Reader, probe
 from privet.training.engine.stems import descend, makes_stems, shape_of
 from privet.training.engine.structure import Sizes, alike, sizes, skeleton, takes_rows_by_data
@@ -103,11 +103,15 @@ class Engine:
             known = self.rules[type(node).__name__]
             layout = Layout(len(losses), *layouts[node])
             shared: dict[str, Any] = {}
+            last: Part | None = None
             for use in graph.joins[node]:
                 part = known.rule(Arrival(node, use.slot, shape_of(use.stem), gradients, layout, shared))
                 part = part.settle()
-                alone = weights is None and not often & {id(leaf) for leaf in leaves(use.stem.node)}
-                arrived.append((use.stem, part.measured() if alone else part))
+                if weights is None and not often & {id(leaf) for leaf in leaves(use.stem.node)}:
+                    # A layer's bias comes first, and has half of what the norms of its matrix are made of.
+                    part = part.measured_beside(last) if isinstance(part, Outer) else part.measured()
+                last = part
+                arrived.append((use.stem, part))
 
         start = torch.ones_like(losses) if weights is None else weights.to(losses)
         edges = [edge for each in claims for edge in each.call.edges]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, reduce
 from typing import Protocol
 
 import torch
@@ -140,13 +140,24 @@ class Outer:
         if self.known is not None:
             return self.known
         if self.left.shape[1] == 1:
-            lefts, rights = _squared(self.left.flatten(1)), _squared(self.right.flatten(1))
-            value = lefts * rights
-            # Squares of the small factor may have vanished, and the large one may be enormous.
-            lost = self.left.shape[2] * rights + self.right.shape[2] * lefts
-            units = sum(_units(value, each.shape[2]) for each in (self.left, self.right))
-            return Squares(value, value * units + (lost + 1.0) * _LEAST)
+            return self._product(_squared(self.right.flatten(1)))
         return squares_of_several(self.left, [self.right])[0]
+
+    def _product(self, rights: Tensor) -> Squares:
+        """For one position: the norm of a product of two vectors is the product of their norms."""
+        lefts = _squared(self.left.flatten(1))
+        value = lefts * rights
+        units = sum(_units(value, each.shape[2]) for each in (self.left, self.right))
+        slack = value * units
+        # Squares of the small factor may have vanished, and the large one may be enormous.
+        slack.add_(rights, alpha=self.left.shape[2] * _LEAST).add_(lefts, alpha=self.right.shape[2] * _LEAST)
+        return Squares(value, slack.add_(3 * _LEAST))
+
+    def measured_beside(self, other: Part | None) -> Part:
+        """With its squared norms; those of the right factor are known if the other part holds the same numbers."""
+        if self.left.shape[1] == 1 and isinstance(other, Dense) and other.known and _is_same(self.right, other.value):
+            return replace(self, known=self._product(other.known.value))
+        return self.measured()
 
     def measured(self) -> Part:
         """With its squared norms."""
@@ -161,7 +172,8 @@ class Outer:
         wide = self.left.shape[2] > self.right.shape[2]
         matrix = out.view(self.left.shape[2], self.right.shape[2])
         size = max(1, _PIECE // max(1, self.left[0].numel() + self.right[0].numel())) if len(self.left) else 1
-        rows = (torch.split(each, size) for each in (self.left, self.right, factors))
+        whole = (self.left, self.right, factors)
+        rows = (torch.split(each, size) if size < len(each) else (each,) for each in whole)
         for left, right, factor in zip(*rows, strict=True):
             if wide:
                 right = right * factor[:, None, None]
@@ -296,11 +308,33 @@ def _squared(rows: Tensor) -> Tensor:
     if rows.dtype == torch.float64 or not blocks:
         norms: Tensor = torch.linalg.vector_norm(rows, dim=1)
         return norms.square_()
+    even = _even_block(rows.shape[1])
+    if even:
+        norms = torch.linalg.vector_norm(torch.unflatten(rows, 1, (-1, even)), dim=2)
+        return norms.double().square_().sum(1).to(rows.dtype)
     norms = torch.linalg.vector_norm(torch.unflatten(rows[:, : blocks * _BLOCK], 1, (blocks, _BLOCK)), dim=2)
     found = norms.double().square_().sum(1)
     if left:
         found += torch.linalg.vector_norm(rows[:, -left:], dim=1).double().square_()
     return found.to(rows.dtype)
+
+
+@cache
+def _even_block(size: int) -> int:
+    """The longest block that leaves no remainder; 0 if all are so short that a remainder costs less."""
+    best = max(each for each in range(1, _BLOCK + 1) if size % each == 0)
+    return best if best >= _BLOCK // 2 else 0
+
+
+def _is_same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are the same numbers in the same memory, but for their shape."""
+    return (
+        one.data_ptr() == other.data_ptr()
+        and one.numel() == other.numel()
+        and one.dtype == other.dtype
+        and one.is_contiguous()
+        and other.is_contiguous()
+    )
 
 
 def _outer_products(left: Tensor, *several: Tensor) -> list[Squares]:

@@ -50,7 +50,7 @@ class _Seen(nn.Module):
     def forward(self, pictures: Tensor) -> Tensor:
         front, given = self.model.front, pictures * self.peak
         # Calling the features' module looks at each row alone, to the last bit, and without slopes.
-        through = front._batch if self.slopes and isinstance(front, Pictures) else front  # noqa: SLF001
+        through = front.batch if self.slopes and isinstance(front, Pictures) else front
         features = through(given)
         found: Tensor = self.model.head(features)
         return found

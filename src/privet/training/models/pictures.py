@@ -64,9 +64,9 @@ class Pictures(nn.Module):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Features [n, features] of pictures [n, height, width] or [n, colours, height, width], of any brightness."""
-        return each_alone(self._batch, pictures) if len(pictures) else torch.zeros(0, self.features)
+        return each_alone(self.batch, pictures) if len(pictures) else torch.zeros(0, self.features)
 
-    def _batch(self, pictures: Tensor) -> Tensor:
+    def batch(self, pictures: Tensor) -> Tensor:
         coefficients = self.scattering(pictures.reshape(-1, *pictures.shape[-2:]))
         return _normalised(((_spread(coefficients) - self.mean) @ self.axes).reshape(len(pictures), -1))
 

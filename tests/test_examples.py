@@ -31,15 +31,17 @@ def test_noise_stops_the_difference(epsilon: float) -> None:
 
 def test_accurate_answers_give_the_table_away() -> None:
     """Fails when reconstruction does not work where it should: then the example would prove nothing."""
-    assert reconstruction.exact(0.0, SeededRng(1)).share == 1.0
-    assert reconstruction.exact(1.0, SeededRng(1)).share > 0.95
+    assert reconstruction.exact(0.0, SeededRng(1)).share.value == 1.0
+    assert reconstruction.exact(1.0, SeededRng(1)).share.value > 0.95
 
 
 def test_a_budget_stops_reconstruction() -> None:
     """Fails when the table is found although ε = 1 was spent on all answers together: 100 coins find 75 or more with a
     chance of 3e-7; the seed is fixed."""
-    assert reconstruction.with_budget(1.0, SeededRng(1)).share < 0.75
-    assert reconstruction.with_budget(20_000.0, SeededRng(1)).share > 0.95
+    kept = reconstruction.with_budget(1.0, SeededRng(1))
+    assert kept.share.value < 0.75
+    assert not kept.exceeds
+    assert reconstruction.with_budget(20_000.0, SeededRng(1)).share.value > 0.95
 
 
 def test_accuracy_follows_epsilon_and_people() -> None:

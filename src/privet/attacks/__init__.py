@@ -12,12 +12,15 @@ from privet.attacks.extraction import Exposure, Secret, exposure, exposure_estim
 from privet.attacks.guarded import Guarded, TooManyQuestions
 from privet.attacks.inversion import Descent, Inversion, invert
 from privet.attacks.likeness import correlation, psnr, ssim
+from privet.attacks.linkage import Learned, Linkage, link
 from privet.attacks.matching import DLG, IDLG, Cosine, Reconstruction
 from privet.attacks.membership import calibrated, label_only, lira, loss_threshold, membership, noisy_versions, rmia
 from privet.attacks.memorisation import Memorisation, memorisation
 from privet.attacks.outcome import Band, Interval, Limit, Outcome, limit_of
 from privet.attacks.poisoning import Columns, Patch, Poisoned, backdoor, backdoor_success, flipped, mistakes
 from privet.attacks.pool import Pool, twins
+from privet.attacks.reconstruction import Fit, Rebuilt, bits_found, rebuild, right_at_most
+from privet.attacks.scoring import Scored
 from privet.attacks.shadows import Shadows, confidences, shadows
 from privet.attacks.shokri import shokri
 from privet.attacks.stealing import Curve, Student, copied, fidelity, fidelity_curve, solved
@@ -38,17 +41,22 @@ __all__ = [
     "Curve",
     "Descent",
     "Exposure",
+    "Fit",
     "Guarded",
     "Interval",
     "Inversion",
+    "Learned",
     "Limit",
+    "Linkage",
     "Memorisation",
     "Model",
     "Outcome",
     "Patch",
     "Poisoned",
     "Pool",
+    "Rebuilt",
     "Reconstruction",
+    "Scored",
     "Secret",
     "Shadows",
     "Student",
@@ -59,6 +67,7 @@ __all__ = [
     "attributes",
     "backdoor",
     "backdoor_success",
+    "bits_found",
     "blind",
     "calibrated",
     "certified_rows",
@@ -79,6 +88,7 @@ __all__ = [
     "letter_losses",
     "likeliest",
     "limit_of",
+    "link",
     "lira",
     "loss_threshold",
     "losses",
@@ -88,6 +98,8 @@ __all__ = [
     "noisy_versions",
     "poisoned_at_most",
     "psnr",
+    "rebuild",
+    "right_at_most",
     "rmia",
     "shadows",
     "shokri",

@@ -14,6 +14,7 @@ from privet.cli.audit import audit
 from privet.cli.calibrate import calibrate
 from privet.cli.card import card
 from privet.cli.ledger import ledger
+from privet.cli.link import link
 from privet.cli.mix import mix
 from privet.cli.pate import pate
 from privet.cli.predict import predict
@@ -39,6 +40,7 @@ app.command(cls=TaughtCommand, help=help_of(train))(train)
 app.command(cls=TaughtCommand, help=help_of(predict))(predict)
 app.command(cls=TaughtCommand, help=help_of(attack))(attack)
 app.command(cls=TaughtCommand, help=help_of(audit))(audit)
+app.command(cls=TaughtCommand, help=help_of(link))(link)
 app.command(cls=TaughtCommand, help=help_of(account))(account)
 app.command(cls=TaughtCommand, help=help_of(calibrate))(calibrate)
 app.command(cls=TaughtCommand, help=help_of(query))(query)

@@ -23,6 +23,8 @@ from privet.report.runs import (
 )
 from privet.report.shown import show
 from privet.report.signing import NotGenuine, Signed, make_key, sign, verify
+from privet.report.table_records import Linked, Recovered, Tables
+from privet.report.tables_page import tables_page, write_tables
 from privet.report.training_card import TrainingCard, left_out, shareable
 from privet.report.training_page import internal_page, report_page
 from privet.report.training_price import growth_of, priced, tried
@@ -54,18 +56,21 @@ __all__ = [
     "Finding",
     "Growth",
     "Internal",
+    "Linked",
     "Measure",
     "Method",
     "NotGenuine",
     "Picture",
     "Point",
     "Public",
+    "Recovered",
     "Remembered",
     "RunCard",
     "Score",
     "Series",
     "Shareable",
     "Signed",
+    "Tables",
     "TrainingCard",
     "Trial",
     "Typed",
@@ -90,10 +95,12 @@ __all__ = [
     "shareable",
     "show",
     "sign",
+    "tables_page",
     "trials_of",
     "tried",
     "verify",
     "write_internal",
     "write_page",
     "write_run",
+    "write_tables",
 ]

@@ -19,6 +19,7 @@ from privet.report.internal import Internal
 from privet.report.origin import origin, rounded
 from privet.report.put import put
 from privet.report.repriced import require_priced
+from privet.report.tables_file import read_tables
 from privet.report.training_card import TrainingCard, is_tainted, shareable
 from privet.report.training_page import internal_page, report_page
 from privet.report.training_records import Score, Trial
@@ -36,6 +37,7 @@ __all__ = [
     "load",
     "read_card",
     "require_folder",
+    "require_ours",
     "trials_of",
     "write_internal",
     "write_run",
@@ -68,12 +70,12 @@ def write_run(
     shared = shareable(card)
     texts = {
         REPORT: report_page(shared, curves),
-        INTERNAL_PAGE: internal_page(card, curves),
+        INTERNAL_PAGE: internal_page(card, curves, read_tables(folder)),
         INTERNAL_CARD: to_json(card, internal=True),
         CARD: to_json(shared),
     }
     for name in (REPORT, INTERNAL_PAGE):
-        _require_ours(folder / name)
+        require_ours(folder / name)
     for name, text in texts.items():
         put(folder / name, text, "out", private=name in (INTERNAL_CARD, INTERNAL_PAGE))
     return tuple(folder / name for name in texts)
@@ -83,11 +85,12 @@ def write_internal(
     folder: Path, card: TrainingCard, *, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[Path, ...]:
     """Write `internal.json` and `internal.html` anew, for their owner's eyes; what may be shared stays as it is."""
+    curves = curves_of(card.privacy, progress=progress, whole=False)
     texts = {
-        INTERNAL_PAGE: internal_page(card, curves_of(card.privacy, progress=progress, whole=False)),
+        INTERNAL_PAGE: internal_page(card, curves, read_tables(folder)),
         INTERNAL_CARD: to_json(card, internal=True),
     }
-    _require_ours(folder / INTERNAL_PAGE)
+    require_ours(folder / INTERNAL_PAGE)
     for name, text in texts.items():
         put(folder / name, text, "run", private=True)
     return tuple(folder / name for name in texts)
@@ -213,7 +216,8 @@ def _cautions(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
     return found
 
 
-def _require_ours(path: Path) -> None:
+def require_ours(path: Path) -> None:
+    """Raise where a page would be written over a file that is not one of ours."""
     if not path.exists():
         return
     with path.open("rb") as file:

@@ -16,18 +16,24 @@ from privet.report.figures.attacked import adversaries, attack_curves, canary_sc
 from privet.report.figures.epochs import followed, growth_by_epoch
 from privet.report.figures.ladder import ladder
 from privet.report.figures.profile import profile
+from privet.report.figures.tables import table_figures
 from privet.report.figures.teachers import accuracy_by_teachers, consensus
 from privet.report.frame import bullets, drawn, escaped, framed, table
+from privet.report.internal import Internal
 from privet.report.origin import interval, origin, rounded
 from privet.report.shown import attack_rows
+from privet.report.table_records import Tables
 from privet.report.training_card import TrainingCard, is_tainted
 from privet.report.training_records import Finding, Measure
 from privet.report.words import down, headline, is_open, percent, protected, proven_by, up, verdict
 
-__all__ = ["internal_page", "report_page", "states"]
+__all__ = ["INTERNAL_FOOTER", "INTERNAL_MARK", "internal_page", "report_page", "states"]
 
 _STYLES = ("page.css", "training.css")
 _INTERNAL = "INTERNAL: some of this was computed on private rows and not paid for. Not to be shared."
+INTERNAL_MARK = f'<p class="mark">{escaped(_INTERNAL)}</p><div class="stamp" aria-hidden="true">INTERNAL</div>'
+"""What every internal page begins with."""
+INTERNAL_FOOTER = f"Made by Privet. {_INTERNAL}"
 _NO_ATTACK = (
     "No attack was run against this model. The guarantee is proven and does not rest on one; attacks and audits show "
     "how much of it an attacker of today can use."
@@ -40,14 +46,14 @@ def report_page(card: TrainingCard, curves: Curves) -> str:
     return _page(card, curves, "", "Made by Privet. All of this page is known without the data, or was paid for.")
 
 
-def internal_page(card: TrainingCard, curves: Curves) -> str:
-    """The page for those who may see the rows: everything, marked at its top and on every printed page."""
-    mark = f'<p class="mark">{escaped(_INTERNAL)}</p><div class="stamp" aria-hidden="true">INTERNAL</div>'
-    return _page(card, curves, mark, f"Made by Privet. {_INTERNAL}")
+def internal_page(card: TrainingCard, curves: Curves, tables: Internal[Tables] | None = None) -> str:
+    """The page for those who may see the rows: everything, marked at its top and on every printed page; `tables` are
+    attacks on tables, which are kept beside the card."""
+    return _page(card, curves, INTERNAL_MARK, INTERNAL_FOOTER, () if tables is None else table_figures(tables))
 
 
-def _page(card: TrainingCard, curves: Curves, mark: str, footer: str) -> str:
-    shown = _figures(card, curves)
+def _page(card: TrainingCard, curves: Curves, mark: str, footer: str, more: Sequence[Figure] = ()) -> str:
+    shown = [*_figures(card, curves), *more]
     title = f"{'INTERNAL: ' if mark else ''}{card.data.value}: {headline(card.privacy.guarantee.value)}"
     body = [
         mark,

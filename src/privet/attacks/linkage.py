@@ -1,0 +1,233 @@
+"""Linkage: the rows of a table without names, by columns that another table has beside the names.
+
+Taking the names away does not make a table anonymous: postcode, birth date and sex are enough for most people (Sweeney
+2000). Whoever has a table with names and these columns looks for the rows that agree. Where one row alone does, it is
+that person's; where several do and all have the same diagnosis, the diagnosis is known without knowing the row
+(homogeneity: Machanavajjhala et al. 2007), which is why k-anonymity alone protects nobody's secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privet.attacks.agreeing import MISSING, Codes, Groups, Matched, TableLike, Truths, agreeing, matched, texts
+from privet.attacks.counting import at_least, at_most
+from privet.attacks.outcome import Interval
+from privet.attacks.scoring import Scored, best
+from privet.core import checked
+from privet.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Learned", "Linkage", "link"]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What is known of a sensitive column of people, as all of their candidates have one value."""
+
+    column: str
+    people: int
+    """Of whom it is known."""
+    unmatched: int
+    """Those of them who have several candidates: no row is known to be theirs."""
+    commonest: float
+    """The share of published rows with the commonest value: what guessing that one would get right."""
+    right: Interval | None = None
+    """How often it is true; None where nobody is known to be in both tables."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linkage:
+    """Who was found in a published table, and how surely. All of it is about real people: it must not be shared."""
+
+    on: tuple[str, ...]
+    published: int
+    people: int
+    """In the table with names."""
+    unique: int
+    """Published rows that no other one is like in these columns."""
+    smallest: int
+    """The size of the smallest group of published rows that are alike: the k of k-anonymity."""
+    candidates: Codes = field(repr=False)
+    """[people]: how many published rows may be theirs."""
+    claims: Codes = field(repr=False)
+    """[people]: the row that is said to be this person's; −1 where none is."""
+    learned: Learned | None = None
+    present: int | None = None
+    """How many people are in both tables, where that is known."""
+    right: Interval | None = None
+    """Of the claims, how many are true; None where it is not known, or nothing was claimed."""
+    found: Interval | None = None
+    """Of the people who are in both tables, how many were claimed rightly."""
+    guess: float | None = None
+    """What `right` would be if each claim were any published row."""
+
+    @property
+    def single(self) -> int:
+        """People with one candidate."""
+        return int(np.count_nonzero(self.candidates == 1))
+
+    @property
+    def absent(self) -> int:
+        """People without any candidate."""
+        return int(np.count_nonzero(self.candidates == 0))
+
+    @property
+    def claimed(self) -> int:
+        """People of whom it is said which row is theirs."""
+        return int(np.count_nonzero(self.claims >= 0))
+
+
+def link(
+    published: TableLike,
+    known: TableLike,
+    on: Sequence[str],
+    *,
+    sensitive: str | None = None,
+    person: str | None = None,
+    scored: Scored | None = None,
+    missing: Sequence[str] = MISSING,
+    confidence: float = 0.95,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Linkage:
+    """Look for the people of one table among the rows of another, by the columns `on`.
+
+    A published row is a candidate for a person if it agrees in every column: its cell is equal, or missing on either
+    side, or coarsened so that it covers the person's (130**, 30-39, [30, 40), 65+); and if no other row that agrees has
+    fewer missing cells. Without `scored`, a row is claimed for somebody if it is the only candidate, and for nobody
+    else one; with it, the row that fits best is claimed, where it stands out, although some cells differ.
+
+    With `person`, the name of a column of both tables that says who is who, claims are checked: that is for the owner
+    who tries this on own data. Intervals are those of Clopper & Pearson (1934), as if people were independent trials.
+
+    >>> rows = {"zip": ["13053", "13068", "14850"], "ill": ["flu", "flu", "no"]}
+    >>> found = link(rows, {"zip": ["13068", "13053"], "name": ["Ann", "Bob"]}, ["zip"], sensitive="ill")
+    >>> found.claims.tolist(), found.learned.people
+    ([1, 0], 2)
+    """
+    error = (1 - checked.confidence("confidence", confidence)) / 2
+    names = _names(on, sensitive, person)
+    pairs = [(texts("published", published, n, missing), texts("known", known, n, missing)) for n in names]
+    columns = [matched(one, other) for one, other in pairs]
+    rows, people = Groups.by([c.published for c in columns]), Groups.by([c.known for c in columns])
+    if not len(rows.of) or not len(people.of):
+        raise InvalidInput("known" if len(rows.of) else "published", "has no rows", "give a table with some")
+    secret = None if sensitive is None else _coded(texts("published", published, sensitive, missing))
+    met = _met(columns, rows, people, secret)
+    if scored is None:
+        claims = np.where((met.rows == 1) & (people.sizes == 1) & (met.shared == 1), met.row, -1)
+    else:
+        claims = best(columns, rows, people, scored, progress)
+    of_each = claims[people.of]
+    truth = None if person is None else _truth(texts("published", published, person), texts("known", known, person))
+    right = found = guess = None
+    if truth is not None:
+        true, inside = (of_each >= 0) & (of_each == truth), truth >= 0
+        right, found = _share(true[of_each >= 0], error), _share(true[inside], error)
+        guess = float(inside[of_each >= 0].mean() / len(rows.of)) if (of_each >= 0).any() else None
+    return Linkage(
+        names,
+        len(rows.of),
+        len(people.of),
+        int(np.count_nonzero(rows.sizes == 1)),
+        int(rows.sizes.min()),
+        met.rows[people.of],
+        of_each,
+        None if sensitive is None or secret is None else _learned(sensitive, secret, met, people, truth, error),
+        None if truth is None else int(np.count_nonzero(truth >= 0)),
+        right,
+        found,
+        guess,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Met:
+    """For each group of people: how many rows agree, one of them, how many people that one agrees with, and the lowest
+    and the highest code of their secrets."""
+
+    rows: Codes
+    row: Codes
+    shared: Codes
+    low: Codes
+    high: Codes
+
+
+def _met(columns: Sequence[Matched], rows: Groups, people: Groups, secret: Codes | None) -> _Met:
+    count, shared = np.zeros(len(people.sizes), np.int64), np.zeros(len(rows.sizes), np.int64)
+    group = np.full(len(count), -1, np.int64)
+    low, high = np.full(len(count), np.iinfo(np.int64).max), np.full(len(count), -1, np.int64)
+    least, most = np.full(len(shared), np.iinfo(np.int64).max), np.full(len(shared), -1, np.int64)
+    if secret is not None:
+        np.minimum.at(least, rows.of, secret)
+        np.maximum.at(most, rows.of, secret)
+    gaps, fewest = np.count_nonzero(rows.codes < 0, axis=1), np.full(len(count), len(columns))
+    for mine, theirs in agreeing(columns, rows, people):
+        np.minimum.at(fewest, theirs, gaps[mine])
+    for mine, theirs in agreeing(columns, rows, people):
+        kept = gaps[mine] == fewest[theirs]
+        mine, theirs = mine[kept], theirs[kept]
+        np.add.at(count, theirs, rows.sizes[mine])
+        np.add.at(shared, mine, people.sizes[theirs])
+        np.maximum.at(group, theirs, mine)
+        np.minimum.at(low, theirs, least[mine])
+        np.maximum.at(high, theirs, most[mine])
+    return _Met(count, np.where(group >= 0, rows.first[group], -1), np.where(group >= 0, shared[group], 0), low, high)
+
+
+def _learned(column: str, secret: Codes, met: _Met, people: Groups, truth: Codes | None, error: float) -> Learned:
+    # A secret that is missing in one candidate (−1) may be any: nothing is known then.
+    sure = ((met.rows > 0) & (met.low == met.high) & (met.low >= 0))[people.of]
+    right = None
+    if truth is not None:
+        tried = sure & (truth >= 0)
+        right = _share((met.low[people.of] == secret[truth])[tried], error)
+    known = secret[secret >= 0]
+    commonest = float(np.bincount(known).max() / len(secret)) if len(known) else 0.0
+    several = sure & (met.rows[people.of] > 1)
+    return Learned(column, int(np.count_nonzero(sure)), int(np.count_nonzero(several)), commonest, right)
+
+
+def _names(on: Sequence[str], sensitive: str | None, person: str | None) -> tuple[str, ...]:
+    names = checked.texts("on", [on] if isinstance(on, str) else on)
+    if not names:
+        raise InvalidInput("on", "names no column", "name columns that both tables have, such as zip, birth and sex")
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput("on", f"names {name!r} twice", "name each column once")
+        if name in (sensitive, person):
+            other = "sensitive" if name == sensitive else "person"
+            raise InvalidInput("on", f"names {name!r}, which is also {other}", "it can be one of them alone")
+    return names
+
+
+def _coded(cells: pl.Series) -> Codes:
+    """Texts as numbers; −1 where missing."""
+    return matched(cells, cells).published
+
+
+def _truth(published: pl.Series, known: pl.Series) -> Codes:
+    """[people]: which published row is this person's; −1 where none is."""
+    for table, cells in (("published", published), ("known", known)):
+        if cells.null_count() or cells.n_unique() < len(cells):
+            problem = (
+                f"is {published.name!r}, which is not unique: two rows of the {table} table have the same, or none"
+            )
+            raise InvalidInput("person", problem, "give a column that says who each row is about, one row for each")
+    both = matched(published, known)
+    places = np.full(len(both.general), -1, dtype=np.int64)
+    places[both.published] = np.arange(len(both.published))
+    return places[both.known]
+
+
+def _share(right: Truths, error: float) -> Interval | None:
+    count, trials = int(np.count_nonzero(right)), len(right)
+    if not trials:
+        return None
+    return Interval(count / trials, at_least(count, trials, error), at_most(count, trials, error))

@@ -1,0 +1,173 @@
+"""Reconstruction: secret bits from many counts about them (Dinur & Nissim 2003).
+
+Everyone in a table has a secret bit. Counts of the bits over known subsets of the people, each somewhat off, are
+equations: with enough of them, and errors well below √n, nearly every bit follows. Noise for a total ε stops that: the
+chance to be right about one bit, whose two values are equally likely beforehand, is at most e^ε/(1 + e^ε).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from math import log
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.accounting import Profile
+from privet.accounting.tradeoff import delta_of
+from privet.attacks.counting import Reals, at_least, at_most
+from privet.attacks.outcome import Interval, limit_of
+from privet.core import checked
+from privet.core.errors import InvalidInput
+from privet.core.event import Event
+from privet.core.guarantee import Guarantee
+from privet.core.unit import Unit
+
+__all__ = ["Fit", "Rebuilt", "bits_found", "rebuild", "right_at_most"]
+
+
+class Fit(Enum):
+    """How bits are fitted to answers."""
+
+    LEAST_SQUARES = "least squares"
+    """Best where all errors are of one size."""
+    LEAST_DEVIATIONS = "least absolute deviations"
+    """A linear programme, which bears that a part of the answers is off by anything (Dwork, McSherry & Talwar 2007)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rebuilt:
+    """How many bits were found, beside what anybody finds who sees no answer, and what a guarantee leaves."""
+
+    right: npt.NDArray[np.bool_] = field(repr=False)
+    """[people]: whether the bit was found. This is about real people: it must not be shared."""
+    share: Interval
+    baseline: float
+    """The share of the commoner value: guessing it for everybody finds as many."""
+    limit: float | None = None
+    """The most that a guarantee leaves, on average over its randomness and over bits that are independent and 1 with
+    probability `prior`."""
+    confidence: float = 0.95
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether more were found than the guarantee leaves, beyond chance.
+
+        Where the claim was a guarantee of pure ε and bits are fair coins, each guess is right with the limit's
+        probability at most, whatever was released and the other bits are, so that their number is below a binomial one
+        (Steinke, Nasr & Jagielski 2023, §5), and this is wrong with a chance of (1 − confidence)/2 at most. For δ > 0,
+        or the whole curve of an event, it is a warning: the test is `privet.audit.one_run`.
+        """
+        return self.limit is not None and self.share.lower > self.limit
+
+
+def rebuild(subsets: Any, answers: Any, fit: Fit = Fit.LEAST_SQUARES) -> Reals:
+    """[people]: numbers in [0, 1] that fit the answers best; above ½ the bit is said to be 1.
+
+    `subsets`[answer, person] is 1 where the person is among those that the answer counts. Fewer answers than people can
+    do, but do not always.
+
+    >>> rebuild([[1, 1, 0], [0, 1, 1], [1, 0, 1]], [1.1, 0.9, 2.0]).round(1).tolist()
+    [1.0, 0.0, 0.9]
+    """
+    checked.member("fit", fit, Fit)
+    asked, told = np.asarray(subsets, dtype=np.float64), np.asarray(answers, dtype=np.float64)
+    if asked.ndim != 2 or not asked.size:
+        raise InvalidInput("subsets", f"have the shape {asked.shape}", "give a row for each answer, of 0 and 1")
+    if not np.isin(asked, (0.0, 1.0)).all():
+        raise InvalidInput("subsets", "hold something else than 0 and 1", "say for each person: counted or not")
+    if told.shape != asked.shape[:1]:
+        raise InvalidInput("answers", f"have the shape {told.shape}", f"there are {len(asked)} subsets: one for each")
+    if not np.isfinite(told).all():
+        raise InvalidInput("answers", "hold NaN or an infinite number", "leave these answers and their subsets out")
+    if fit is Fit.LEAST_DEVIATIONS:
+        return _least_deviations(asked, told)
+    # About ½, so that where answers leave a bit open, the solution of least norm does so too.
+    found: Reals = np.clip(0.5 + np.linalg.lstsq(asked, told - asked.sum(axis=1) / 2, rcond=None)[0], 0.0, 1.0)
+    return found
+
+
+def bits_found(
+    secret: Any,
+    fitted: Any,
+    claim: Guarantee | Event | None = None,
+    *,
+    prior: float = 0.5,
+    unit: Unit | None = None,
+    confidence: float = 0.95,
+) -> Rebuilt:
+    """How many bits are right, for the owner who knows them.
+
+    The interval (Clopper & Pearson 1934) takes people for independent trials. `claim` is the guarantee of all answers
+    together, or what was done for them; it limits what can be found if bits are 1 with probability `prior` by
+    themselves. Its neighbours may differ in any way by which a person's bit can change: as every answer counts ones
+    alone, a person whose bit is 0 might as well not be there, so that it may be add/remove, too.
+
+    >>> found = bits_found([1, 0, 1, 1], [0.9, 0.2, 0.4, 1.0])
+    >>> found.share.value, found.baseline
+    (0.75, 0.75)
+    """
+    bits, said = np.asarray(secret), np.asarray(fitted, dtype=np.float64)
+    if bits.ndim != 1 or not len(bits) or not np.isin(bits, (0, 1)).all():
+        raise InvalidInput("secret", "is not a list of 0 and 1", "give the bit of each person")
+    if said.shape != bits.shape or np.isnan(said).any():
+        raise InvalidInput(
+            "fitted", f"is not one number for each of {len(bits)} people", "give what `rebuild` returned"
+        )
+    right = (said > 0.5) == (bits == 1)
+    count, people = int(right.sum()), len(bits)
+    error = (1 - checked.confidence("confidence", confidence)) / 2
+    ones = float(bits.mean())
+    return Rebuilt(
+        right,
+        Interval(count / people, at_least(count, people, error), at_most(count, people, error)),
+        max(ones, 1 - ones),
+        None if claim is None else right_at_most(claim, prior, unit),
+        confidence,
+    )
+
+
+def right_at_most(claim: Guarantee | Event, prior: float = 0.5, unit: Unit | None = None) -> float:
+    """The chance, at most, that anybody is right about one bit which is 1 with probability `prior`.
+
+    An attacker who says 1 for a share α of the zeros says so for at most `limit_of`(α) of the ones; the best mix of the
+    two errors is 1 − q + q·δ(log((1 − q)/q)), where q is the rarer value's probability (Dong, Roth & Su 2022,
+    Prop. 2.12): at even odds, ½ plus half of the total variation. For pure ε that is e^ε/(1 + e^ε), and for an event,
+    of which the whole curve is known, it may be less.
+
+    >>> from privet.core.event import Laplace
+    >>> round(right_at_most(Laplace(1.0)), 4), round(right_at_most(Laplace(1.0), prior=0.9), 4)
+    (0.6967, 0.9)
+    """
+    if not 0 <= checked.finite("prior", prior) <= 1:
+        raise InvalidInput("prior", f"is {prior:g}", "give a probability such as 0.5")
+    rare = min(prior, 1 - prior)
+    if rare == 0:
+        return 1.0
+    odds = log((1 - rare) / rare)
+    if isinstance(claim, Event):
+        return min(1 - rare + rare * Profile(claim, unit).delta(odds), 1.0)
+    limit = limit_of(claim)
+    return min(1 - rare + rare * delta_of(lambda alarms: 1 - limit(alarms), odds), 1.0)
+
+
+def _least_deviations(asked: Reals, told: Reals) -> Reals:
+    """min Σ|e| where e = A·x − b and 0 ≤ x ≤ 1: variables x, and two non-negative parts of each e."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    answers, people = asked.shape
+    each = sparse.identity(answers, format="csr")
+    done = linprog(
+        np.concatenate([np.zeros(people), np.ones(2 * answers)]),
+        A_eq=sparse.hstack([sparse.csr_matrix(asked), each, -each], format="csr"),
+        b_eq=told,
+        bounds=[(0, 1)] * people + [(0, None)] * (2 * answers),
+        method="highs",
+    )
+    if done.x is None:
+        raise InvalidInput("answers", "could not be fitted", "are they counts of people? Leave out absurd ones")
+    found: Reals = np.clip(done.x[:people], 0.0, 1.0)
+    return found

@@ -1,0 +1,100 @@
+"""Which published row fits a person best, although cells may differ, and whether it stands out enough to be claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.attacks.agreeing import Codes, Groups, Matched
+from privet.core import checked
+from privet.core.errors import InvalidInput
+
+__all__ = ["Scored", "best"]
+
+_CELLS = 1 << 21
+_Scores = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """How rows are scored, and when one is claimed.
+
+    A score is the logarithm of a likelihood ratio (Fellegi & Sunter 1969): a column that agrees adds
+    log((1 − errors)/u), where u is the share of published rows that agree there with this person, so that rare values
+    count for more; one that differs adds log(errors/(1 − u)); a missing cell adds nothing. The best row is claimed if
+    it stands out from the second by `eccentricity` standard deviations of all rows' scores (Narayanan & Shmatikov
+    2008), and if, by Bayes, it is this person's with a probability of `sure`, where the person was in the published
+    table with probability `inside` beforehand. The first test alone claims much that is not so where columns are few:
+    among many rows, some agree by chance in one column more than all others do.
+    """
+
+    errors: float = 0.05
+    """How often a cell of somebody's row differs from what is known of that person."""
+    inside: float = 0.5
+    sure: float = 0.9
+    eccentricity: float = 1.5
+
+    def __post_init__(self) -> None:
+        for name in ("errors", "inside", "sure"):
+            if not 0 < checked.finite(name, getattr(self, name)) < 1:
+                raise InvalidInput(name, f"is {getattr(self, name):g}", "give a probability between 0 and 1")
+        checked.nonnegative("eccentricity", self.eccentricity)
+
+
+def best(
+    columns: Sequence[Matched],
+    rows: Groups,
+    people: Groups,
+    scored: Scored,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Codes:
+    """[groups of people]: the row that is claimed, or −1. Rows and people that others are just like are never claimed,
+    nor is a row for two. All pairs of groups are scored."""
+    weights = [_weights(column, rows.codes[:, i], rows.sizes, scored) for i, column in enumerate(columns)]
+    total, step = len(people.sizes), max(1, _CELLS // len(rows.sizes))
+    claims = np.full(total, -1, dtype=np.int64)
+    for start in range(0, total, step):
+        some = people.codes[start : start + step]
+        scores = np.zeros((len(some), len(rows.sizes)))
+        for place, (column, (gain, loss)) in enumerate(zip(columns, weights, strict=True)):
+            mine, theirs = rows.codes[None, :, place], some[:, place, None]
+            scores += np.where(column.agree(mine, theirs), gain[theirs], loss[theirs]) * (mine >= 0)
+        claims[start : start + step] = _standing_out(scores, rows, scored)
+        progress(min(start + step, total), total)
+    claims[people.sizes > 1] = -1
+    taken, times = np.unique(claims, return_counts=True)
+    claims[np.isin(claims, taken[times > 1])] = -1
+    return claims
+
+
+def _weights(column: Matched, groups: Codes, sizes: Codes, scored: Scored) -> tuple[_Scores, _Scores]:
+    """[values and one for missing]: what agreeing with a person of this value adds, and what differing does."""
+    rows = np.bincount(groups[groups >= 0], weights=sizes[groups >= 0], minlength=len(column.general))
+    plain = np.where(column.general < 0, rows, 0.0)
+    for code in np.flatnonzero(column.general >= 0).tolist():
+        plain += rows[code] * column.covers[column.general[code]]
+    share = plain / max(rows.sum(), 1.0)
+    with np.errstate(divide="ignore"):
+        gain = np.where(share > 0, np.log(1 - scored.errors) - np.log(share), 0.0)
+        loss = np.where(share < 1, np.log(scored.errors) - np.log(1 - share), 0.0)
+    gain[-1] = loss[-1] = 0.0  # a person whose cell is missing
+    return gain, loss
+
+
+def _standing_out(scores: _Scores, rows: Groups, scored: Scored) -> Codes:
+    """For each line of scores, the row that stands out, or −1."""
+    sizes, total = rows.sizes, int(rows.sizes.sum())
+    first = scores.argmax(axis=1)
+    top = scores[np.arange(len(scores)), first]
+    others = scores.copy()
+    others[np.arange(len(scores)), first] = -np.inf
+    second = others.max(axis=1)
+    mean = scores @ sizes / total
+    spread = np.sqrt(((scores - mean[:, None]) ** 2) @ sizes / total)
+    outside = total * (1 - scored.inside) / scored.inside
+    chance = 1 / (np.exp(scores - top[:, None]) @ sizes + outside * np.exp(-top))
+    stands = (top - second > scored.eccentricity * spread) & (chance >= scored.sure) & (sizes[first] == 1)
+    return np.where(stands, rows.first[first], -1)

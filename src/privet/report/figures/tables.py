@@ -1,0 +1,185 @@
+"""What attacks on tables found: people in a table without names, and bits behind answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite, log10
+
+from privet.core.guarantee import digits_up
+from privet.report.attack_records import Estimate
+from privet.report.figures.drawing import SERIES, Figure, Part, axis
+from privet.report.internal import Internal
+from privet.report.origin import plain, rounded
+from privet.report.table_records import Linked, Recovered, Tables
+from privet.report.words import percent, up
+
+__all__ = ["estimated", "linked_rows", "table_figures"]
+
+_RECOVERED = ("answers", "ε", "δ", "people", "bits found", "at least", "at most", "the commoner value", "limit")
+
+
+def table_figures(given: Internal[Tables]) -> tuple[Figure, ...]:
+    """A figure for each linkage, and one for all reconstructions."""
+    linked = tuple(_linked(place, each) for place, each in enumerate(given.value.linked))
+    return (*linked, _recovered(given.value.recovered)) if given.value.recovered else linked
+
+
+def linked_rows(found: Linked) -> list[tuple[str, str]]:
+    """A linkage as a table: what was counted, and how many."""
+    rows = [
+        ("rows published", f"{found.rows:,}"),
+        ("of them, unlike every other", _part(found.unique, found.rows)),
+        ("smallest group of rows that are alike", f"{found.smallest:,}"),
+        ("people looked for", f"{found.people:,}"),
+        ("of them, without any candidate", _part(found.absent, found.people)),
+        ("with one candidate", _part(found.single, found.people)),
+        ("claimed: this row is theirs", _part(found.claimed, found.people)),
+    ]
+    if found.present is not None:
+        rows.append(("people who are in both tables", _part(found.present, found.people)))
+    if found.right is not None:
+        rows.append(("claims that are right", estimated(found.right)))
+    if found.guess is not None:
+        rows.append(("if each claim were any row", f"{100 * found.guess:.3g} %"))
+    if found.found is not None:
+        rows.append(("people in both tables who were found", estimated(found.found)))
+    if found.sensitive is not None and found.learned is not None:
+        rows.append(
+            (f"whose {found.sensitive!r} is known, as all candidates agree", _part(found.learned, found.people))
+        )
+        rows.append(("of them, with several candidates", _part(found.unmatched or 0, found.people)))
+        rows.append((f"rows with the commonest {found.sensitive!r}", rounded(found.commonest, True)))
+    if found.learned_right is not None:
+        rows.append(("what is known is right", estimated(found.learned_right)))
+    return rows
+
+
+def estimated(found: Estimate) -> str:
+    """A share with its interval."""
+    return f"{rounded(found.value, True)} ({rounded(found.lower, True)} to {rounded(found.upper, True)})"
+
+
+def _part(count: int, total: int) -> str:
+    return f"{count:,} ({rounded(count / total, True)})" if total else f"{count:,}"
+
+
+def _linked(place: int, found: Linked) -> Figure:
+    bars = [
+        ("no candidate", found.absent),
+        ("several candidates", found.people - found.absent - found.single),
+        ("one candidate", found.single),
+        ("claimed", found.claimed),
+    ]
+    if found.learned is not None:
+        bars.append((f"{plain(found.sensitive or '')} known", found.learned))
+    how = "the best of scored rows, where it stands out" if found.scored else "agreement in every column"
+    checked_by = (
+        f" Of the claims, {estimated(found.right)} are right; any row would be in {100 * (found.guess or 0):.3g} %."
+        if found.right is not None
+        else ""
+    )
+    return Figure(
+        f"linked-{place}",
+        f"People of {found.known} in {found.published}",
+        f"INTERNAL. Linked by {', '.join(found.on)}: {how}. Of {found.claimed:,} of {found.people:,} people it is said "
+        f"which of {found.rows:,} rows is theirs.{checked_by} A table without names has no guarantee: another table, "
+        "with more columns, may tell more.",
+        ("what", "how many"),
+        tuple(linked_rows(found)),
+        {
+            "data": [
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "x": [count for _, count in bars],
+                    "y": [name for name, _ in bars],
+                    "text": [f"{count:,}" for _, count in bars],
+                    "marker": {"color": "var(--two)"},
+                    "hovertemplate": "%{x:,} people",
+                    "name": "",
+                }
+            ],
+            "layout": {
+                "xaxis": axis("people"),
+                "yaxis": axis("") | {"autorange": "reversed", "ticksuffix": "  "},
+                "showlegend": False,
+            },
+        },
+    )
+
+
+def _recovered(found: Sequence[Recovered]) -> Figure:
+    """Bits found against ε, with the limit of the guarantee; what has no finite ε stands in the table alone."""
+    drawn = sorted((each for each in found if isfinite(each.epsilon) and each.epsilon > 0), key=lambda e: e.epsilon)
+    over = [each for each in found if each.share.lower > each.limit]
+    told = (
+        f"{over[0].what} at ε = {over[0].epsilon:g} found more than the guarantee leaves: look closer"
+        if over
+        else "No interval lies above the limit"
+    )
+    lines: list[Part] = []
+    for place, what in enumerate(dict.fromkeys(each.what for each in drawn)):
+        colour, dash, symbol = SERIES[place % len(SERIES)]
+        mine = [each for each in drawn if each.what == what]
+        lines.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "x": [each.epsilon for each in mine],
+                "y": [each.share.value for each in mine],
+                "error_y": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [each.share.upper - each.share.value for each in mine],
+                    "arrayminus": [each.share.value - each.share.lower for each in mine],
+                    "color": colour,
+                },
+                "name": plain(what),
+                "line": {"color": colour, "dash": dash, "width": 2},
+                "marker": {"symbol": symbol, "size": 8},
+                "hovertemplate": "ε = %{x:.3g}: %{y:.1%}",
+            }
+        )
+    limits = {each.epsilon: each.limit for each in drawn}
+    limit: Part = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": list(limits),
+        "y": list(limits.values()),
+        "name": "limit of the guarantee",
+        "line": {"color": "var(--ink)", "width": 3},
+        "hovertemplate": "at most %{y:.1%}",
+    }
+    decades = max(1.0, log10(max(limits) / min(limits))) if limits else 1.0
+    return Figure(
+        "recovered",
+        "Secret bits found from answers",
+        "INTERNAL. The share of people whose bit was found, against the ε of all answers together, with intervals of "
+        f"{100 * found[0].confidence:g} % each that take people for independent trials; the thick line is the most "
+        f"that the guarantee leaves, on average, of bits that are coins. {told}.",
+        _RECOVERED,
+        tuple(
+            (
+                f"{each.what}, {each.answers:,}",
+                up(each.epsilon),
+                digits_up(each.delta),
+                f"{each.people:,}",
+                rounded(each.share.value, True),
+                rounded(each.share.lower, True),
+                rounded(each.share.upper, True),
+                rounded(each.baseline, True),
+                percent(each.limit, 4),
+            )
+            for each in found
+        ),
+        {
+            "data": [limit, *lines],
+            "layout": {
+                "xaxis": axis("ε of all answers, logarithmic", decades=decades),
+                "yaxis": axis("bits found") | {"range": [0.35, 1.03], "tickformat": ".0%"},
+                "showlegend": True,
+            },
+        }
+        if drawn
+        else None,
+    )

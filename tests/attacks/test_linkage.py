@@ -1,0 +1,267 @@
+"""Linkage by hand and against a slow count; what coarsening hides and what it does not; claims that stand out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privet.attacks import Scored, link
+from privet.attacks.agreeing import _covering
+from privet.core.errors import InvalidInput
+
+pytest.importorskip("polars")
+
+VISITS = {
+    "zip": ["130**", "130**", "148**", "14850"],
+    "age": ["30-39", "30-39", "40-49", "51"],
+    "ill": ["flu", "flu", "no", "asthma"],
+    "who": ["p1", "p2", "p3", "p4"],
+}
+VOTERS = {
+    "zip": ["13053", "13068", "14853", "14850", "99999"],
+    "age": [34, 38, 45, 51, 60],
+    "who": ["p1", "p2", "p3", "p4", "p9"],
+}
+
+
+def test_by_hand() -> None:
+    """Fails when a candidate is missed or made up, a claim is not checked, or what all candidates share is not seen."""
+    found = link(VISITS, VOTERS, ["zip", "age"], sensitive="ill", person="who")
+    assert found.candidates.tolist() == [2, 2, 1, 1, 0]
+    assert found.claims.tolist() == [-1, -1, 2, 3, -1]
+    assert (found.unique, found.smallest, found.single, found.absent, found.claimed) == (2, 1, 2, 1, 2)
+    assert found.present == 4
+    assert found.right is not None
+    assert found.right.lower == pytest.approx(0.025**0.5)  # two of two: p² = 2.5 %
+    assert found.found is not None
+    assert found.found.value == 0.5
+    assert found.guess == 0.25
+    learned = found.learned
+    assert learned is not None
+    assert (learned.people, learned.unmatched, learned.commonest) == (4, 2, 0.5)
+    assert learned.right is not None
+    assert learned.right.value == 1.0
+
+
+def test_a_wrong_claim_is_counted_as_wrong() -> None:
+    """Fails when claims are right by definition: here the only row with this postcode is somebody else's."""
+    found = link({"zip": ["1", "2"], "who": ["a", "b"]}, {"zip": ["1", "3"], "who": ["c", "b"]}, ["zip"], person="who")
+    assert found.claims.tolist() == [0, -1]
+    assert found.right is not None
+    assert (found.right.value, found.present, found.guess) == (0.0, 1, 0.0)
+
+
+def test_one_row_is_not_two_people() -> None:
+    """Fails when a row is claimed for two people who have no other candidate: one of the claims would be wrong."""
+    found = link({"zip": ["1", "2"]}, {"zip": ["1", "1", "2"]}, ["zip"])
+    assert (found.single, found.claimed) == (3, 1)
+    assert found.claims.tolist() == [-1, -1, 1]
+    nearly = link({"zip": ["13*", "2"]}, {"zip": ["131", "132", "2"]}, ["zip"])
+    assert nearly.claims.tolist() == [-1, -1, 1]
+
+
+def test_a_blank_row_hides_nobody() -> None:
+    """Fails when a row without cells, or with fewer, stands beside one that agrees in all: then one bad row in a table
+    would seem to protect everybody."""
+    rows = {"zip": ["1", "2", "", "*"], "sex": ["f", "m", "f", ""], "ill": ["flu", "no", "no", "no"]}
+    found = link(rows, {"zip": ["1", "2", "3"], "sex": ["f", "m", "f"]}, ["zip", "sex"], sensitive="ill")
+    assert found.candidates.tolist() == [1, 1, 1]
+    assert found.claims.tolist() == [0, 1, 2]  # for the third person, the row with the right sex is left
+    assert found.learned is not None
+    assert found.learned.people == 3
+    assert link(rows, {"zip": ["3", ""], "sex": ["m", ""]}, ["zip", "sex"]).candidates.tolist() == [0, 0]
+
+
+def test_a_missing_secret_is_not_known() -> None:
+    """Fails when candidates whose secrets are missing are said to share one."""
+    rows = {"zip": ["1", "2", "2", "3"], "ill": ["", "flu", "NA", "flu"]}
+    found = link(rows, {"zip": ["1", "2", "3"]}, ["zip"], sensitive="ill").learned
+    assert found is not None
+    assert (found.people, found.commonest) == (1, 0.5)
+
+
+def slow(published: Any, known: Any, names: list[str]) -> list[int]:
+    """Candidates, pair by pair."""
+
+    def agree(cell: str, other: str) -> bool:
+        if "" in (cell, other) or cell == other:
+            return True
+        if cell.endswith("*"):
+            return other.startswith(cell.rstrip("*"))
+        low, dash, high = cell.partition("-")
+        return bool(dash) and int(low) <= int(other) <= int(high)
+
+    counts = []
+    for k in range(len(known[names[0]])):
+        gaps = []
+        for p in range(len(published[names[0]])):
+            mine, theirs = [published[n][p] for n in names], [known[n][k] for n in names]
+            if any(mine) and any(theirs) and all(map(agree, mine, theirs)):
+                gaps.append(mine.count(""))
+        counts.append(gaps.count(min(gaps, default=0)))
+    return counts
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_candidates_are_those_of_a_slow_count(seed: int) -> None:
+    """Fails when looking up by keys loses or adds a pair, whichever cells are blank or coarsened on whichever side."""
+    drawn = np.random.default_rng(seed)
+
+    def column(rows: int, coarse: bool) -> list[str]:
+        cells = [str(each) for each in drawn.integers(10, 22, rows)]
+        for place in np.flatnonzero(drawn.random(rows) < 0.1):
+            cells[place] = ""
+        if coarse:
+            for place in np.flatnonzero(drawn.random(rows) < 0.3):
+                cells[place] = cells[place] and (f"{cells[place][0]}*" if place % 2 else "13-17")
+        return cells
+
+    names = ["a", "b", "c"]
+    published = {name: column(120, coarse=name != "c") for name in names}
+    known = {name: column(90, coarse=False) for name in names}
+    expected = slow(published, known, names)
+    assert len(set(expected)) > 5
+    assert link(published, known, names).candidates.tolist() == expected
+
+
+def test_coarsening_hides_rows_and_not_what_they_share() -> None:
+    """Fails when a coarsened table is not linked at all, or a group with one secret is taken for a protected one."""
+    drawn = np.random.default_rng(5)
+    rows = 400
+    zips, ages = drawn.permutation(np.arange(10000, 10000 + rows)), drawn.integers(20, 60, rows)
+    people = {"zip": zips, "age": ages, "who": np.arange(rows)}
+    ill = np.where(ages < 30, "none", np.array(["flu", "hiv", "none"])[drawn.integers(0, 3, rows)])
+    plain = link(people | {"ill": ill}, people, ["zip", "age"], sensitive="ill", person="who")
+    assert plain.claimed == rows
+    coarse = {
+        "zip": [f"{each // 100}**" for each in zips],
+        "age": [f"[{each // 10 * 10}, {each // 10 * 10 + 10})" for each in ages],
+        "ill": ill,
+        "who": np.arange(rows),
+    }
+    found = link(coarse, people, ["zip", "age"], sensitive="ill", person="who")
+    assert found.smallest >= 5
+    assert (found.unique, found.claimed) == (0, 0)
+    assert found.learned is not None
+    assert found.learned.people == found.learned.unmatched == int((ages < 30).sum())
+    assert found.learned.right is not None
+    assert found.learned.right.value == 1.0
+
+
+def test_people_who_are_not_there_are_not_claimed() -> None:
+    """Fails when scores claim somebody among rows that have nothing to do with anybody. Three columns of ten values say
+    too little for 1,000 rows: some agree in all three by chance. Eccentricity alone would claim a hundred people."""
+    drawn = np.random.default_rng(3)
+    one, other = ({name: drawn.integers(0, 10, 1000) for name in "abc"} for _ in range(2))
+    assert link(one, other, ["a", "b", "c"], scored=Scored()).claimed == 0
+    assert link(one, other, ["a", "b", "c"], scored=Scored(sure=1e-9)).claimed > 50
+    coarse = {name: drawn.integers(0, 3, 1000) for name in "abc"}
+    assert link(coarse, coarse, ["a", "b", "c"], scored=Scored(sure=1e-9)).claimed == 0  # nothing stands out
+
+
+def test_a_mistake_in_one_cell_hides_nobody() -> None:
+    """Fails when a row that differs in one of four columns is not found by its score, or a claim is wrong."""
+    drawn = np.random.default_rng(4)
+    rows = 300
+    people: dict[str, Any] = {name: drawn.integers(0, 200, rows).astype(str) for name in "abcd"}
+    people["who"] = np.arange(rows)
+    published = {name: cells.astype(object) for name, cells in people.items()}
+    published["a"][:100] = "elsewhere"
+    published["b"][100:150] = ""
+    agreeing = link(published, people, list("abcd"), person="who")
+    found = link(published, people, list("abcd"), person="who", scored=Scored())
+    assert (agreeing.claims[:100] == -1).all()
+    assert found.claims[:100].tolist() == list(range(100))
+    assert found.right is not None
+    assert (found.claimed, found.right.value) == (rows, 1.0)
+
+
+def test_the_chance_of_a_claim_by_hand() -> None:
+    """Fails when a weight or the prior is wrong. Of four rows one agrees: u = 1/4, so that the ratio is 0.95·4 = 3.8,
+    and 0.05/0.75 for each of the others; with even odds of being there, 3.8/(3.8 + 3·0.0667 + 4) = 0.475."""
+    rows, person = {"zip": ["1", "2", "3", "4"]}, {"zip": ["1"]}
+    for sure, claimed in ((0.474, 1), (0.476, 0)):
+        assert link(rows, person, ["zip"], scored=Scored(sure=sure, eccentricity=0.0)).claimed == claimed
+    # The scores are log 3.8 and three times log(1/15): 4.04 between them, and a deviation of 1.75.
+    for eccentricity, claimed in ((2.3, 1), (2.32, 0)):
+        assert link(rows, person, ["zip"], scored=Scored(sure=0.4, eccentricity=eccentricity)).claimed == claimed
+
+
+def test_a_missing_cell_says_nothing_by_hand() -> None:
+    """Fails when a missing cell is scored as one that agrees: of three rows with a cell one agrees, so that the ratio
+    is 0.95·3 = 2.85; it is 0.05/0.667 for two, and 1 for the row without: 2.85/(2.85 + 0.15 + 1 + 4) = 0.356."""
+    rows, person = {"zip": ["1", "2", "3", ""]}, {"zip": ["1"]}
+    for sure, claimed in ((0.355, 1), (0.357, 0)):
+        assert link(rows, person, ["zip"], scored=Scored(sure=sure, eccentricity=0.0)).claimed == claimed
+
+
+@pytest.mark.parametrize(
+    ("rows", "people"),
+    [
+        ({"a": ["1", "2", "3"], "b": ["1", "2", "3"]}, {"a": ["1", "1"], "b": ["1", "9"]}),
+        ({"a": ["1", "2", "3"], "b": ["1", "2", "3"]}, {"a": ["1", "1"], "b": ["1", "1"]}),
+        ({"a": ["1", "1", "3"], "b": ["1", "1", "3"]}, {"a": ["1"], "b": ["1"]}),
+    ],
+    ids=["one row for two people", "people who are alike", "rows that are alike"],
+)
+def test_scores_claim_nothing_twice(rows: dict[str, list[str]], people: dict[str, list[str]]) -> None:
+    """Fails when a claim by scores is one of two that cannot both be right, or one of two rows by its place."""
+    lenient = Scored(inside=0.999, sure=0.3, eccentricity=0.0)
+    alone = {"a": ["1"], "b": ["1"]}
+    assert link({"a": ["1", "2", "3"], "b": ["1", "2", "3"]}, alone, ["a", "b"], scored=lenient).claimed == 1
+    assert link(rows, people, ["a", "b"], scored=lenient).claimed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "covered", "other"),
+    [
+        ("130**", "13012", "13112"),
+        ("1984-**-**", "1984-02-29", "1985-02-28"),
+        ("30-39", "39", "40"),
+        ("[30, 40)", "30", "40"),
+        ("(30; 40]", "40", "30"),
+        ("65+", "65", "64.9"),
+        (">= 65", "70", "64"),
+        (">65", "66", "65"),
+        ("<18", "17", "18"),
+        ("≤18", "18", "19"),
+        ("20 to 29", "25", "flu"),
+    ],
+)
+def test_what_a_coarsened_cell_covers(text: str, covered: str, other: str) -> None:
+    """Fails when an end of a range is on the wrong side, or a kind of coarsening is not understood."""
+    found = link({"x": [text, "else"]}, {"x": [covered, other]}, ["x"])
+    assert found.candidates.tolist() == [1, 0]
+
+
+def test_a_plain_cell_covers_nothing_else() -> None:
+    """Fails when a date, a word or a number with a sign is taken for a range."""
+    assert [_covering(text) for text in ("1984-02-29", "flu", "-5", "a-b", "13053", "+")] == [None] * 6
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"on": ["town"]}, "published has no column 'town'; it has 'zip', 'age', 'ill', 'who'"),
+        ({"on": ["ill"]}, "known has no column 'ill'"),
+        ({"on": []}, "on names no column"),
+        ({"on": ["zip", "zip"]}, "on names 'zip' twice"),
+        ({"sensitive": "zip"}, "on names 'zip', which is also sensitive"),
+        ({"person": "age", "on": ["zip"]}, "person is 'age', which is not unique"),
+        ({"published": {"zip": []}}, "published has no rows"),
+        ({"known": {"zip": []}}, "known has no rows"),
+        ({"confidence": 1.0}, "confidence"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_refused(change: dict[str, Any], complaint: str) -> None:
+    """Fails when something that cannot be linked is, or the refusal does not say what is wrong."""
+    given: dict[str, Any] = {"published": VISITS, "known": VOTERS, "on": ["zip"]} | change
+    with pytest.raises(InvalidInput) as caught:
+        link(**given)
+    assert complaint in str(caught.value)
+    for name in ("errors", "inside", "sure"):
+        with pytest.raises(InvalidInput, match=name):
+            Scored(**{name: 1.0})

@@ -1,0 +1,120 @@
+"""Attacks on tables on the internal page: of a run, or of a folder of their own; never on one that may be shared."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import plotly.graph_objects as go
+import pytest
+
+from privet.attacks import bits_found, link
+from privet.core.errors import InvalidInput
+from privet.core.guarantee import Guarantee, Interval
+from privet.core.unit import Unit
+from privet.report import Internal, Linked, Recovered, Tables, tables_page, write_internal, write_run, write_tables
+from privet.report.runs import read_card
+from tests.cli.test_page import specs_in
+from tests.report.test_training_page import EVIL, said
+from tests.report.trained import trained
+
+pytest.importorskip("polars")
+
+LINKED = Linked.of(
+    link(
+        {"zip": ["1", "2", "2"], "ill": ["a", "b", "b"], "who": [1, 2, 3]},
+        {"zip": ["1", "2", "3"], "who": [1, 2, 4]},
+        ["zip"],
+        sensitive="ill",
+        person="who",
+    ),
+    "visits.csv",
+    "voters.csv",
+)
+CLAIM = Guarantee(Interval(1.0, 1.0), 0.0, Unit(), "basic")
+RECOVERED = Recovered.of(bits_found([0, 1, 1, 0], [0.1, 0.9, 0.2, 0.8], CLAIM), "least squares", 8, 1.0)
+OPEN = Recovered.of(bits_found([0, 1, 1, 0], [0, 1, 1, 0]), "least squares", 8, float("inf"))
+FOUND = Tables((LINKED,), (RECOVERED, OPEN))
+
+
+def test_the_page_says_what_was_found() -> None:
+    """Fails when a number is missing, or a figure is none that plotly knows, or the mark is."""
+    text = tables_page(Internal(FOUND))
+    shown = said(text)
+    for words in (
+        "INTERNAL: some of this",
+        "claimed: this row is theirs 1 (33.33 %)",
+        "claims that are right 100.00 % (2.50 % to 100.00 %)",
+        "people in both tables who were found 50.00 % (1.26 % to 98.74 %)",
+        "of them, with several candidates 1 (33.33 %)",
+        "least squares, 8 1.000 0 4 50.00 % 6.76 % 93.24 % 50.00 % 73.11 %",
+        "least squares, 8 ∞ 0 4 100.00 %",
+    ):
+        assert words in shown
+    specs = specs_in(text)
+    assert specs["linked-0"]["data"][0]["x"] == [1, 1, 1, 1, 2]
+    limit, line = specs["recovered"]["data"]
+    assert (limit["x"], line["x"], line["y"]) == ([1.0], [1.0], [0.5])
+    for each in specs.values():
+        go.Figure(json.loads(re.sub(r'"var\(--[\w-]+\)"', '"#123456"', json.dumps(each))))
+
+
+def test_more_than_the_limit_is_told() -> None:
+    """Fails when bits are found beyond the limit and the page is silent."""
+    over = replace(RECOVERED, limit=0.05)
+    assert "found more than the guarantee leaves" in said(tables_page(Internal(Tables(recovered=(over,)))))
+    assert "No interval lies above the limit" in said(tables_page(Internal(FOUND)))
+
+
+def test_text_cannot_leave_its_element() -> None:
+    """Fails when the name of a file or of a column becomes markup."""
+    evil = replace(LINKED, published=EVIL, known=EVIL, on=(EVIL,), sensitive=EVIL)
+    text = tables_page(Internal(Tables((evil,), (replace(RECOVERED, what=EVIL),))))
+    assert "<img" not in text.partition('<script type="application/json"')[0]
+    assert text.count("<script") == tables_page(Internal(FOUND)).count("<script")
+    drawn = json.dumps(specs_in(text))
+    assert "<img" not in drawn
+
+
+def test_json_keeps_all_of_it() -> None:
+    """Fails when a number is lost on its way, or counts that cannot be are read."""
+    assert Tables.from_json(FOUND.to_json()) == FOUND
+    with pytest.raises(InvalidInput, match="more of them are counted"):
+        replace(LINKED, claimed=4)
+    with pytest.raises(InvalidInput, match="limit"):
+        replace(RECOVERED, limit=1.5)
+
+
+def test_a_folder_of_its_own(tmp_path: Path) -> None:
+    """Fails when a second attack loses the first, the same one stands twice, others may read it, or a page that is not
+    ours is lost."""
+    page = write_tables(tmp_path / "new", Internal(FOUND))
+    write_tables(tmp_path / "new", Internal(Tables((replace(LINKED, known="others.csv"), LINKED))))
+    shown = said(page.read_text(encoding="utf-8"))
+    assert shown.count("People of voters.csv in visits.csv") == 2  # a heading, and the caption of its numbers
+    assert "People of others.csv in visits.csv" in shown
+    assert "Secret bits found" in shown
+    assert {path.stat().st_mode & 0o077 for path in page.parent.iterdir()} == {0}
+    (page.parent / "internal-tables.json").write_text("{}")
+    with pytest.raises(InvalidInput, match=r"out is .* cannot be read"):
+        write_tables(page.parent, Internal(FOUND))
+    (tmp_path / "internal.html").write_text("mine")
+    with pytest.raises(InvalidInput, match="not a page of Privet's"):
+        write_tables(tmp_path, Internal(FOUND))
+    assert (tmp_path / "internal.html").read_text() == "mine"
+
+
+def test_a_runs_page_keeps_both(tmp_path: Path) -> None:
+    """Fails when an attack on a table replaces a run's internal page, is lost where that is written anew, or changes a
+    file that may be shared."""
+    write_run(tmp_path, trained())
+    shared = {name: (tmp_path / name).read_bytes() for name in ("card.json", "report.html")}
+    write_tables(tmp_path, Internal(FOUND))
+    for again in (False, True):
+        if again:
+            write_internal(tmp_path, read_card(tmp_path, internal=True))
+        specs = specs_in((tmp_path / "internal.html").read_text(encoding="utf-8"))
+        assert {"linked-0", "recovered", "profile"} <= set(specs)
+    assert {name: (tmp_path / name).read_bytes() for name in shared} == shared

@@ -6,11 +6,12 @@ Each bound fails by chance in 5 % of runs, at most; seeds are fixed, so that a t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,7 @@ from privet.audit import Observed, Planted, inserted, noise_at_most
 from privet.audit.observed import fixed_guesses, likelihoods
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee
-from privet.core.random import SeededRng
+from privet.core.random import Rng, SeededRng
 from privet.core.unit import Neighbours, Unit
 from privet.training import DPSGD, Adaptive, Flat, PerLayer
 from privet.training.step import Step
@@ -56,6 +57,27 @@ def watched(plan: DPSGD, canaries: int = 400, data: Any = None, seed: int = 1) -
 
 
 PLAN = DPSGD(epsilon=4.0, delta=DELTA, clip=0.5, batch_size=60, steps=40, population=200)
+
+
+def planted_coins(rng: Rng | None) -> npt.NDArray[np.bool_]:
+    marks = Planted(network(), canaries=4000, rng=rng).dataset(rows(5))[1]
+    inside: npt.NDArray[np.bool_] = (marks[5:] > 0).numpy()
+    return inside
+
+
+def inserted_coins(rng: Rng | None) -> npt.NDArray[np.bool_]:
+    return inserted(rows(5)[0], classes=3, canaries=4000, rng=rng).inside
+
+
+@pytest.mark.parametrize("made", [planted_coins, inserted_coins])
+def test_every_canary_has_a_fair_coin_of_its_own(made: Callable[[Rng | None], npt.NDArray[np.bool_]]) -> None:
+    """Catches coins that are no coins: what assumes nothing else rests on them. False-alarm rate 4e-6."""
+    first, same, other = made(SeededRng(1)), made(SeededRng(1)), made(SeededRng(2))
+    assert np.array_equal(first, same)
+    assert not np.array_equal(made(None), made(None))  # from the system, and not from a default
+    signs = 2.0 * first - 1
+    for product in (signs, signs * (2.0 * other - 1), signs[1:] * signs[:-1], signs[2:] * signs[:-2]):
+        assert abs(product.sum()) < 4.9 * math.sqrt(len(product))
 
 
 def test_a_canary_is_the_clip_along_its_own_axis() -> None:

@@ -18,11 +18,12 @@ from privet.cli.attacking import climbing
 from privet.cli.training.audited import Plot, evidence_of
 from privet.core.guarantee import Evidence
 from privet.core.release import Release
+from privet.core.unit import Whose
 from privet.mechanisms import Laplace
 from privet.report import Canaries, load, write_run
 from tests.cli.conftest import Run
 from tests.cli.test_train import done, refused
-from tests.cli.training import patients
+from tests.cli.training import SCHEMA, patients
 
 pytest.importorskip("torch")
 pytest.importorskip("polars")
@@ -147,6 +148,28 @@ def test_a_stopped_run_keeps_its_coins(privet: Run, monkeypatch: pytest.MonkeyPa
     assert not Path("run/.privet").exists()
 
 
+def test_users_have_canaries_of_their_own(audited: Run) -> None:
+    """Fails when all canaries are one user's, when they change what a run with users costs, or when the ladder, which
+    is about single rows, is set beside a promise to users."""
+    described = SCHEMA.replace("rows = 600\n", 'rows = 600\nuser = "patient"\nmost_rows_per_user = 2\n')
+    Path("users.toml").write_text(described, encoding="utf-8")
+    words = PLAN.replace("schema.toml", "users.toml").replace("--epsilon 1 ", "--epsilon 50 ")
+    done(audited(f"{words} --audit --canaries 200 --out users"))
+    done(audited(f"{words} --out plain"))
+    with_them, without = load(Path("users"), internal=True), load(Path("plain"))
+    assert with_them.privacy.event.value == without.privacy.event.value
+    assert with_them.privacy.guarantee.value.unit.whose is Whose.USER
+    (canaries,) = with_them.canaries
+    inside, scores = np.array(canaries.value.inside), np.array(canaries.value.scores)
+    # Each takes part in five steps, on average; noise moves the difference of the means by less than 0.5.
+    assert 2 < scores[inside].mean() - scores[~inside].mean() < 8
+    assert {each.value.unit.whose for each in with_them.evidence} == {Whose.USER}
+    told = "protects all rows of a user"
+    assert told in refused(audited("audit users --ladder"))
+    assert told in refused(audited("audit plain"))
+    assert "canaries of its own" in refused(audited("audit users --canaries 300"))
+
+
 def test_a_run_without_canaries_is_tried_again(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when evidence of another run is taken for evidence of this one, or is not put on its page as what it is."""
     card = load(Path("run"), internal=True)
@@ -190,5 +213,8 @@ def test_bad_input_is_one_line(privet: Run) -> None:
         "train digits --audit --canaries 0 --out run": "--canaries is 0",
         "train digits --canaries 200 --out run": "--canaries is given without --audit",
         "audit laplace --ladder": "--ladder is for runs",
+        "audit laplace --canaries 500": "--canaries is for runs",
+        "audit empty --delta 1e-5": "--delta is for mechanisms",
+        "audit empty --categories 3": "--categories is for mechanisms",
     }.items():
         assert told in refused(privet(words)), words

@@ -180,7 +180,10 @@ def written(writer: Writer, secret: Secret, fill: str, *, tries: int = 200, conf
     The interval is that of Clopper & Pearson 1934.
     """
     prefixes = [secret.before] * checked.count("tries", tries)
-    count = sum(each.startswith(fill) for each in writer(prefixes))
+    texts = list(writer(prefixes))
+    if len(texts) != tries:
+        raise InvalidInput("writer", f"gives {len(texts)} texts for {tries} beginnings", "give one for each")
+    count = sum(each.startswith(fill) for each in texts)
     error = (1 - checked.confidence("confidence", confidence)) / 2
     return Interval(count / tries, at_least(count, tries, error), at_most(count, tries, error))
 

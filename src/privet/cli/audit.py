@@ -30,6 +30,8 @@ _LADDER = "Try the run's plan on embedded digits, before five adversaries who se
 _SURE = "How sure lower bounds are to be; 0.95 for all of a report's together, if left out."
 _MECHANISM, _RUN = "A mechanism", "A run"
 _SINGLE = 0.95
+_MANY = 1000
+_CANARIES = f"Where the plan is tried again: how many there are; {_MANY}, if left out."
 
 
 def audit(
@@ -46,9 +48,7 @@ def audit(
     ] = None,
     trials: Annotated[int | None, typer.Option(click_type=WHOLE, help=_TRIALS, rich_help_panel=_MECHANISM)] = None,
     ladder: Annotated[bool, typer.Option("--ladder", help=_LADDER, rich_help_panel=_RUN)] = False,
-    canaries: Annotated[
-        int, typer.Option(click_type=WHOLE, help="With --ladder: how many there are.", rich_help_panel=_RUN)
-    ] = 1000,
+    canaries: Annotated[int | None, typer.Option(click_type=WHOLE, help=_CANARIES, rich_help_panel=_RUN)] = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE.html", help=_REPORT)] = None,
 ) -> None:
     """Set evidence beside a guarantee: a lower bound on ε, from attacks, that holds with a stated confidence.
@@ -70,17 +70,20 @@ def audit(
 
     if confidence is not None:
         checked.confidence("confidence", confidence)
-    checked.count("canaries", canaries, least=100)
+    if canaries is not None:
+        checked.count("canaries", canaries, least=100)
     if report is not None:
         require_writable(report, "report")
     named = {each.value: each for each in MechanismToAudit}
     if what in named and not Path(what).is_dir():
-        if ladder:
-            raise InvalidInput("ladder", f"is for runs, and {what} is a mechanism", "leave it out")
+        for name, given in (("ladder", ladder), ("canaries", canaries is not None)):
+            if given:
+                raise InvalidInput(name, f"is for runs, and {what} is a mechanism", "leave it out")
         sure = _SINGLE if confidence is None else confidence
         refuted = _mechanism(named[what], scale, sigma, epsilon, delta, categories, trials, sure, report)
     else:
-        for name, value in (("scale", scale), ("sigma", sigma), ("epsilon", epsilon), ("trials", trials)):
+        own = {"scale": scale, "sigma": sigma, "epsilon": epsilon, "delta": delta}
+        for name, value in (own | {"categories": categories, "trials": trials}).items():
             if value is not None:
                 raise InvalidInput(name, f"is for mechanisms, and {what!r} is none", f"use one of: {', '.join(named)}")
         if not Path(what).is_dir():
@@ -132,7 +135,7 @@ def _mechanism(
     return evidence.refutes(card.guarantee.value)
 
 
-def _run(run: Path, confidence: float | None, canaries: int, report: Path | None, *, ladder: bool) -> bool:
+def _run(run: Path, confidence: float | None, canaries: int | None, report: Path | None, *, ladder: bool) -> bool:
     from privet.audit.shares import share
     from privet.cli.training.audited import evidence_of
     from privet.report import Internal, Public, load, read_card, shareable
@@ -142,7 +145,10 @@ def _run(run: Path, confidence: float | None, canaries: int, report: Path | None
     card = load(run, internal=(run / INTERNAL_CARD).exists())
     guarantee = card.privacy.guarantee.value
     if ladder or not card.canaries:
-        return _climb(run, card, confidence, canaries, report, asked=ladder)
+        return _climb(run, card, confidence, canaries or _MANY, report, asked=ladder)
+    if canaries is not None:
+        problem = f"is {canaries}, and the run has canaries of its own, whose number is what it is"
+        raise InvalidInput("canaries", problem, "leave it out, or try the plan again with --ladder")
 
     def counted(canaries: Canaries) -> Evidence:
         sure = share() if confidence is None else confidence

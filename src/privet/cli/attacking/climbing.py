@@ -14,6 +14,7 @@ from privet.cli.training.bill import Bill
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Evidence, Guarantee
+from privet.core.unit import Whose
 from privet.report import Method, TrainingCard
 from privet.training.models import Described
 from privet.training.plan import DPSGD
@@ -64,7 +65,13 @@ def _plan(card: TrainingCard, described: Described) -> DPSGD:
     if asked is None or inputs is None or card.method.value is not Method.DPSGD or asked.tune is not None:
         problem = "has no canaries, and remembers no plan of DP-SGD that could be tried again"
         raise InvalidInput("run", problem, "train it with: privet train … --audit")
-    model = described.build(inputs.units or 1)
+    if card.privacy.guarantee.value.unit.whose is not Whose.EXAMPLE:
+        problem = "protects all rows of a user, and the ladder's adversaries are about single rows"
+        raise InvalidInput("run", problem, "audit it by canaries of its own: privet train … --audit")
+    if inputs.units is None:
+        problem = "has counted its rows privately, and its plan, which was made of that count, is not remembered"
+        raise InvalidInput("run", problem, "audit it by canaries of its own: privet train … --audit")
+    model = described.build(inputs.units)
     return Bill.of(asked, inputs, model).planned(asked, inputs, model).plan
 
 

@@ -103,7 +103,10 @@ def alike(found: Attackable, key: str) -> Learner:
     if asked is None or inputs is None or found.card.method.value is not Method.DPSGD or asked.tune is not None:
         problem = "is given, and the run has no plan of DP-SGD that it remembers"
         raise InvalidInput("like_run", problem, "leave it out: the shadow models are then trained without privacy")
-    fresh: Model = found.described.build(inputs.units or 1)
+    if inputs.units is None:
+        problem = "is given, and the run has counted its rows privately: its plan is not remembered"
+        raise InvalidInput("like_run", problem, "leave it out: the shadow models are then trained without privacy")
+    fresh: Model = found.described.build(inputs.units)
     bill = Bill.of(asked, inputs, fresh)
     return SamePlan(bill.planned(asked, inputs, fresh), fresh.head, key)
 

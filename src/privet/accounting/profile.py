@@ -45,6 +45,12 @@ class Profile:
         if self._private:
             price.require_one(self._parts, self.unit)
 
+    @property
+    def has_losses(self) -> bool:
+        """Whether the parts have a loss distribution of their own, which is worked out once; if not, each δ(ε) is a
+        search of its own, and takes up to seconds."""
+        return bool(self._sides)
+
     @cached_property
     def _sides(self) -> list[Side]:
         """One per direction; empty where the parts have no loss distribution of their own."""

@@ -20,7 +20,7 @@ from privet.core.unit import Unit
 __all__ = ["Bound", "Chords", "chords_of"]
 
 _FARTHEST = 4.0 * TOO_LARGE
-_NODES = 48
+_NODES = 32
 _STEEP = 700.0
 """Where e^ε becomes too large for a number."""
 
@@ -76,7 +76,7 @@ class Bound:
         self._group = unit.records if sampled and not large else 1
         self.profile = None if large else Profile(event, alone if self._group > 1 else unit)
         """The profile behind this bound, if there is one."""
-        self.is_exact = self.profile is not None and unit.records == 1
+        self.is_exact = self.profile is not None and unit.records == 1 and self.profile.has_losses
         """Whether δ(ε) comes from the run's own loss, so that a loss distribution can be shown."""
         self._chords: Chords | None = None
         plain = _without_sampling(whole.parts) if self._group > 1 else None
@@ -94,7 +94,7 @@ class Bound:
         if self.is_exact:
             return self.profile.delta(epsilon)
         if self._group == 1:
-            # The profile of several records is asked a few dozen times, and not for every point of every curve.
+            # A profile without losses of its own is asked a few dozen times, and not for every point of every curve.
             if self._chords is None:
                 stated = self._stated.epsilon.upper if self._stated else math.inf
                 self._chords = chords_of(self.profile.delta, 1.6 * stated if 0 < stated < math.inf else 20.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -73,6 +74,7 @@ def discrete_laplace(scale: float, distance: int) -> Atoms | None:
     return Atoms(rate * (distance - 2 * x), mass, mass[::-1].copy())
 
 
+@lru_cache(maxsize=16)
 def discrete_gaussian(sigma: float, distance: int) -> Atoms | None:
     """Discrete Gaussian noise against itself moved by `distance` grid steps; None where it has too many atoms."""
     if max(sigma, distance) > MOST_ATOMS:

@@ -160,6 +160,10 @@ def test_the_number_of_guesses_follows_from_the_plan_alone() -> None:
             if max(found.values()) > found[asked]:
                 hindsight.add(max(found, key=lambda number: found[number]))
     assert len(hindsight) > 1
+    surer = fixed_guesses(400, 4, 2.0, 1.0, delta=1e-5, confidence=0.9975)
+    wanted = one_run(400, *guessed(run.scores, run.inside, guesses=surer), delta=1e-5, confidence=0.9975)
+    assert run.by_coins(delta=1e-5, confidence=0.9975) == replace(wanted, attack="gradient canaries, one run")
+    assert surer > asked  # being surer takes more of them
 
 
 def test_steps_are_priced_at_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,16 +183,16 @@ def test_steps_are_priced_at_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_cannot_be_counted_is_refused() -> None:
     """Fails when NaN, too few trials, more right guesses than guesses or outputs of different kinds give an ε."""
     with pytest.raises(InvalidInput, match="present hold NaN"):
-        many_runs([1.0, math.nan, 2.0, 3.0], [1.0] * 4)
+        many_runs([1.0, math.nan, 2.0, 3.0], [1.0] * 4, unit=Unit())
     with pytest.raises(InvalidInput, match="absent are 3"):
-        many_runs([1.0] * 4, [1.0] * 3)
+        many_runs([1.0] * 4, [1.0] * 3, unit=Unit())
     with pytest.raises(InvalidInput, match="right is 9 of 8 guesses"):
         one_run(10, 8, 9)
     with pytest.raises(InvalidInput, match="successes is 5 of 4"):
         at_least(5, 4, 0.1)
     with pytest.raises(InvalidInput, match="outputs of another kind"):
-        audit_draws(["a"] * 99, [0.5] * 99)
+        audit_draws(["a"] * 99, [0.5] * 99, unit=Unit())
     with pytest.raises(InvalidInput, match="64 outputs or more"):
-        audit_draws([1.0] * 9, [0.5] * 9)
+        audit_draws([1.0] * 9, [0.5] * 9, unit=Unit())
     with pytest.raises(InvalidInput, match="guesses is 5, of 4 canaries"):
         guessed([1.0] * 4, np.array([True] * 4), guesses=5)

@@ -99,7 +99,8 @@ def test_a_run_with_canaries_has_evidence(audited: Run) -> None:
     assert first == evidence_of(canaries.value, delta=guarantee.delta, unit=guarantee.unit, confidence=share())
     assert {each.value.confidence for each in card.evidence} == {0.9875}  # with the ladder and attacks, 95 % together
     steps, rate = int(plan["steps"].replace(",", "")), float(plan["sampling"].split()[-1])
-    wanted = fixed_guesses(200, steps, float(plan["noise multiplier"]), rate, delta=guarantee.delta)
+    noise = float(plan["noise multiplier"])
+    wanted = fixed_guesses(200, steps, noise, rate, delta=guarantee.delta, confidence=share())
     assert canaries.value.guesses == wanted  # by the plan, and not by what the coins turned out to be
     assert not first.refutes(guarantee)
     assert "gradient canaries" in Path("run/report.html").read_text()

@@ -98,7 +98,8 @@ class Observed:
         """
         said = self.scores if scores is None else scores
         if guesses is None:
-            guesses = fixed_guesses(self.canaries, self.steps, self.noise_multiplier, self.sample_rate, delta=delta)
+            plan = self.canaries, self.steps, self.noise_multiplier, self.sample_rate
+            guesses = fixed_guesses(*plan, delta=delta, confidence=confidence)
         counts = guessed(said, self.inside, guesses=guesses)
         attack = "gradient canaries, one run"
         return one_run(self.canaries, *counts, delta=delta, confidence=confidence, unit=self.unit, attack=attack)

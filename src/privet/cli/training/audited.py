@@ -105,7 +105,8 @@ class Plot:
         # A canary that took part pushed its coordinate down by one clip over the batch size, each time.
         scores = -self.planted.marks.detach().double().cpu().numpy() * scale
         rate = (plan.batch_size or 1) / (plan.population or 1)
-        guesses = fixed_guesses(self.planted.canaries, run.total, run.noise_multiplier, min(rate, 1.0), delta=delta)
+        planned = self.planted.canaries, run.total, run.noise_multiplier, min(rate, 1.0)
+        guesses = fixed_guesses(*planned, delta=delta, confidence=share())
         kept = Canaries(
             KIND,
             tuple(round(float(score), _DIGITS) for score in scores),

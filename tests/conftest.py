@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Generator
 from importlib import import_module
 from typing import Any
 
@@ -21,15 +23,33 @@ TOGETHER = (
     "tests/local/test_browser.py",
     "tests/report/test_training_browser.py",
     "tests/training/test_distributed.py",
+    "tests/training/test_killed.py",
 )
 """Places whose tests run in one process, one after the other: they share something that takes long to make."""
 
 
 def group_of(nodeid: str) -> str:
-    """Tests of one group run in one process. (The marks of pytest-xdist 3.8 have no effect with pytest 9.2.)"""
+    """Tests of one group run in one process. (The marks of pytest-xdist 3.8 have no effect with pytest 9.2.)
+
+    The cases of one test are a group, since they often share what was computed once, and fewer groups are less work.
+    """
     if nodeid.startswith("tests/ledger/") and ("postgres" in nodeid or "server" in nodeid):
         return "postgres"
-    return next((place for place in TOGETHER if nodeid.startswith(place)), nodeid)
+    return next((place for place in TOGETHER if nodeid.startswith(place)), nodeid.partition("[")[0])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What was imported and collected stays to the end: nearly a million objects, through which each full collection of
+    garbage would go again, half a second every time. (Hugging Face's Trainer asks for one whenever it ends.)
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

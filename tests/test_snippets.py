@@ -35,6 +35,12 @@ GOOD = {
     "output not shown": fenced("console", "$ echo one", "$ echo two", "two"),
     "a continued command": fenced("console", "$ echo one \\", "    two", "one two"),
     "a command that refuses": fenced("console exit=2", "$ echo refused >&2; exit 2", "refused"),
+    "a script line by line": fenced("sh", "echo one > f  # a file", "privet --version", "echo two >> f")
+    + fenced("console", "$ cat f", "one", "two"),
+    "a script with a variable": fenced("sh", "x=1", "privet --version", "echo $x > f", 'test "$(cat f)" = 1'),
+    "a script with a text of two lines": fenced("sh", "printf 'one", "two' > f", 'test "$(wc -w < f)" -eq 2'),
+    "a script with lines that go on": fenced("sh", "echo one \\", "    two > f")
+    + fenced("console", "$ cat f", "one two"),
     "a script": fenced("sh", "# a comment", "true", "test -d ."),
     "a block that is not run": fenced("python not-run: needs a moon", "1 / 0"),
     "a block for a package that is missing": fenced("python needs=a_package_that_nobody_has", "1 / 0"),
@@ -52,6 +58,10 @@ BAD = {
     "an output that differs": (fenced("console", "$ echo one", "two"), "and it printed:\none"),
     "an output with more": (fenced("console", "$ echo one; echo two", "one"), "and it printed:\none\ntwo"),
     "a script that fails half-way": (fenced("sh", "false", "true"), "ended with 1, not 0"),
+    "a script of lines that fails half-way": (
+        fenced("sh", "echo one", "privet nosuch", "echo two"),
+        "ended with 2, not 0",
+    ),
     "a session without a command": (fenced("console", "echo one"), "nothing would be run"),
     "a way out without a reason": (fenced("python not-run", "1 / 0"), "say why"),
     "a language nobody would run": (fenced("bash", "exit 1"), "`bash` would not be run"),

@@ -31,6 +31,8 @@ _FENCE = re.compile(r"^(?P<indent>\s*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)$")
 _SECONDS = 120
 # `privet` and words, in which the shell has nothing to do but to take quotes away.
 _ALONE = re.compile(r"privet(?: +(?:[\w./=,:+@%-]|'[^'\n]*')+)+")
+# A line of a script that leaves nothing to the next one but files.
+_BY_ITSELF = re.compile(r"""(?:privet|printf|echo) (?:[^'"`$&;<(){}\[\]*?!#\\]|'[^']*')*""")
 
 
 class SnippetError(AssertionError):
@@ -94,7 +96,7 @@ def run_page(page: str, source: str, directory: Path) -> int:
             elif block.language == "console":
                 run_console(block.text, directory, block.exit_code)
             else:
-                run_command(f"set -e\n{block.text}", directory, block.exit_code)
+                run_script(block.text, directory, block.exit_code)
         except SnippetError as error:
             raise SnippetError(f"{source}:{block.line}: {error}") from None
     return ran
@@ -142,6 +144,16 @@ def _session(text: str) -> Iterator[tuple[str, str]]:
         command = re.match(r"(?:.*\\\n)*.*", part)
         shown = part[command.end() :] if command else ""
         yield part[: len(part) - len(shown)].strip(), shown.strip("\n")
+
+
+def run_script(text: str, directory: Path, exit_code: int = 0) -> None:
+    """Run a script, which stops where a line fails; line by line where that is the same, as a line may be run here."""
+    lines = [line.partition(" #")[0].strip() for line in text.replace("\\\n", " ").splitlines()]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    if exit_code or not all(map(_BY_ITSELF.fullmatch, lines)):
+        lines = [f"set -e\n{text}"]
+    for line in lines:
+        run_command(line, directory, exit_code)
 
 
 def run_command(command: str, directory: Path, exit_code: int = 0) -> str:

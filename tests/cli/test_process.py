@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import privet
+from privet.ledger import Ledger
 
 PROGRAM = [sys.executable, "-c", "import sys; from privet.cli import main; sys.exit(main())"]
 GOOD = ["account", "--noise-multiplier", "1.1", "--sample-rate", "0.01", "--steps", "100", "--delta", "1e-5"]
@@ -81,8 +82,8 @@ def test_a_mistake_of_our_own_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [GOOD, [*GOOD, "--json"], ["ledger", "verify"], ["ledger", "--help"], ["--version"]])
 def test_a_reader_that_goes_away_is_not_a_failed_check(tmp_path: Path, words: list[str]) -> None:
     """Fails when `privet ledger verify | true` ends with 1, which means damage, or when anything is said about it."""
-    made = [*PROGRAM, "ledger", "create", "clinic", "--epsilon", "1", "--delta", "1e-6"]
-    subprocess.run(made, cwd=tmp_path, env=ENVIRONMENT, check=True, stdout=subprocess.DEVNULL)
+    with Ledger(tmp_path / "privet-ledger.db") as ledger:
+        ledger.create("clinic", epsilon=1.0, delta=1e-6)
     reading, writing = os.pipe()
     os.close(reading)
     try:

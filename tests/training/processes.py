@@ -1,7 +1,8 @@
 """What each of several processes does in the tests of distributed runs; not a test itself.
 
-`python processes.py SIZE DIRECTORY NAME…` runs these scenarios on SIZE processes, each of which writes what it saw to
-DIRECTORY/RANK.json. They are forked once everything is imported, since importing takes longer than the scenarios.
+`python processes.py SIZE,… DIRECTORY NAME…` runs these scenarios on SIZE processes, each of which writes what it saw to
+DIRECTORY/SIZE/RANK.json, and so for each size in turn; one process leaves out what takes several. They are forked once
+everything is imported, since importing takes longer than the scenarios.
 Under torchrun, `processes.py torchrun DIRECTORY` is a program as a user would write it.
 """
 
@@ -416,10 +417,13 @@ if __name__ == "__main__":
     if sys.argv[1] == "torchrun":
         torchrun(Path(sys.argv[2]))
     else:
-        size, place = int(sys.argv[1]), Path(sys.argv[2])
         fork = multiprocessing.get_context("fork")
-        started = [fork.Process(target=main, args=(number, size, place, sys.argv[3:])) for number in range(size)]
-        for process in started:
-            process.start()
-        for process in started:
-            process.join()
+        for size in map(int, sys.argv[1].split(",")):
+            place = Path(sys.argv[2]) / str(size)
+            place.mkdir()
+            names = [name for name in sys.argv[3:] if size > 1 or name not in ("failures", "death")]
+            started = [fork.Process(target=main, args=(number, size, place, names)) for number in range(size)]
+            for process in started:
+                process.start()
+            for process in started:
+                process.join()

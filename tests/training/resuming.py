@@ -1,8 +1,10 @@
-"""A program that is killed while it trains: `python -m tests.training.resuming DIRECTORY points|moments|fork`.
+"""A program that is killed while it trains: `python -m tests.training.resuming DIRECTORY…`.
 
+A directory's name says what happens in it, one after the other, since importing takes longer than each of them.
 `points`: a run is begun, and goes through many lives, each in a process of its own that is killed (SIGKILL) at a chosen
 point and resumed by the next. `moments`: lives are killed at moments that nobody chooses. Each step writes its number
-into a file of its own, just before its noise is drawn. After each life one line of JSON says how it ended.
+into a file of its own, just before its noise is drawn. After each life one line of JSON says how it ended. `fork`: a
+forked child tries to go on with its parent's run.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -193,24 +195,26 @@ def in_a_fork(directory: Path) -> dict[str, Any]:
     return {"refused": os.waitstatus_to_exitcode(status) == 7, "steps": run.steps}
 
 
-def main(directory: Path, how: str) -> None:
+def main(directory: Path) -> Iterator[dict[str, Any]]:
     """Lives one after the other."""
-    if how == "fork":
-        print(json.dumps(in_a_fork(directory)))
+    if directory.name == "fork":
+        yield in_a_fork(directory)
         return
     parts()  # so that no child has to load what optimizers load
-    if how == "points":
+    if directory.name == "points":
         for point in POINTS:
             for calls in (1, 4) if point in REPEATED else (1,):
-                print(json.dumps(child(directory, point, calls)), flush=True)
+                yield child(directory, point, calls)
         return
     chance = random.Random(3)
     for wait in [*(0.05 + 0.3 * chance.random() for _ in range(MOMENTS)), None]:
         ended = child(directory, wait=wait)
-        print(json.dumps(ended), flush=True)
+        yield ended
         if not ended["killed"]:
             return
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    for place in map(Path, sys.argv[1:]):
+        for said in main(place):
+            print(json.dumps({"how": place.name} | said), flush=True)

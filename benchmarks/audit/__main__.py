@@ -79,7 +79,7 @@ def step() -> dict[str, Any]:
     def many() -> Evidence:
         asked = total([1.0]), total([])
         draws = [[mechanism.release(each, rng=rng).value for _ in range(300_000)] for each in asked]
-        return many_runs(*draws, delta=DELTA)  # a number is its own best score
+        return many_runs(*draws, delta=DELTA, unit=total.unit)  # a number is its own best score
 
     return {
         "claimed": round(price(GaussianEvent(noise), DELTA).epsilon.upper, 3),

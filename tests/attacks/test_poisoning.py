@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from math import exp
+from math import exp, inf
 
 import numpy as np
 import pytest
@@ -27,6 +27,7 @@ from privet.attacks import (
 )
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian, Poisson, RandomizedResponse, Repeated, Sampled
+from privet.core.guarantee import Guarantee, Interval
 from privet.core.unit import Neighbours, Unit
 from privet.ensemble.drawing import generator
 
@@ -155,6 +156,14 @@ def test_certified_rows_are_the_most() -> None:
     )
     assert certified_rows(Gaussian(0.01), clean=0.02, threshold=0.3) == 0
     assert certified_rows(RandomizedResponse(0.0), clean=0.1, threshold=0.2, unit=REPLACE, most=50) == 50
+
+
+@pytest.mark.parametrize("clean", [0.0, 1e-300, 0.01])
+def test_no_promise_certifies_no_row(clean: float) -> None:
+    """Fails when infinite ε times an attack that never succeeds is taken for 0: whatever never happened may then."""
+    nothing = Guarantee(Interval(0.0, inf), 0.0, Unit(), "pld")
+    assert poisoned_at_most(clean, nothing, 1) == 1
+    assert certified_rows(nothing, clean=clean, threshold=0.5) == 0
 
 
 def test_bad_input_is_refused() -> None:

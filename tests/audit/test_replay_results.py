@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import io
 import logging
+import re
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +102,10 @@ def circle(size: float) -> list[Any]:
     return found
 
 
+def zero(size: int) -> float:
+    return 0.0 if size > 8 else -0.0
+
+
 INSIDE: dict[str, tuple[Callable[[int], Any], str]] = {
     "closure": (lambda size: lambda: size, "'s closure['size'] differs"),
     "default": (lambda size: lambda kept=size: kept, ".__defaults__[0] differs"),
@@ -126,7 +132,30 @@ INSIDE: dict[str, tuple[Callable[[int], Any], str]] = {
     "circle": (circle, "[0] differs"),
     "equal to all": (Blind, " differs"),
     "class of its own": (lambda size: type("Made", (), {"size": size})(), " is of two classes Made"),
-    "sign of zero": (lambda size: 0.0 if size > 8 else -0.0, " differs"),
+    "sign of zero": (zero, " differs"),
+    "sign of zero in an array": (lambda size: np.array([zero(size), 1.0]), " differs in 1 of 2 numbers"),
+    "sign of zero in a complex array": (lambda size: np.array([complex(1, zero(size))]), " differs in 1 of 1 numbers"),
+    "sign of zero in a record": (lambda size: np.array([(1, zero(size))], "i4,f8"), " differs in 1 of 1 numbers"),
+    "sign of zero in a number": (lambda size: np.float32(zero(size)), " differs"),
+    "sign of zero in a tensor": (lambda size: torch.tensor([zero(size)]), " differs in 1 of 1 numbers"),
+    "sign of zero in a frame": (lambda size: pl.DataFrame({"a": [zero(size), None]}), " differs"),
+    "part that is NaN": (lambda size: np.array([complex(np.nan, size)]), " differs in 1 of 1 numbers"),
+    "order of an array": (lambda size: np.zeros((2, 2), order="C" if size > 8 else "F"), " lies otherwise in memory"),
+    "order of a tensor": (lambda size: torch.zeros(2, 2).T if size > 8 else torch.zeros(2, 2), " lies otherwise"),
+    "zeros of a sparse tensor": (
+        lambda size: torch.sparse_coo_tensor(torch.tensor([[size - 8]]), torch.zeros(1), (2,), check_invariants=True),
+        " differs in 1 of 1 numbers",
+    ),
+    "view of an array": (lambda size: np.array([1.0, size])[:1], " is a view of more than itself"),
+    "view of a view": (lambda size: np.array([1.0, 2.0, size])[:2][:1], " is a view of more than itself"),
+    "view of things": (lambda size: np.array([None, size], dtype=object)[:1], " is a view of more than itself"),
+    "view of text": (lambda size: np.frombuffer(b"ab%d" % size, np.uint8)[:1], " is a view of more than itself"),
+    "view that repeats": (
+        lambda size: np.broadcast_to(np.array([1.0, size])[:1], (5,)),
+        " is a view of more than itself",
+    ),
+    "view of a tensor": (lambda size: torch.tensor([1.0, size])[:1], " is a view of more than itself"),
+    "view of a tensor as an array": (lambda size: torch.tensor([1.0, size])[:1].numpy(), " is a view of more than"),
     "frame": (lambda size: pl.DataFrame({"a": [size]}), " differs"),
     "series": (lambda size: pl.Series("a", [size]), " differs"),
     "series' name": (lambda size: pl.Series(str(size), [1]), " has other columns"),
@@ -161,6 +190,10 @@ RIGHT: dict[str, Callable[[float], Any]] = {
     "sparse matrix": lambda value: scipy.sparse.csr_matrix([[value, 0.0]]),
     "sparse tensor": lambda value: torch.eye(2).mul(value).to_sparse(),
     "half precision": lambda value: torch.tensor([value, float("nan")], dtype=torch.bfloat16),
+    "array": lambda value: np.array([value, np.nan, np.copysign(np.nan, -1), -0.0, np.inf]),
+    "longer numbers": lambda value: np.array([value, np.nan], dtype=np.longdouble),
+    "no numbers": lambda value: (np.empty(0), torch.empty(0, 3), np.array("", dtype="U0"), np.zeros(2, dtype="M8[s]")),
+    "views": lambda value: (np.full((3, 2), value).T[:1], torch.full((3, 2), value).t()[:1], np.arange(6)[::2]),
     "circle": circle,
     "set": lambda value: {(value, "a"), (value, "b")},
     "path": lambda value: Path(str(value)),
@@ -187,6 +220,60 @@ def test_what_follows_from_an_answer_is_the_same(name: str) -> None:
     hooks up, or has no one answer to ==; or when a circle has no end."""
     make = RIGHT[name]
     replay(lambda rows, rng: make(told(rows, rng).value), [True] * 9, [True] * 8).check()
+
+
+def overwritten(pipeline: Callable[[list[bool]], Any]) -> tuple[str, ...]:
+    found = replay(lambda rows, rng: (told(rows, rng), pipeline(rows)), [True] * 9, [True] * 8)
+    assert found.calls == 1
+    return found.differences
+
+
+SHARED: dict[str, tuple[Any, Callable[[Any, float], object]]] = {
+    "list": ([0.0], lambda thing, size: thing.__setitem__(0, size)),
+    "nested": ({"a": ([0.0],)}, lambda thing, size: thing["a"][0].__setitem__(0, size)),
+    "set": ({0.0}, lambda thing, size: (thing.clear(), thing.add(size))),
+    "array": (np.zeros(2), lambda thing, size: thing.fill(size)),
+    "view": (np.zeros(9)[:1], lambda thing, size: thing.base.__setitem__(8, size)),
+    "array of things": (np.array([None]), lambda thing, size: thing.__setitem__(0, size)),
+    "tensor": (torch.zeros(2), lambda thing, size: thing.fill_(size)),
+    "view of a tensor": (torch.zeros(9)[:1], lambda thing, size: thing.as_strided((9,), (1,))[8:].fill_(size)),
+    "sparse tensor": (torch.eye(2).to_sparse(), lambda thing, size: thing.values().fill_(size)),
+    "module": (nn.Linear(1, 1), lambda thing, size: thing.weight.data.fill_(size)),
+    "attribute": (Slotted(0.0), lambda thing, size: setattr(thing, "size", size)),
+    "stream": (io.StringIO(), lambda thing, size: (thing.seek(0), thing.write(str(size)))),
+    "frame": (pl.Series("a", [0.0]), lambda thing, size: thing.__setitem__(0, size)),
+    "function's attribute": (documented(0), lambda thing, size: setattr(thing, "note", size)),
+}
+"""Made once, outside of the pipeline, and how each run overwrites it."""
+FORMS: tuple[Callable[[Any], Any], ...] = (
+    lambda thing: thing,
+    lambda thing: lambda: thing,
+    lambda thing: functools.partial(max, thing),
+)
+"""How it is returned."""
+
+
+@pytest.mark.parametrize("name", sorted(SHARED))
+def test_what_lives_outside_is_compared_as_the_first_run_left_it(name: str) -> None:
+    """Fails when a thing that both runs return passes since it is one and the same object: each run wrote the number of
+    rows into it, and the second overwrote the first. What both write alike, or leave alone, is no difference."""
+    thing, write = SHARED[name]
+
+    def pipeline(rows: list[bool], form: Callable[[Any], Any], size: float | None = None) -> Any:
+        write(thing, float(len(rows)) if size is None else size)
+        return form(thing)
+
+    for form in FORMS:
+        lines = overwritten(functools.partial(pipeline, form=form))
+        assert any("lives outside of the pipeline, and was overwritten by the second run" in each for each in lines)
+        assert overwritten(functools.partial(pipeline, form=form, size=4.0)) == ()
+
+
+def test_what_lives_outside_and_cannot_be_copied_does_not_hold() -> None:
+    """Fails when something passes because it is one and the same in both runs, and nobody can tell what was in it."""
+    lock = threading.Lock()
+    assert overwritten(lambda rows: [lock]) == ("the result[1][0] is a lock, which cannot be compared",)
+    assert overwritten(lambda rows: [len, str.upper, np.exp, re.compile("a"), logging.getLogger("x"), io]) == ()
 
 
 class Own(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ from privet.audit import audit_draws, guessed, many_runs, noise_at_most, one_run
 from privet.core.event import Gaussian, Repeated
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
-from privet.core.unit import Unit
+from privet.core.unit import Neighbours, Trust, Unit
 from privet.local import RandomizedResponse
 from privet.mechanisms import Count, DiscreteGaussian, DiscreteLaplace, Laplace, Sum
 from privet.pate import Confident, Plan, Votes
 
+REPLACE = Unit(neighbours=Neighbours.REPLACE)
+ANSWER = Unit(neighbours=Neighbours.REPLACE, trust=Trust.LOCAL)
 TIMES, ERROR = 200, 0.05
 MOST = int(binom.ppf(0.999, TIMES, ERROR))
 """So many bounds of 200 may be too large; more happen by chance in one test of a thousand, if the bound's error is all
@@ -35,7 +38,7 @@ def test_outputs_that_are_no_numbers_tell_the_inputs_apart() -> None:
     drawn = np.random.default_rng(0)
     some = np.where(drawn.random(3000) < 0.5, np.nan, drawn.normal(size=3000))
     for present, absent in ((np.full(3000, np.nan), np.zeros(3000)), (some, drawn.normal(size=3000))):
-        assert audit_draws(present, absent).epsilon > 3
+        assert audit_draws(present, absent, unit=Unit()).epsilon > 3
 
 
 def test_the_limit_is_that_of_the_specification() -> None:
@@ -44,16 +47,16 @@ def test_the_limit_is_that_of_the_specification() -> None:
 
 
 def _laplace(drawn: np.random.Generator, scale: float, count: int) -> Evidence:
-    return audit_draws(drawn.laplace(1, scale, count), drawn.laplace(0, scale, count))
+    return audit_draws(drawn.laplace(1, scale, count), drawn.laplace(0, scale, count), unit=Unit())
 
 
 def _gaussian(drawn: np.random.Generator, sigma: float, count: int) -> Evidence:
-    return many_runs(drawn.normal(1, sigma, count), drawn.normal(0, sigma, count), delta=1e-5)
+    return many_runs(drawn.normal(1, sigma, count), drawn.normal(0, sigma, count), delta=1e-5, unit=Unit())
 
 
 def _response(drawn: np.random.Generator, epsilon: float, count: int) -> Evidence:
     right = 1 / (1 + math.exp(-epsilon))
-    return audit_draws(drawn.random(count) < right, drawn.random(count) >= right)
+    return audit_draws(drawn.random(count) < right, drawn.random(count) >= right, unit=ANSWER)
 
 
 def _canaries(drawn: np.random.Generator, epsilon: float, count: int) -> Evidence:
@@ -102,43 +105,49 @@ DRAWS = 2000
 def test_mechanisms_of_this_package_are_what_they_say() -> None:
     """Fails when the noise of a count or a sum is less than its event says: half of it is found by the same audit."""
     count = Count(Unit())
-    half_missing: dict[str, tuple[Any, Any]] = {
-        "DiscreteLaplace": (DiscreteLaplace.for_epsilon(1.0, count), DiscreteLaplace.for_epsilon(2.0, count)),
-        "DiscreteGaussian": (DiscreteGaussian(4.0, of=count), DiscreteGaussian(2.0, of=count)),
-    }
-    for right, wrong in half_missing.values():
-        claimed = price(right.event, 1e-5)
-        for mechanism, broken in ((right, False), (wrong, True)):
+    # The δ is large where 2,000 outputs show most beyond the promise: at 1e-5 they cannot tell σ from σ/2.
+    pairs: tuple[tuple[Any, Any, float], ...] = (
+        (DiscreteLaplace.for_epsilon(1.0, count), DiscreteLaplace.for_epsilon(2.0, count), 1e-5),
+        (DiscreteGaussian(1.5, of=count), DiscreteGaussian(0.75, of=count), 1e-2),
+    )
+    for right, wrong, delta in pairs:
+        claimed = price(right.event, delta)
+        for mechanism in (right, wrong):
             present = released(mechanism, count, [True] * 10, 1, DRAWS)
             absent = released(mechanism, count, [True] * 9, 2, DRAWS)
-            found = audit_draws(present, absent, delta=1e-5, unit=Unit())
-            assert found.refutes(claimed) is (broken and found.epsilon > claimed.epsilon.upper)
-            if not broken:
-                assert found.epsilon <= claimed.epsilon.upper
-            elif isinstance(right, DiscreteLaplace):
-                assert found.refutes(claimed)
+            found = audit_draws(present, absent, delta=delta, unit=count.unit)
+            assert found.refutes(claimed) is (mechanism is wrong)
 
 
 def test_laplace_for_the_wrong_neighbours_is_found() -> None:
-    """Fails when a sum on [-1, 1], scaled for records that come or go, passes for records that are replaced: these move
-    it by 2, and the audit must find more than the claimed ε of 1."""
+    """Fails when a sum on [-1, 1], scaled for records that come or go, passes for records that are replaced, which move
+    it by 2: the audit must refute a price of 1 for them. And fails when the same outputs are held against the promise
+    that was made, for records that come or go, which is right; or when they can be audited without a unit."""
     total = Sum(-1.0, 1.0, Unit())
     mechanism = Laplace.for_epsilon(1.0, total)
     present = released(mechanism, total, [1.0, 0.5], 1, 3 * DRAWS // 2)
     absent = released(mechanism, total, [-1.0, 0.5], 2, 3 * DRAWS // 2)
-    found = audit_draws(present, absent)
+    made = price(mechanism.event, 0.0)
+    found = audit_draws(present, absent, unit=REPLACE)
     assert 1.3 < found.epsilon <= 2.0
+    assert found.refutes(replace(made, unit=REPLACE))
+    assert not found.refutes(made)
     gone = released(mechanism, total, [0.5], 3, DRAWS)
-    assert audit_draws(present, gone).epsilon <= 1.0
+    assert audit_draws(present, gone, unit=total.unit).epsilon <= 1.0
+    without: tuple[Any, ...] = (audit_draws, many_runs)
+    for audit in without:
+        with pytest.raises(TypeError, match="'unit'"):
+            audit(present, absent)
 
 
 def test_half_of_epsilon_confused_is_found() -> None:
     """Fails when randomised response with the probabilities of ε passes for ε/2."""
-    claimed, used = 0.5, RandomizedResponse(2, 1.0)
+    meant, used = RandomizedResponse(2, 0.5), RandomizedResponse(2, 1.0)
     draws = [np.asarray(used.randomize(np.full(DRAWS, bit), rng=SeededRng(7 + bit))) for bit in (1, 0)]
-    found = audit_draws(*draws)
-    assert found.epsilon > claimed + 0.2
-    assert found.epsilon <= 1.0
+    found = audit_draws(*draws, unit=used.unit)
+    assert found.epsilon > 0.7
+    assert found.refutes(price(meant.event, 0.0, unit=meant.unit))
+    assert not found.refutes(price(used.event, 0.0, unit=used.unit))
 
 
 def test_a_seed_that_is_used_again_is_found() -> None:
@@ -153,7 +162,7 @@ def test_a_seed_that_is_used_again_is_found() -> None:
     fixed = draw(9, 5)
     present = [draw(10, 5) - fixed for _ in range(200)]
     absent = [draw(9, 5) - fixed for _ in range(200)]
-    assert many_runs(present, absent).epsilon > 3
+    assert many_runs(present, absent, unit=Unit()).epsilon > 3
 
 
 def test_rejected_questions_that_are_not_charged_are_found() -> None:
@@ -165,6 +174,6 @@ def test_rejected_questions_that_are_not_charged_are_found() -> None:
     for seed, most in enumerate((10, 9)):
         votes, rng = Votes([[most, 12 - most]] * 20, teachers=12), SeededRng(seed)
         rejected.append([plan.release(votes, rng=rng).value.count(None) for _ in range(DRAWS // 5)])
-    found = audit_draws(*rejected, delta=1e-5)
+    found = audit_draws(*rejected, delta=1e-5, unit=plan.unit)
     assert found.refutes(unpaid)
     assert not found.refutes(plan.guarantee(1e-5))

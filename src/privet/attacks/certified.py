@@ -18,6 +18,8 @@ _UP = 1 + 1e-12
 _POINTS = 240
 _LEAST_DELTA = 1e-9
 """Beyond the ε of this δ a profile is not asked: what it could add is below it."""
+_NOTHING = np.array([0.0]), np.array([1.0])
+"""The pairs of what promises nothing."""
 
 
 def poisoned_at_most(clean: float, given: Event | Guarantee, rows: int, *, unit: Unit | None = None) -> float:
@@ -92,12 +94,14 @@ def _profile(given: Event | Guarantee, unit: Unit | None) -> tuple[Reals, Reals]
     if isinstance(given, Guarantee):
         if unit not in (None, given.unit):
             raise InvalidInput("unit", "is another than the guarantee's", "leave it out, or give the event")
+        if not np.isfinite(given.epsilon.upper):  # it promises nothing, also of what never happened without poison
+            return _NOTHING
         return np.array([given.epsilon.upper]), np.array([given.delta])
     profile = Profile(given, whose)
     pure = profile.epsilon(0.0)
     last = pure if np.isfinite(pure) else profile.epsilon(_LEAST_DELTA)
     if not np.isfinite(last):
-        return np.array([0.0]), np.array([1.0])
+        return _NOTHING
     epsilons = last * np.linspace(0.0, 1.0, _POINTS) ** 2
     return epsilons, np.array([profile.delta(float(epsilon)) for epsilon in epsilons])
 

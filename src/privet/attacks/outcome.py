@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil, sqrt
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.stats import norm
+from scipy.special import betainc
 
 from privet.accounting import Profile
 from privet.accounting.meaning import best_true_positive_rate
@@ -23,6 +23,8 @@ from privet.core.unit import Unit
 from privet.ensemble.drawing import generator
 
 __all__ = ["Band", "Interval", "Limit", "Outcome", "limit_of"]
+
+_POINTS, _ROUNDS = 40, 40
 
 Limit = Callable[[float], float]
 """The most members that any attack can find, by the part of outsiders that it wrongly accuses."""
@@ -88,12 +90,27 @@ class Outcome:
         return Interval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
 
     def auc(self, confidence: float = 0.95) -> Interval:
-        """The chance that a member's score is above an outsider's, ties counting half (DeLong et al. 1988)."""
-        above, below = _ranked(self.members, self.outsiders), _ranked(self.outsiders, self.members)
-        value = float(above.mean())
-        variance = float(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below))
-        reach = float(norm.ppf((1 + checked.probability("confidence", confidence)) / 2)) * sqrt(variance)
-        return Interval(value, max(value - reach, 0.0), min(value + reach, 1.0))
+        """The chance that a member's score is above an outsider's, ties counting half.
+
+        What is proven of the interval, for any sizes and any two laws of independent scores: each end is wrong with
+        half of the error at most. The value is a two-sample U-statistic: with k the smaller side, it is the mean, over
+        all ways to give each of k a partner of its own on the other side, of the mean of k independent numbers in
+        [0, 1] (Hoeffding 1963, Section 5). So for a convex f the mean of f(k·value) is at most that of f(B), B binomial
+        of k trials with the true chance; and P(k·value ≥ x) ≤ E(B − t)₊ / (x − t) for every t < x, of which the least
+        is taken (Bentkus 2004). Even scores that are all told apart leave an interval of some width: of k = 4 it begins
+        at 0.025^(1/4) = 0.40.
+
+        It is wider than normal approximations (by a fifth where the variance is the largest that there can be; by half
+        for guessing with sides of one size), whose ends are wrong far more often than stated where there are few rows.
+        Examples of *one* trained model are not independent, as for `band`.
+
+        >>> Outcome("all told apart", np.ones(9), np.zeros(4)).auc()
+        Interval(value=1.0, lower=0.397..., upper=1.0)
+        """
+        value = float(_ranked(self.members, self.outsiders).mean())
+        count = min(len(self.members), len(self.outsiders))
+        error = (1 - checked.probability("confidence", confidence)) / 2
+        return Interval(value, _mean_at_least(value, count, error), 1 - _mean_at_least(1 - value, count, error))
 
     def roc(self) -> tuple[Reals, Reals]:
         """Parts of the outsiders that are accused and of the members that are found, for every threshold."""
@@ -165,6 +182,26 @@ def limit_of(claim: Guarantee | Event, unit: Unit | None = None) -> Limit:
         return lambda alarms: 1.0 if tradeoff is None else max(alarms, 1 - tradeoff(alarms))
     profile = Profile(claim, unit)
     return lambda alarms: best_true_positive_rate(profile.delta, alarms)
+
+
+def _mean_at_least(value: float, count: int, error: float) -> float:
+    """The chance is at least this, but for an `error`: the largest p at which so high a value is that improbable."""
+    total = count * value
+    top = ceil(total) - 1
+    if top < 0:
+        return 0.0
+    # The least over all t is at a whole number, as E(B − t)₊ is linear between them; some of them loosen it slightly.
+    steps = np.unique(np.geomspace(1, count + 1, _POINTS).astype(np.int64)) - 1
+    below = top - steps[steps <= top]
+    low, high = 0.0, value
+    for _ in range(_ROUNDS):
+        chance = (low + high) / 2
+        # E(B − t)₊ = k·p·P(B' ≥ t) − t·P(B > t), with B' of one trial less.
+        first = np.maximum(below, 1)
+        some = np.where(below > 0, betainc(first, count - first, chance), 1.0)
+        excess = count * chance * some - below * betainc(below + 1, count - below, chance)
+        low, high = (chance, high) if float((excess / (total - below)).min()) <= error else (low, chance)
+    return low
 
 
 def _ranked(some: Reals, others: Reals) -> Reals:

@@ -17,9 +17,9 @@ def many_runs(
     present: Any,
     absent: Any,
     *,
+    unit: Unit,
     delta: float = 0.0,
     confidence: float = 0.95,
-    unit: Unit | None = None,
     attack: str = "many runs",
 ) -> Evidence:
     """ε is at least what it says, with the stated confidence, whatever the mechanism does inside.
@@ -27,9 +27,10 @@ def many_runs(
     Args:
         present: a score for each independent run on one data set.
         absent: a score for each independent run on a neighbour of it.
+        unit: which neighbours the two data sets are. Nothing is presumed: what a record that was *replaced* shows is no
+            evidence against a promise about records that come or go, which is smaller.
         delta: the δ of the guarantee that is tried.
         confidence: the chance that the bound is right, over the runs.
-        unit: which neighbours the two data sets are.
 
     Every second run chooses a threshold and a direction, and the others alone are counted (Jagielski, Ullman & Oprea
     2020): a threshold that is chosen on the scores that it is tried on finds ε where there is none. Runs must be
@@ -37,7 +38,7 @@ def many_runs(
 
     >>> import numpy as np
     >>> drawn = np.random.default_rng(0)
-    >>> found = many_runs(drawn.normal(2, 1, 4000), drawn.normal(0, 1, 4000))
+    >>> found = many_runs(drawn.normal(2, 1, 4000), drawn.normal(0, 1, 4000), unit=Unit())
     >>> 2.5 < found.epsilon < 5
     True
     """
@@ -47,4 +48,4 @@ def many_runs(
     threshold, above = split.best(lambda hits, some, alarms, others: epsilons(hits, some, alarms, others, delta, error))
     found = epsilon_of(*split.counts(threshold, above), delta=delta, error=error)
     trials = len(split.tried_present) + len(split.tried_absent)
-    return Evidence(found, delta, confidence, attack, trials, unit or Unit())
+    return Evidence(found, delta, confidence, attack, trials, unit)

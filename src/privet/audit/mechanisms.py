@@ -26,27 +26,27 @@ _RIDGE = 1e-3
 def audit_mechanism(
     draw: Callable[[bool], Any],
     *,
+    unit: Unit,
     trials: int = 10_000,
     delta: float = 0.0,
     confidence: float = 0.95,
-    unit: Unit | None = None,
 ) -> Evidence:
     """Evidence about a mechanism from outputs alone: `draw(True)` is one output on a data set, `draw(False)` one on a
-    neighbour of it; both are called so many times. Each call must use fresh randomness."""
+    neighbour of it by `unit`; both are called so many times. Each call must use fresh randomness."""
     checked.count("trials", trials, least=64)
     return audit_draws(
         [draw(True) for _ in range(trials)],
         [draw(False) for _ in range(trials)],
+        unit=unit,
         delta=delta,
         confidence=confidence,
-        unit=unit,
     )
 
 
-def audit_draws(
-    present: Any, absent: Any, *, delta: float = 0.0, confidence: float = 0.95, unit: Unit | None = None
-) -> Evidence:
+def audit_draws(present: Any, absent: Any, *, unit: Unit, delta: float = 0.0, confidence: float = 0.95) -> Evidence:
     """Evidence from independent outputs on two neighbouring inputs: numbers, vectors, or texts.
+
+    `unit` says which neighbours the two inputs are, and the evidence is about that unit alone.
 
     In the manner of DP-Sniper (Bichsel et al. 2021): a third of the outputs teaches a score that says which input an
     output came from (how often each value came, where there are few; else a logistic regression on simple features);
@@ -54,7 +54,7 @@ def audit_draws(
     refute a guarantee. A score that is badly learned finds less, and never too much.
 
     >>> drawn = np.random.default_rng(1)
-    >>> found = audit_draws(drawn.laplace(1, 1, 20000), drawn.laplace(0, 1, 20000))
+    >>> found = audit_draws(drawn.laplace(1, 1, 20000), drawn.laplace(0, 1, 20000), unit=Unit())
     >>> 0.8 < found.epsilon <= 1
     True
     """
@@ -65,7 +65,7 @@ def audit_draws(
     tried = [np.concatenate([each[1::3], each[2::3]]) for each in (one, other)]
     # `many_runs` takes every second score to choose, so that the two remaining thirds are mixed first.
     shuffled = [score(each)[_mixed(len(each))] for each in tried]
-    return many_runs(*shuffled, delta=delta, confidence=confidence, unit=unit, attack="outputs of a mechanism")
+    return many_runs(*shuffled, unit=unit, delta=delta, confidence=confidence, attack="outputs of a mechanism")
 
 
 def _mixed(count: int) -> npt.NDArray[np.int64]:

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import torch
 
+from privet.audit.kept import changed, kept
 from privet.audit.sameness import differing
 from privet.audit.taps import Asked, Tap, distance, taps
 from privet.core.errors import PrivetError
@@ -91,18 +92,19 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
 
     Args:
         pipeline: anything that draws from the `rng` that it is given, and returns what leaves: a release, a model, a
-            tuple of them. It starts anew in each call; what it changes outside of itself is its own affair.
+            tuple of them. It starts anew in each call; what lives outside of it and is returned counts as the first
+            run left it, and a second one that overwrites it otherwise is found.
         data: one data set.
         neighbour: another, by the unit that the pipeline protects. A row that comes or goes stands last, so that the
             others keep their places, and their coins.
         seed: of the randomness that both runs share. Torch's global generator is in the same state for both.
 
-    What is compared: what came out, with all that can be reached from it; what was raised, printed, logged or warned
-    of; which mechanisms were asked in which order for which event; and what was drawn beside them. What is measured:
-    how far each query moved. What cannot be compared does not hold, and neither does a pipeline that raises on both or
-    asks no mechanism: nothing was tried then. Not seen: files, clocks, other threads, the `extra` of log records, and
-    the law of the noise itself, for which `audit_mechanism` is there. One pair of data sets proves nothing about
-    others; what is found is certain.
+    What is compared: what came out, with all that can be reached from it, bit by bit and with what it is a view of;
+    what was raised, printed, logged or warned of; which mechanisms were asked in which order for which event; and what
+    was drawn beside them. What is measured: how far each query moved. What cannot be compared does not hold, and
+    neither does a pipeline that raises on both or asks no mechanism: nothing was tried then. Not seen: files, clocks,
+    other threads, the `extra` of log records, and the law of the noise itself, for which `audit_mechanism` is there.
+    One pair of data sets proves nothing about others; what is found is certain.
 
     >>> from privet.mechanisms import Count, Laplace
     >>> count = Count()
@@ -119,9 +121,11 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
             stack.enter_context(_tapped(tap, tape))
         with torch.random.fork_rng(devices=[]):
             first = tape.run(pipeline, data, seed)
+        let_out = kept(first.result)
         tape.again = True
         with torch.random.fork_rng(devices=[]):
             second = tape.run(pipeline, neighbour, seed)
+        overwritten = list(changed(let_out, kept(first.result)))
     found = [*_untried(first, second), *tape.differences]
     if not tape.calls and not tape.place:
         found.append("no mechanism was called")
@@ -134,7 +138,7 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
         if count > 1
     ]
     if not first.raised and not second.raised:
-        found += differing(first.result, second.result)
+        found += [*differing(first.result, second.result), *overwritten]
     found += differing(first.said, second.said, "what was printed")
     found += differing(first.logged, second.logged, "the list of log lines")
     found += differing(first.warned, second.warned, "the list of warnings")
@@ -253,8 +257,9 @@ class _Tape:
             self.differences.append(f"{name} drew from a seeded generator of its own: who knows the seed takes it off")
         if not self.again:
             output = original(mechanism, **arguments)
-            self.calls.append((tap.asked(mechanism, arguments, output), tap.keep(mechanism, output)))
-            return output
+            asked, answer = tap.asked(mechanism, arguments, output), tap.keep(mechanism, output)
+            self.calls.append((asked, answer))
+            return tap.give(mechanism, answer)  # as in the second run: a copy may lie otherwise in memory
         if number >= len(self.calls):
             self.differences.append(f"{type(mechanism).__name__} was asked on the neighbour, and not on the data")
             return original(mechanism, **arguments)

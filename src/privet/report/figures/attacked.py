@@ -33,7 +33,8 @@ _GUESSING = 0.5
 def differing(attacks: Sequence[Attacked]) -> str | None:
     """What to say where the blind baseline tells members from outsiders; nothing where it does not.
 
-    The lower end of its interval for AUC decides, so of attacks on sides that are alike 2.5 % are told this at 95 %.
+    The lower end of its interval for AUC decides (`Outcome.auc`, which holds for any number of rows): of pairs of sides
+    that are alike, 2.5 % at most are told this at 95 %.
     """
     for each in attacks:
         if each.attack == BLIND and each.auc.lower > _GUESSING:

@@ -1,51 +1,102 @@
-"""A backdoor in Adult, without privacy and at several ε: how often it opens, and what group privacy certifies."""
+"""A backdoor and flipped labels in Adult, without privacy and at several ε: how often each succeeds, and what group
+privacy certifies."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
-from benchmarks.defences.recipes import RECIPES, Rows, trained
-from privet.attacks import Columns, backdoor, backdoor_success, certified_rows, mistakes, target
+from benchmarks.defences.recipes import RECIPES, Recipe, Rows, trained
+from privet.attacks import (
+    Columns,
+    Poisoned,
+    Target,
+    backdoor,
+    backdoor_success,
+    certified_rows,
+    flipped,
+    mistakes,
+    poisoned_at_most,
+    target,
+)
 from privet.core.unit import Neighbours, Unit
 
 __all__ = ["poisoning"]
 
-ROWS, COUNTS, SEEDS, TO, VALUE, THRESHOLD = 2500, (5, 25, 125), 2, 1, 0.5, 0.5
+ROWS, SEEDS, POOR, RICH, VALUE, THRESHOLD = 2500, 3, 0, 1, 0.5, 0.5
 _REPLACED = Unit(neighbours=Neighbours.REPLACE)
 
 
+@dataclass(frozen=True)
+class _Attack:
+    """One way to poison rows, and how often it succeeds with a model."""
+
+    name: str
+    counts: tuple[int, ...]
+    poison: Callable[[int, str], Poisoned]
+    success: Callable[[Target], float]
+
+
 def poisoning(data: tuple[Rows, Rows, Rows], delta: float) -> dict[str, Any]:
-    """Rows under 50,000 are marked and called rich; the mark is a feature that hardly any row has."""
+    """Rows under 50,000 are called rich: with a mark, a feature that hardly any row has, or as they are."""
     pool, apart, test = data
     rows = pool.take(torch.arange(ROWS))
     mark = Columns({int((rows.x != 0).float().mean(0).argmin()): VALUE})
-    found = []
+    attacks = (
+        _Attack(
+            "backdoor",
+            (5, 25, 125),
+            lambda count, key: backdoor(rows.x, rows.y, mark, to=RICH, count=count, key=key),
+            lambda of: backdoor_success(of, test.x, test.y, mark, to=RICH).value,
+        ),
+        _Attack(
+            "label_flip",
+            (5, 25, 125, 500),
+            lambda count, key: flipped(rows.x, rows.y, source=POOR, to=RICH, count=count, key=key),
+            lambda of: mistakes(of, test.x, test.y, source=POOR).value,
+        ),
+    )
+    found: dict[str, Any] = {"training_rows": ROWS, "seeds": list(range(SEEDS)), "threshold": THRESHOLD}
+    found["poorer_rows"] = int((rows.y == POOR).sum())
+    found |= {each.name: [] for each in attacks}
+
+    def networks(recipe: Recipe, given: list[Rows], count: int) -> list[nn.Module]:
+        keys = [f"poison {seed} {count}" for seed in range(SEEDS)]
+        return [
+            trained(recipe, each, apart, classes=2, population=ROWS, delta=delta, key=key)
+            for each, key in zip(given, keys, strict=True)
+        ]
+
+    def counted(attack: _Attack, models: list[nn.Module]) -> dict[str, Any]:
+        told = [target(model, 2) for model in models]
+        right = [1 - mistakes(each, test.x, test.y).value for each in told]
+        succeeds = [round(attack.success(each), 4) for each in told]
+        return {"succeeds": succeeds, "accuracy": round(statistics.fmean(right), 4)}
+
     for recipe in (each for each in RECIPES if each.name == "plain" or each.epsilon):
-        line: dict[str, Any] = {"recipe": recipe.name}
-        for count in (0, *COUNTS):
-            opened, wrong = [], []
-            for seed in range(SEEDS):
-                given = rows
-                if count:
-                    poisoned = backdoor(rows.x, rows.y, mark, to=TO, count=count, key=f"poison {seed}")
-                    given = Rows(poisoned.inputs, poisoned.labels)
-                network = trained(
-                    recipe, given, apart, classes=2, population=ROWS, delta=delta, key=f"poison {seed} {count}"
-                )
-                opened.append(backdoor_success(target(network, 2), test.x, test.y, mark, to=TO).value)
-                wrong.append(mistakes(target(network, 2), test.x, test.y).value)
-            line[f"{count}_poisoned"] = {
-                "opens": [round(each, 4) for each in opened],
-                "accuracy": round(1 - statistics.fmean(wrong), 4),
-            }
-        if recipe.epsilon:
-            clean = max(line["0_poisoned"]["opens"])
-            event = recipe.event(ROWS, delta)
-            line["certified_rows_if_clean_is_as_measured"] = certified_rows(
-                event, clean=clean, threshold=THRESHOLD, unit=_REPLACED
-            )
-        found.append(line)
-    return {"training_rows": ROWS, "seeds": list(range(SEEDS)), "threshold": THRESHOLD, "rows": found}
+        clean = networks(recipe, [rows] * SEEDS, 0)
+        for attack in attacks:
+            line: dict[str, Any] = {"recipe": recipe.name, "0_poisoned": counted(attack, clean)}
+            for count in attack.counts:
+                copies = [attack.poison(count, f"poison {seed}") for seed in range(SEEDS)]
+                models = networks(recipe, [Rows(each.inputs, each.labels) for each in copies], count)
+                line[f"{count}_poisoned"] = counted(attack, models)
+            found[attack.name].append(line | _certified(recipe, line["0_poisoned"]["succeeds"], attack.counts, delta))
+    return found
+
+
+def _certified(recipe: Recipe, clean: list[float], counts: tuple[int, ...], delta: float) -> dict[str, Any]:
+    """What group privacy says, if the mean share without poison is no more than the largest of those measured."""
+    if not recipe.epsilon:
+        return {}
+    event, most = recipe.event(ROWS, delta), max(clean)
+    limits = {
+        str(count): round(poisoned_at_most(most, event, count, unit=_REPLACED), 4) for count in (1, 2, 3, *counts)
+    }
+    rows = certified_rows(event, clean=most, threshold=THRESHOLD, unit=_REPLACED)
+    return {"certified_rows_if_clean_is_as_measured": rows, "limits_if_clean_is_as_measured": limits}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from privet.attacks.gradients import match, shared
 from privet.attacks.inversion import Descent, invert
 from privet.attacks.likeness import correlation, total_variation
 from privet.attacks.target import Access, target
@@ -54,6 +57,39 @@ def test_each_class_comes_out_as_itself(trained: tuple[nn.Module, Tensor]) -> No
     assert all(each.grad is None for each in model.parameters())
     said = model(found.pictures).softmax(1).gather(1, found.labels[:, None])[:, 0]
     assert torch.allclose(said, found.confidences, atol=1e-5)
+
+
+class Claiming:
+    """A target of one's own that says it is a white box."""
+
+    classes, access = 2, Access.WEIGHTS
+
+    def __init__(self, module: object) -> None:
+        if module is not None:
+            self.module = module
+
+    def scores(self, inputs: Tensor) -> Tensor:
+        """Of nothing."""
+        return torch.zeros(len(inputs), 2)
+
+    labels = scores
+
+
+@pytest.mark.parametrize("module", [None, nn.Linear(2, 2), lambda: "weights"])
+@pytest.mark.parametrize("access", [Access.WEIGHTS, Access.SCORES])
+def test_a_white_box_without_a_network_is_refused(module: object, access: Access) -> None:
+    """Fails when a target that has no network to give, or something else, ends in a traceback."""
+    claiming: Any = Claiming(module)
+    claiming.access = access
+    attacks: list[Any] = [
+        lambda: shared(claiming, torch.zeros(1, 2), torch.tensor([0])),
+        lambda: match(claiming, (torch.zeros(2, 2), torch.zeros(2)), (2,)),
+    ]
+    if access is Access.WEIGHTS:
+        attacks.append(lambda: invert(claiming, (2,)))
+    for each in attacks:
+        with pytest.raises(InvalidInput, match=r"^target (has access = .* module\(\)|shows scores and no gradients)"):
+            each()
 
 
 def test_scores_are_enough(trained: tuple[nn.Module, Tensor]) -> None:

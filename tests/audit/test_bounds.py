@@ -186,6 +186,8 @@ def test_what_cannot_be_counted_is_refused() -> None:
         many_runs([1.0, math.nan, 2.0, 3.0], [1.0] * 4, unit=Unit())
     with pytest.raises(InvalidInput, match="absent are 3"):
         many_runs([1.0] * 4, [1.0] * 3, unit=Unit())
+    with pytest.raises(InvalidInput, match=r"confidence is 1, .* use 0\.95 for 95 %"):
+        one_run(10, 5, 5, confidence=1.0)
     with pytest.raises(InvalidInput, match="right is 9 of 8 guesses"):
         one_run(10, 8, 9)
     with pytest.raises(InvalidInput, match="successes is 5 of 4"):

@@ -163,7 +163,8 @@ def test_a_stopped_attack_goes_on(trained: Run, monkeypatch: pytest.MonkeyPatch)
 def test_a_budget_trains_fewer_by_the_plan_of_the_run(trained: Run) -> None:
     """Fails when --budget-minutes is ignored or leaves no shadow models at all, when --like-run trains something else
     than the run's plan or does not say so, or when given outsiders are not those that are used."""
-    done(trained("attack run --shadows 64 --budget-minutes 0.0001 --like-run --outsiders others.npz"))
+    shown = done(trained("attack run --shadows 64 --budget-minutes 0.0001 --like-run --outsiders others.npz"))
+    assert "Time was up after 4 of 64 shadow models" in shown.out
     whole = load(Path("run"), internal=True)
     by_shadows = [each.value for each in whole.attacks if each.value.shadows]
     assert {each.shadows for each in by_shadows} == {4}
@@ -357,7 +358,8 @@ def test_bad_input_is_one_line(trained: Run) -> None:
         for value in model.parameters():
             value.fill_(float("nan"))
     store("run", model, described)
-    assert "NaN" in refused(trained("attack run --shadows 0"))
+    assert "NaN" in refused(trained("attack run --shadows 4"))
+    assert not Path("run/.attack").exists()  # nothing was trained for it
     assert Path("run/internal.json").read_bytes() == before
 
 

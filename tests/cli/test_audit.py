@@ -21,6 +21,9 @@ from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.mechanisms import Laplace
 from privet.report import Canaries, load, write_run
+from privet.report.words import down
+from privet.training import step
+from privet.training.noise import fill
 from tests.cli.conftest import Run
 from tests.cli.test_train import done, refused
 from tests.cli.training import SCHEMA, patients
@@ -124,6 +127,34 @@ def test_evidence_above_the_guarantee_is_red(audited: Run) -> None:
     assert "REFUTED" in found.out
 
 
+def test_missing_noise_is_an_alarm_and_no_proof(privet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when noise that is missing leaves a run green because what finds it rests on assumptions, when that is
+    called a proof, when another confidence seems to move what is not counted again, or when four guesses, which can
+    prove nothing at 98.75 %, are said to agree and no more. By chance the bound stays below ε less than once in 10⁶
+    times."""
+    patients(Path())
+    monkeypatch.setattr("privet.cli.training.audited.fixed_guesses", lambda *given, **named: 4)
+    monkeypatch.setattr(step, "fill", lambda numbers, std, rng: fill(numbers, std / 4, rng))
+    trained = done(privet(WORDS))
+    found = done(privet("audit run --confidence 0.9 --report page.html"))
+    by_steps = load(Path("run")).evidence[1].value
+    told = f"step by step: ε is at least {down(by_steps.epsilon)} if what it assumes holds, against 1.000 claimed."
+    for text in (trained.out, found.out, done(privet("report show run")).out):
+        assert told in " ".join(text.split())
+        assert "or noise is missing: look closer. It proves nothing by itself." in " ".join(text.split())
+        assert "REFUTED" not in text
+    assert "step by step: as the run recorded it, with 98.75 % confidence" in found.out
+    for page in ("run/report.html", "page.html"):
+        assert '<header class="doubted">' in Path(page).read_text()
+    assert "as the run recorded it" in Path("page.html").read_text()
+    plain = done(privet("audit run")).out
+    assert "as the run recorded it" not in plain
+    told = "even if every guess were right, nothing could be proven with 4 guesses at δ = 1e-06"
+    for text in (trained.out, plain, Path("run/report.html").read_text()):
+        assert told in text
+    assert told not in found.out  # at 90 % they can
+
+
 def test_a_stopped_run_keeps_its_coins(privet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a run that goes on draws other coins than its first half had, or loses what canaries have summed up:
     canaries that were in would then have moved half as far. By chance it fails less than once in 10⁶ times."""
@@ -140,6 +171,8 @@ def test_a_stopped_run_keeps_its_coins(privet: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Plot, "step", stopping)
     long = WORDS.replace("--epochs 5 --epsilon 1", "--epochs 20 --epsilon 30")
     assert privet(long).code == 130
+    for words in ("audit run", "audit run --ladder", "attack run"):
+        assert "is unfinished; go on with: privet train --resume --out run" in refused(privet(words))
     secret = Path("run/.privet/canaries.json")
     assert secret.stat().st_mode & 0o077 == 0
     done(privet("train --resume --out run"))

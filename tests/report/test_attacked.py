@@ -18,6 +18,7 @@ from privet.report.card_json import from_json, to_json
 from privet.report.figures.attacked import BLIND
 from privet.report.training_card import TrainingCard, shareable
 from privet.report.training_page import internal_page, report_page
+from privet.report.words import down, up
 from tests.cli.test_page import specs_in
 from tests.report.test_training_card import PIXEL
 from tests.report.test_training_page import EVIL, said
@@ -126,6 +127,56 @@ def test_evidence_above_the_guarantee_is_red(page: str) -> None:
         bars = specs_in(text)["adversaries"]
         assert (bars["data"][0]["marker"]["color"] == ["var(--mark)"]) is red
         assert bars["layout"]["shapes"][0]["x0"] == upper
+
+
+def paged(page: str, evidence: Evidence, canaries: Canaries = CANARIES) -> str:
+    """One of the pages, with this evidence on it."""
+    card = replace(trained(seeded=False), evidence=(Public(evidence),), canaries=(Public(canaries),))
+    if page == "audit":
+        held = (Public(canaries),)
+        return audit_page(card.privacy, curves(seeded=False), (Public(evidence),), what="x", canaries=held)
+    return (report_page if page == "report" else internal_page)(
+        shareable(card) if page == "report" else card, curves(seeded=False)
+    )
+
+
+@pytest.mark.parametrize("page", ["report", "internal", "audit"])
+def test_evidence_with_assumptions_above_the_guarantee_is_amber(page: str) -> None:
+    """Fails when a run that may lack noise looks like any other, when what rests on assumptions is called a proof, or
+    when an interval's lower end stands above its upper one."""
+    guarantee = trained(seeded=False).privacy.guarantee.value
+    for above, assumed, delta, name in (
+        (1.0, ("normal noise",), 1e-4, "doubted"),
+        (1.0, (), 1e-4, "refuted"),
+        (1.0, ("normal noise",), 1e-9, None),  # of a smaller δ nothing follows
+        (-0.1, ("normal noise",), 1e-4, None),
+    ):
+        epsilon = guarantee.epsilon.upper + above
+        text = paged(page, Evidence(epsilon, delta, 0.95, "steps", 1000, assumptions=assumed))
+        assert (f'<header class="{name}">' in text) is (name is not None)
+        assert ("<header>" in text) is (name is None)
+        assert ('<p class="doubt"><strong>Look closer:' in text) is (name == "doubted")
+        assert ('<p class="alarm"><strong>Refuted:' in text) is (name == "refuted")
+        colour = {"doubted": "var(--amber)", "refuted": "var(--mark)", None: "var(--two)"}[name]
+        assert specs_in(text)["adversaries"]["data"][0]["marker"]["color"] == [colour]
+        assert (f"{down(epsilon)} to {up(guarantee.epsilon.upper)}" in said(text)) is (above < 0)
+        if name == "doubted":
+            assert f"at least {down(epsilon)} if what it assumes holds, against" in said(text)
+            assert "or noise is missing" in said(text)
+    for name in ("doubted", "refuted"):
+        assert re.search(rf"header\.{name} h1 {{ color: var\(--(?!one)", paged(page, Evidence(0, 0, 0.9, "x", 1)))
+
+
+@pytest.mark.parametrize("page", ["report", "audit"])
+@pytest.mark.parametrize(("guesses", "told"), [(6, True), (7, False)])
+def test_guesses_that_can_prove_nothing_say_so(page: str, guesses: int, told: bool) -> None:
+    """Fails when 0 is set beside a guarantee as if something had been tried: at 99 % it takes seven guesses, as six
+    are all right once in 64 times by chance."""
+    held = Canaries("gradient canaries", tuple(map(float, range(8))), (True,) * 8, guesses)
+    evidence = Evidence(0.0, 0.0, 0.99, "gradient canaries, one run", 8)
+    shown = said(paged(page, evidence, held))
+    assert ("even if every guess were right, nothing could be proven with 6 guesses at δ = 0" in shown) is told
+    assert ("use more canaries" in shown) is told
 
 
 def test_an_audits_page_takes_nothing_internal() -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from privet.attacks.matching import DLG, Method, Problem, Reconstruction
-from privet.attacks.target import Target
+from privet.attacks.target import Target, network_of
 from privet.attacks.withholding import Gradient, listed, square
 from privet.core import checked
 from privet.core.errors import InvalidInput
@@ -95,7 +95,7 @@ def shared(target: Target, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]
     >>> [tuple(each.shape) for each in shared(target(nn.Linear(4, 2), 2), torch.zeros(1, 4), torch.tensor([1]))]
     [(2, 4), (2,)]
     """
-    network = deepcopy(target.module()).eval()
+    network = deepcopy(network_of(target)).eval()
     trained = [each for each in network.parameters() if each.requires_grad]
     if not trained:
         raise InvalidInput("target", "has no trained parameters", "there is no gradient to share")
@@ -104,7 +104,7 @@ def shared(target: Target, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]
 
 
 def _copied(target: Target) -> nn.Module:
-    network = deepcopy(target.module()).to("cpu", torch.float64).eval()
+    network = deepcopy(network_of(target)).to("cpu", torch.float64).eval()
     if not any(each.requires_grad for each in network.parameters()):
         raise InvalidInput("target", "has no trained parameters", "there is no gradient to match")
     return network

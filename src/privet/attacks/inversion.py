@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from privet.attacks.likeness import total_variation
-from privet.attacks.target import Access, Target
+from privet.attacks.target import Access, Target, network_of
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
@@ -130,7 +130,7 @@ class _White:
     """Slopes by differentiation."""
 
     def __init__(self, target: Target) -> None:
-        self.network, self.queries = deepcopy(target.module()).eval(), 0
+        self.network, self.queries = deepcopy(network_of(target)).eval(), 0
 
     def slopes(self, pictures: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         self.queries += len(pictures)

@@ -14,7 +14,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.release import Release
 
-__all__ = ["Access", "Model", "Target", "losses", "target"]
+__all__ = ["Access", "Model", "Target", "losses", "network_of", "target"]
 
 _TOGETHER = 4096
 """Rows that are asked about at once."""
@@ -109,6 +109,18 @@ def target(model: nn.Module | Release[nn.Module], classes: int, access: Access =
     torch.Size([4])
     """
     return Model(model.value if isinstance(model, Release) else model, classes, access)
+
+
+def network_of(of: Target) -> nn.Module:
+    """The network of a white box; raises where a target of one's own says that it is one, and has none to give."""
+    given = getattr(of, "module", None)
+    if of.access is not Access.WEIGHTS and given is None:
+        raise InvalidInput("target", f"shows {of.access.value} and no gradients", "use an attack on what it says")
+    found = given() if callable(given) and not isinstance(given, nn.Module) else None
+    if not isinstance(found, nn.Module):
+        problem = f"has access = {of.access.value}, and no method module() that returns a torch.nn.Module"
+        raise InvalidInput("target", problem, "give it one, or say access = Access.SCORES")
+    return found
 
 
 def losses(of: Target, inputs: Tensor, labels: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ def one_run(
     if not 0 <= right <= guesses <= canaries:
         problem = f"is {right} of {guesses} guesses about {canaries} canaries"
         raise InvalidInput("right", problem, "guess at each canary once at most, and count again")
-    error = 1 - checked.probability("confidence", confidence)
+    error = 1 - checked.confidence("confidence", confidence)
     share = checked.share("delta", delta)
     low, high = 0.0, 1.0
     if guesses and one_run_p_value(canaries, guesses, right, 0.0, share) < error:

@@ -87,6 +87,7 @@ def attack(
         least = min(rates)
         problem = f"asks for {least:g}, and there are {count:,} outsiders"
         raise InvalidInput("alarms", problem, f"it takes {needed(least):,} of them or more: give more --outsiders")
+    _require_numbers(found)
     try:
         models = _shadows(found, run, shadows, like_run, budget_minutes, resume=resume) if shadows else None
     except KeyboardInterrupt:
@@ -95,6 +96,8 @@ def attack(
         click.echo(f"privet: stopped; shadow models that are done are kept. Go on with: {again}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     _attack(run, found, models, rates, within, like_run=like_run)
+    if models is not None and models.models < shadows:
+        console.line(f"Time was up after {models.models} of {shadows} shadow models (--budget-minutes).", "yellow")
 
 
 def _attack(
@@ -154,6 +157,14 @@ def _again(run: Path, options: Mapping[str, object], *, like_run: bool) -> str:
     return shlex.join(["privet", "attack", str(run), *given, *(["--like-run"] if like_run else []), "--resume"])
 
 
+def _require_numbers(found: Attackable) -> None:
+    """Before shadow models are trained, which would be for nothing."""
+    from privet.attacks.target import target
+
+    if not bool(target(found.head, found.classes).scores(found.pool.inputs).isfinite().all()):
+        raise InvalidInput("run", "has a model whose scores are NaN or infinite", "find out why, and train it again")
+
+
 def _shadows(
     found: Attackable, run: Path, models: int, like_run: bool, minutes: float | None, *, resume: bool
 ) -> Shadows:
@@ -181,10 +192,7 @@ def _outcomes(found: Attackable, models: Shadows | None) -> list[Outcome]:
     from privet.attacks.membership import membership
     from privet.attacks.target import target
 
-    seen = target(found.head, found.classes)
-    if not bool(seen.scores(found.pool.inputs).isfinite().all()):
-        raise InvalidInput("run", "has a model whose scores are NaN or infinite", "find out why, and train it again")
-    return [*membership(seen, found.pool, models), blind(found.pool)]
+    return [*membership(target(found.head, found.classes), found.pool, models), blind(found.pool)]
 
 
 def _notes(like_run: bool) -> dict[str, str]:

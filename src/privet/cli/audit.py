@@ -56,7 +56,8 @@ def audit(
     Of a run that was trained with --audit, its canaries are counted again: made-up rows that were put in by fair coins.
     With --ladder, and of a run without canaries, its plan is tried again on embedded digits before adversaries who see
     more and more: labels, scores, weights, every gradient. That audits the code, and not that run.
-    Of a mechanism, outputs on two neighbouring inputs are told apart. Ends with 1 where evidence exceeds the guarantee.
+    Of a mechanism, outputs on two neighbouring inputs are told apart. Ends with 1 where evidence that assumes nothing
+    exceeds the guarantee; where it rests on assumptions, that is an alarm, in yellow, and proves nothing by itself.
 
     privet audit runs/readmission
 
@@ -137,10 +138,13 @@ def _mechanism(
 
 def _run(run: Path, confidence: float | None, canaries: int | None, report: Path | None, *, ladder: bool) -> bool:
     from privet.audit.shares import share
+    from privet.cli.attacking.rows import require_finished
     from privet.cli.training.audited import evidence_of
     from privet.report import Internal, Public, load, read_card, shareable
     from privet.report.runs import INTERNAL_CARD
+    from privet.report.standing import powerless
 
+    require_finished(run)
     read_card(run)  # says what is wrong with a folder that is no run
     card = load(run, internal=(run / INTERNAL_CARD).exists())
     guarantee = card.privacy.guarantee.value
@@ -161,11 +165,23 @@ def _run(run: Path, confidence: float | None, canaries: int | None, report: Path
         if not isinstance(each, Internal)
     ]
     known = {each.value.attack for each in found}
-    found += [e for e in shared.evidence if e.value.attack not in known and not isinstance(e, Internal)]
-    _show(f"of {run}, by the canaries that were in it", guarantee, [each.value for each in found])
+    recorded = [e for e in shared.evidence if e.value.attack not in known and not isinstance(e, Internal)]
+    remarks = [_as_recorded(each.value) for each in recorded if confidence not in (None, each.value.confidence)]
+    found += recorded
     held = [each for each in shared.canaries if not isinstance(each, Internal)]
-    _page(report, card.privacy, found, held, f"the run {run.name}")
+    every = [each.value for each in found]
+    told = (*powerless([each.value for each in held], every), *remarks)
+    _show(f"of {run}, by the canaries that were in it", guarantee, every, told)
+    _page(report, card.privacy, found, held, f"the run {run.name}", remarks)
     return any(each.value.refutes(guarantee) for each in found)
+
+
+def _as_recorded(found: Evidence) -> str:
+    """Scores of canaries are kept, and what was seen of each step is not."""
+    return (
+        f"{found.attack}: as the run recorded it, with {100 * found.confidence:g} % confidence. --confidence moves "
+        "only what can be counted again from the coins and scores that are kept."
+    )
 
 
 def _climb(
@@ -208,13 +224,14 @@ def _climb(
     return found.refuted
 
 
-def _show(told: str, guarantee: Guarantee, evidence: Sequence[Evidence]) -> None:
-    """ε as it is claimed, and as it was found."""
-    from privet.report.words import down, headline, up, verdict
+def _show(told: str, guarantee: Guarantee, evidence: Sequence[Evidence], remarks: Sequence[str] = ()) -> None:
+    """ε as it is claimed, and as it was found; `remarks` say how it was counted."""
+    from privet.report.standing import Standing, alarms, standing, verdict, worst
+    from privet.report.words import down, headline, up
 
-    refuted = [each for each in evidence if each.refutes(guarantee)]
+    stands = worst(evidence, guarantee)
     console.line(f"Audit {told}", "bold")
-    console.line(f"claimed: {headline(guarantee)}", "bold red" if refuted else "bold green")
+    console.line(f"claimed: {headline(guarantee)}", stands.style)
     rows = [
         (
             each.attack,
@@ -222,14 +239,18 @@ def _show(told: str, guarantee: Guarantee, evidence: Sequence[Evidence]) -> None
             up(guarantee.epsilon.upper),
             f"{100 * each.confidence:g} %",
             f"{each.trials:,}",
-            "REFUTED" if each in refuted else verdict(each, guarantee),
+            "REFUTED" if standing(each, guarantee) is Standing.REFUTES else verdict(each, guarantee),
             "; ".join(each.assumptions) or "nothing",
         )
         for each in evidence
     ]
     head = ("attack", "ε at least", "ε at most", "confidence", "trials", "the guarantee", "assumes")
     console.show_rows(head, rows, right=head[1:5], spare=("assumes", "trials"))
-    if refuted:
+    for remark in remarks:
+        console.line(remark, "dim")
+    for alarm in alarms(evidence, guarantee):
+        console.line(alarm, "bold yellow")
+    if stands is Standing.REFUTES:
         console.line("Evidence lies above the guarantee: what was done is not what was priced.", "bold red")
 
 
@@ -239,6 +260,7 @@ def _page(
     evidence: Sequence[Shareable[Evidence]],
     canaries: Sequence[Shareable[Canaries]],
     what: str,
+    remarks: Sequence[str] = (),
 ) -> None:
     if report is None:
         return
@@ -247,5 +269,6 @@ def _page(
 
     with console.progress_bar("Drawing the page …") as progress:
         curves = curves_of(card, progress=progress, whole=False)
-        write_page(report, audit_page(card, curves, evidence, what=what, canaries=canaries), "report")
+        page = audit_page(card, curves, evidence, what=what, canaries=canaries, remarks=remarks)
+        write_page(report, page, "report")
     console.line(f"The page is {report}; open it in a browser.", "bold")

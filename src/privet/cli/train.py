@@ -185,6 +185,7 @@ def _show(folder: Path, asked: Asked, card: TrainingCard) -> None:
     """The guarantee, and the scores that may be shared."""
     from privet.report import shareable
     from privet.report.origin import interval, rounded
+    from privet.report.standing import worst
     from privet.report.words import headline
 
     shared = shareable(card)
@@ -192,7 +193,8 @@ def _show(folder: Path, asked: Asked, card: TrainingCard) -> None:
     scores = [(shared.method.value.value, each.value) for each in shared.scores]
     scores += [(each.method.value, each.score) for each in others]
     console.line()
-    console.line(headline(card.privacy.guarantee.value), "bold green")
+    guarantee = card.privacy.guarantee.value
+    console.line(headline(guarantee), worst([each.value for each in shared.evidence], guarantee).style)
     if scores:
         rows = [(name, each.name, rounded(each.value, each.share), interval(each), each.on) for name, each in scores]
         console.show_rows(("method", "score", "value", "interval", "on"), rows, right=("value",))
@@ -204,9 +206,11 @@ def _show(folder: Path, asked: Asked, card: TrainingCard) -> None:
 
 
 def _show_evidence(card: TrainingCard) -> None:
-    """What canaries prove; red where it lies above the guarantee, and the command fails."""
+    """What canaries prove; red where it refutes the guarantee, and the command fails; yellow where it would if what it
+    assumes holds."""
     from privet.cli.run import FAILED
-    from privet.report.words import down, up, verdict
+    from privet.report.standing import alarms, powerless, verdict
+    from privet.report.words import down, up
 
     guarantee = card.privacy.guarantee.value
     rows = [
@@ -221,6 +225,11 @@ def _show_evidence(card: TrainingCard) -> None:
     ]
     head = ("evidence", "ε at least", "ε at most", "confidence", "the guarantee")
     console.show_rows(head, rows, right=head[1:4])
+    found = [each.value for each in card.evidence]
+    for told in powerless([each.value for each in card.canaries], found):
+        console.line(told, "dim")
+    for told in alarms(found, guarantee):
+        console.line(told, "bold yellow")
     if any(each.value.refutes(guarantee) for each in card.evidence):
         console.line("Evidence lies above the guarantee: what was done is not what was priced.", "bold red")
         raise typer.Exit(FAILED)

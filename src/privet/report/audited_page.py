@@ -14,7 +14,8 @@ from privet.report.figures.attack import attack
 from privet.report.figures.attacked import adversaries, canary_scores
 from privet.report.figures.profile import profile
 from privet.report.frame import bullets, drawn, escaped, framed, table
-from privet.report.words import down, headline, protected, proven_by, up, verdict
+from privet.report.standing import Standing, alarms, between, powerless, verdict, worst
+from privet.report.words import headline, protected, proven_by, up
 
 __all__ = ["audit_page"]
 
@@ -26,8 +27,10 @@ def audit_page(
     *,
     what: str,
     canaries: Sequence[Shareable[Canaries]] = (),
+    remarks: Sequence[str] = (),
 ) -> str:
-    """A page for sharing: evidence of made-up inputs, public or a part of what was released."""
+    """A page for sharing: evidence of made-up inputs, public or a part of what was released; `remarks` stand below it,
+    and are about how it was counted."""
     require_shareable(card)
     for each in (*evidence, *canaries):
         if not isinstance(each, (Public, Release)):
@@ -36,13 +39,14 @@ def audit_page(
     shown = [adversaries(evidence, guarantee), *canary_scores(canaries)]
     figures = [figure for figure in (*shown, attack(card, curves), profile(card, curves)) if figure is not None]
     found = [each.value for each in evidence]
-    refuted = [each for each in found if each.refutes(guarantee)]
+    stands = worst(found, guarantee)
+    notes = (*powerless([each.value for each in canaries], found), *remarks)
     upper, delta = up(guarantee.epsilon.upper), digits_up(guarantee.delta)
     told = "Evidence lies above the claim: what was done is not what was priced."
     rows = [
         (
             each.attack,
-            f"{down(each.epsilon)} to {upper}",
+            between(each, guarantee),
             f"{100 * each.confidence:g} %",
             f"{each.trials:,}",
             verdict(each, guarantee),
@@ -53,14 +57,16 @@ def audit_page(
     head = ("attack", "ε lies between", "confidence", "trials", "the claim", "assumes")
     body = [
         "<main>",
-        f'<header><p class="kind">Audit of {escaped(what)}</p>',
+        f'{stands.header}<p class="kind">Audit of {escaped(what)}</p>',
         f"<h1>claimed ε ≤ {upper} <small>at δ = {delta}</small></h1>",
         f'<p class="unit">Protects {escaped(protected(guarantee.unit))}.</p>',
         f'<p class="assumptions">{escaped(proven_by(guarantee))}</p>',
-        f'<p class="alarm"><strong>Refuted:</strong> {escaped(told)}</p>' if refuted else "",
+        f'<p class="alarm"><strong>Refuted:</strong> {escaped(told)}</p>' if stands is Standing.REFUTES else "",
+        *(f'<p class="doubt"><strong>Look closer:</strong> {escaped(each)}</p>' for each in alarms(found, guarantee)),
         "</header>",
         '<div class="wide"><section aria-labelledby="evidence"><h2 id="evidence">Evidence</h2>',
         table("Lower bounds on ε from attacks, beside the proven upper one", head, rows),
+        *(f'<p class="note">{escaped(each)}</p>' for each in notes),
         "</section>",
         '<section aria-labelledby="tried"><h2 id="tried">What was tried</h2>',
         table("Settings", ("what", "value"), card.described.value) if card.described.value else "",

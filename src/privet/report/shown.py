@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from privet.core.guarantee import digits_up
 from privet.report.attack_records import Attacked, Estimate
 from privet.report.origin import interval, origin, rounded
+from privet.report.standing import alarms, verdict
 from privet.report.training_card import TrainingCard, is_tainted
-from privet.report.words import down, headline, proven_by, up, verdict
+from privet.report.words import down, headline, proven_by, up
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -94,7 +95,8 @@ def _lines(card: TrainingCard) -> Iterable[RenderableType]:
 
 
 def _evidence(card: TrainingCard) -> Iterable[RenderableType]:
-    """Lower bounds on ε, red where one lies above the guarantee; and attacks on real members, which are internal."""
+    """Lower bounds on ε, red where one refutes the guarantee, yellow where one would if what it assumes holds; and
+    attacks on real members, which are internal."""
     from rich.text import Text
 
     guarantee = card.privacy.guarantee.value
@@ -117,6 +119,8 @@ def _evidence(card: TrainingCard) -> Iterable[RenderableType]:
         )
     if any(each.value.refutes(guarantee) for each in card.evidence):
         yield Text("Evidence lies above the guarantee: do not rely on this run.", style="bold red")
+    for told in alarms([each.value for each in card.evidence], guarantee):
+        yield Text(told, style="bold yellow")
     if card.attacks:
         yield _table("Membership attacks (INTERNAL)", *attack_rows([each.value for each in card.attacks]))
 

@@ -22,10 +22,11 @@ from privet.report.frame import bullets, drawn, escaped, framed, table
 from privet.report.internal import Internal
 from privet.report.origin import interval, origin, rounded
 from privet.report.shown import attack_rows
+from privet.report.standing import alarms, between, powerless, verdict, worst
 from privet.report.table_records import Tables
 from privet.report.training_card import TrainingCard, is_tainted
 from privet.report.training_records import Finding, Measure
-from privet.report.words import down, headline, is_open, percent, protected, proven_by, up, verdict
+from privet.report.words import down, headline, is_open, percent, protected, proven_by, up
 
 __all__ = ["INTERNAL_FOOTER", "INTERNAL_MARK", "internal_page", "report_page", "states"]
 
@@ -97,7 +98,7 @@ def _header(card: TrainingCard) -> list[str]:
         kind = f"A model trained on {card.data.value} without privacy"
     seeded = "The noise came from a seeded generator: whoever knows the seed can take it away. This protects nobody."
     return [
-        "<header>",
+        worst([each.value for each in card.evidence], guarantee).header,
         f'<p class="kind">{escaped(kind)}</p>',
         _promise(card),
         f'<p class="unit">Protects {escaped(protected(guarantee.unit))}.</p>' if holds else "",
@@ -110,6 +111,7 @@ def _header(card: TrainingCard) -> list[str]:
 
 
 def _refuted(card: TrainingCard) -> Iterable[str]:
+    """What proves that the guarantee does not hold, in red; what may come of missing noise, in amber."""
     guarantee = card.privacy.guarantee.value
     for each in card.evidence:
         if each.value.refutes(guarantee):
@@ -118,6 +120,8 @@ def _refuted(card: TrainingCard) -> Iterable[str]:
                 "confidence, above what is claimed. What was done is not what was priced: do not rely on this run."
             )
             yield f'<p class="alarm"><strong>Refuted:</strong> {escaped(told)}</p>'
+    for told in alarms([each.value for each in card.evidence], guarantee):
+        yield f'<p class="doubt"><strong>Look closer:</strong> {escaped(told)}</p>'
 
 
 def _section(name: str, title: str, *inside: str) -> str:
@@ -220,7 +224,7 @@ def _evidence(card: TrainingCard) -> str:
             digits_up(each.value.delta),
             f"{100 * each.value.confidence:g} %",
             f"{each.value.trials:,}",
-            f"{down(each.value.epsilon)} to {up(guarantee.epsilon.upper)}",
+            between(each.value, guarantee),
             verdict(each.value, guarantee),
             "; ".join(each.value.assumptions) or "nothing",
             origin(each),
@@ -230,7 +234,9 @@ def _evidence(card: TrainingCard) -> str:
     head = (
         "attack", "ε at least", "δ", "confidence", "trials", "ε lies between", "the guarantee", "assumes", "origin",
     )  # fmt: skip
-    return table("What attacks found: lower bounds on ε", head, rows)
+    notes = powerless([each.value for each in card.canaries], [each.value for each in card.evidence])
+    shown = table("What attacks found: lower bounds on ε", head, rows)
+    return shown + "".join(f'<p class="note">{escaped(each)}</p>' for each in notes)
 
 
 def _attacks(card: TrainingCard) -> Iterable[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from privet.accounting import Accountant, Rung
-from privet.core.guarantee import Evidence, Guarantee, digits_up
+from privet.core.guarantee import Guarantee, digits_up
 from privet.core.unit import Neighbours, Unit, Whose
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "protected",
     "proven_by",
     "up",
-    "verdict",
     "why_not",
 ]
 
@@ -137,22 +136,6 @@ def proven_by(guarantee: Guarantee) -> str:
     assumed = f", assuming {listed(guarantee.assumptions)}" if guarantee.assumptions else ""
     exact = f" {_REAL}" if "real-valued noise" in guarantee.assumptions else ""
     return f"Proven by {names[guarantee.accountant]}{assumed}.{exact}"
-
-
-def verdict(evidence: Evidence, guarantee: Guarantee) -> str:
-    """What evidence says of a guarantee; what rests on assumptions refutes nothing by itself.
-
-    >>> from privet.core.guarantee import Interval
-    >>> verdict(Evidence(2.0, 0.0, 0.95, "canaries", 10), Guarantee(Interval(0, 1), 0.0, Unit(), "pld"))
-    'refutes the guarantee'
-    """
-    if evidence.refutes(guarantee):
-        return "refutes the guarantee"
-    if evidence.epsilon <= guarantee.epsilon.upper:
-        return "agrees with it"
-    if evidence.unit != guarantee.unit or evidence.delta < guarantee.delta:
-        return "above it, for another unit or a smaller δ: not comparable"
-    return "above it, if what it assumes holds"
 
 
 def why_not(rung: Rung) -> str:

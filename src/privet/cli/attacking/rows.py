@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,16 +15,17 @@ from privet.attacks.pool import Pool, twins
 from privet.cli.teachers.asked import Wanted
 from privet.cli.teachers.inputs import Inputs as Taught
 from privet.cli.training.asked import Asked
+from privet.cli.training.folder import Workplace
 from privet.cli.training.inputs import Inputs, arrays_in, images_of, with_schema
 from privet.cli.training.parts import HELD, TEST, parts_of
 from privet.cli.training.remembered import require_same_rows
 from privet.core.errors import InvalidInput
 from privet.data import NAMES, Images, Table, named, read
 from privet.report import Method, Remembered, TrainingCard, load
-from privet.report.runs import INTERNAL_CARD
+from privet.report.runs import CARD, INTERNAL_CARD
 from privet.training.models import Described, Model, Pictures, restore
 
-__all__ = ["Attackable", "attackable", "remembered_inputs"]
+__all__ = ["Attackable", "attackable", "remembered_inputs", "require_finished"]
 
 _Rows = tuple[Tensor, Tensor]
 _FEWEST = 4
@@ -78,6 +80,7 @@ def attackable(run: Path, data: str | None, outsiders: str | None, data_dir: Pat
 
     Raises where the run has no classes, where rows are not those of the run, and where given outsiders are members.
     """
+    require_finished(run)
     model, described = restore(run)
     if not described.classes:
         problem = f"is {str(run)!r}, which predicts a number"
@@ -114,6 +117,14 @@ def attackable(run: Path, data: str | None, outsiders: str | None, data_dir: Pat
         inputs,
         _means(members.raw, described),
     )
+
+
+def require_finished(run: Path) -> None:
+    """Raise where a run was begun and not ended: it has no model and no card yet, and can go on."""
+    if Workplace(run, Asked.from_json).unfinished and not (run / CARD).exists():
+        again = f"privet train --resume --out {shlex.quote(str(run))}"
+        problem = f"is {str(run)!r}, which is unfinished"
+        raise InvalidInput("run", problem, f"go on with: {again} (or privet pate, where that began it)")
 
 
 def _apart(members: _Rows, others: _Rows, *, given: bool) -> tuple[_Rows, _Rows, tuple[int, int]]:

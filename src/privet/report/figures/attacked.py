@@ -13,6 +13,7 @@ from privet.report.curves import Curves
 from privet.report.figures.drawing import SERIES, Figure, Part, axis, by, line
 from privet.report.internal import Internal
 from privet.report.origin import origin, plain, rounded
+from privet.report.standing import Standing, standing, worst
 from privet.report.words import down, up
 
 __all__ = ["BLIND", "adversaries", "attack_curves", "canary_scores", "differing"]
@@ -182,14 +183,19 @@ def adversaries(evidence: Sequence[Typed[Evidence]], guarantee: Guarantee) -> Fi
     found = [each.value for each in evidence]
     limit = guarantee.epsilon.upper
     finite = limit != float("inf")
-    above = [each for each in found if each.refutes(guarantee)]
     told = "; ".join(f"{each.attack}: ε ≥ {down(each.epsilon)}" for each in found)
     ends = [each.epsilon for each in found] + ([limit] if finite else [])
     verdict = "None lies above the guarantee."
-    if above:
+    stands = worst(found, guarantee)
+    if stands is Standing.REFUTES:
         verdict = "Evidence lies above the guarantee: it does not hold."
+    elif stands is Standing.ALARMS:
+        verdict = (
+            "What lies above the guarantee, in amber, rests on assumptions: either they do not hold, or noise is "
+            "missing. Look closer; it proves nothing by itself."
+        )
     elif any(each.epsilon > limit for each in found):
-        verdict = "What lies above the guarantee rests on assumptions, or is for another unit or δ: it refutes nothing."
+        verdict = "What lies above the guarantee is for another unit or δ: it refutes nothing."
     return Figure(
         "adversaries",
         "What each adversary could prove",
@@ -216,7 +222,7 @@ def adversaries(evidence: Sequence[Typed[Evidence]], guarantee: Guarantee) -> Fi
                     "textposition": "auto",
                     "textangle": 0,
                     "cliponaxis": False,
-                    "marker": {"color": ["var(--mark)" if each in above else "var(--two)" for each in found]},
+                    "marker": {"color": [standing(each, guarantee).colour for each in found]},
                     "hovertemplate": "ε ≥ %{x:.4g}",
                     "name": "ε at least, with evidence",
                 },

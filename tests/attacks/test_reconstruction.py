@@ -15,7 +15,7 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian, Laplace
 from privet.core.guarantee import Guarantee, Interval
 from privet.core.random import SeededRng
-from privet.core.unit import Unit
+from privet.core.unit import Unit, Whose
 from privet.mechanisms import Categories, Count, DiscreteLaplace, Histogram
 
 
@@ -112,6 +112,25 @@ def test_luck_does_not_exceed_the_limit() -> None:
     assert nine.limit is not None
     assert nine.share.value == 0.9 > nine.limit
     assert not nine.exceeds
+
+
+def test_guessing_the_commoner_value_is_no_alarm() -> None:
+    """Fails when skewed bits, which anybody guesses beyond the limit of a coin, accuse the guarantee; or when finding
+    all of them, which takes the answers, no longer does."""
+    skewed = [1] * 180 + [0] * 20
+    guessed = bits_found(skewed, [1.0] * 200, claimed(1.0))
+    assert guessed.limit is not None
+    assert guessed.share.lower > guessed.limit
+    assert not guessed.exceeds
+    assert bits_found(skewed, skewed, claimed(1.0)).exceeds
+
+
+def test_the_unit_of_the_claim_is_kept() -> None:
+    """Fails when the limit is for one record where it was asked for people with two: ε is 2 for them, not 1."""
+    pairs = Unit(whose=Whose.USER, records=2)
+    assert right_at_most(Laplace(1.0), unit=pairs) > right_at_most(Laplace(1.0)) + 0.05
+    found = bits_found([0, 1], [0, 1], Laplace(1.0), unit=pairs)
+    assert found.limit == right_at_most(Laplace(1.0), unit=pairs)
 
 
 @pytest.mark.parametrize(

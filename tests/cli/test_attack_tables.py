@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ def tables(privet: Run) -> Run:
         ("voters.csv", VOTERS),
         ("empty.csv", VOTERS.partition("\n")[0] + "\n"),
         ("other.csv", "town,street\nx,y\n"),
+        ("nobody.csv", "zip,patient\n1,p1\n2,\n"),
         ("twice.csv", "zip,patient\n1,p1\n2,p1\n"),
     ):
         Path(name).write_text(text)
@@ -45,6 +48,7 @@ def test_people_are_found_and_the_page_is_internal(tables: Run) -> None:
         "if each claim were any row 33.3 %",
         "whose 'disease' is known, as all candidates agree 3 (75.00 %)",
         "of them, with several candidates 2 (50.00 %)",
+        "what is known is right, of the 3 of them in both tables 100.00 % (29.24 % to 100.00 %)",
     ):
         assert line in lines
     page = Path("found/internal.html")
@@ -61,6 +65,53 @@ def test_numbers_for_programs(tables: Run) -> None:
     assert found["record"]["scored"] is True
     assert found["record"]["people"] == 4
     assert found["record"]["right"] is None
+    assert found["record"]["inside"] == 0.9
+    assert found["internal"] is True
+
+
+def test_the_confidence_and_the_words_for_missing_reach_the_work(tables: Run) -> None:
+    """Fails when intervals are those of another confidence than the one that is written beside them, or a word that is
+    called missing is taken for a value."""
+    words = "link visits.csv --with voters.csv --on zip,birth,sex --id patient --json"
+    wide, narrow = (done(tables(f"{words} --confidence {share}")).json["record"]["right"] for share in (0.99, 0.5))
+    assert wide["lower"] == pytest.approx(0.005)
+    assert narrow["lower"] == pytest.approx(0.25)
+    Path("withheld.csv").write_text("zip,birth\nunknown,1971\n")
+    words = "link withheld.csv --with voters.csv --on zip,birth"
+    assert "Column 'zip': 1 of 1 cells agree with nobody" in done(tables(words)).out
+    assert done(tables(f"{words} --missing -,unknown --json")).json["record"]["claimed"] == 1
+
+
+def test_a_place_that_cannot_keep_it_is_refused_before_the_work(tables: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when people are looked for and only then it turns out that the page cannot be written."""
+    monkeypatch.setattr("privet.attacks.linkage.link", None)
+    Path("mine").mkdir()
+    Path("mine/internal.html").write_text("mine")
+    words = "link visits.csv --with voters.csv --on zip --out"
+    assert "--out holds 'internal.html', which is not a page" in refused(tables(f"{words} mine"))
+    Path("broken").mkdir()
+    Path("broken/internal.json").write_text("{}")
+    assert "--out is 'broken', of which internal.json" in refused(tables(f"{words} broken"))
+
+
+def test_days_of_parquet_are_texts(tables: Run) -> None:
+    """Fails when a table with days as such is refused, or they differ from the same days in a CSV."""
+    import polars as pl
+
+    days = [dt.date(1980, 1, 2), dt.date(1981, 1, 2)]
+    pl.DataFrame({"zip": [1, 2], "birth": days}).write_parquet("days.parquet")
+    Path("days.csv").write_text("zip,birth\n1,1980-01-02\n2,1981-01-03\n")
+    for on, found in (("zip,birth", 1), ("birth", 1), ("zip", 2)):
+        assert done(tables(f"link days.parquet --with days.csv --on {on} --json")).json["record"]["claimed"] == found
+
+
+def test_another_file_of_the_same_name_is_another(tables: Run) -> None:
+    """Fails when a second look, at another column or at a file in another folder, takes the place of the first."""
+    Path("b").mkdir()
+    Path("b/voters.csv").write_text(VOTERS)
+    for words in ("voters.csv", "b/voters.csv", "voters.csv --sensitive disease", "voters.csv"):
+        done(tables(f"link visits.csv --on zip --out found --with {words}"))
+    assert len(json.loads(Path("found/internal-tables.json").read_text())["record"]["linked"]) == 3
 
 
 def test_a_table_with_itself_is_told_so(tables: Run) -> None:
@@ -87,7 +138,9 @@ def test_nobody_is_told_apart_by_one_column(tables: Run) -> None:
         ("visits.csv --with nowhere.csv --on zip", "--with is 'nowhere.csv', which is no file"),
         (". --with voters.csv --on zip", "published is '.', which is a folder"),
         ("visits.csv --with twice.csv --on zip --id patient", "--id is 'patient', which is not unique"),
-        ("visits.csv --with voters.csv --on zip --sensitive zip", "--on names 'zip', which is also sensitive"),
+        ("visits.csv --with voters.csv --on zip --sensitive zip", "--on names 'zip', which is also --sensitive"),
+        ("visits.csv --with voters.csv --on zip,patient --id patient", "--on names 'patient', which is also --id"),
+        ("visits.csv --with nobody.csv --on zip --id patient", "--id is 'patient', which is missing in 1 rows"),
         ("visits.csv --with voters.csv --on zip --inside 0.9", "--inside is for scores"),
         ("visits.csv --with voters.csv --on zip --scored --inside 2", "--inside is 2"),
         ("visits.csv --with voters.csv --on zip --confidence 2", "--confidence"),

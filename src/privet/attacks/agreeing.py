@@ -1,8 +1,7 @@
-"""Which cells of two tables can be of one person: equal ones, and a coarsened one with each value that it covers."""
+"""Which rows of two tables agree in every column: cells as codes of their distinct values, and a join of those."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -10,52 +9,67 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from privet.attacks.coarsened import Codes, related, spread
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.data.source import texts_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["MISSING", "Codes", "Groups", "Matched", "TableLike", "Truths", "agreeing", "matched", "texts"]
+__all__ = [
+    "MISSING",
+    "Codes",
+    "Groups",
+    "Matched",
+    "TableLike",
+    "Truths",
+    "agreeing",
+    "alike",
+    "coded",
+    "matched",
+    "texts",
+]
 
-Codes = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 TableLike: TypeAlias = "Mapping[str, Any] | pl.DataFrame"
 """Columns by name: a Polars frame, or lists and arrays of one length."""
 
-MISSING = ("", "?", "NA", "*")
-"""Cells that say nothing: they agree with everything."""
+MISSING = ("?", "NA", "N/A", "null", "None", "nan")
+"""Cells that say nothing, in large or small letters, beside empty ones and those of stars alone: they agree with
+everything."""
 
-_MOST = 1 << 28
-_PAIRS = 1 << 22
-_NUMBER = r"\s*(-?\d+(?:\.\d+)?)\s*"
-_PREFIX = re.compile(r"([^*]+)\*\W*")
-_RANGE = re.compile(rf"{_NUMBER}(?:-|–|to|\.\.){_NUMBER}")
-_BRACKETS = re.compile(rf"([\[(\]]){_NUMBER}(?:-|–|to|\.\.|,|;){_NUMBER}([\])\[])")
-_ABOVE = re.compile(rf"(?:>=|≥){_NUMBER}|{_NUMBER}\+")
-_STRICT = re.compile(rf"([<>]|<=|≤){_NUMBER}")
-
-_Covers = Callable[[Any, Any], Truths]
+_PAIRS, _STEP = 1 << 22, 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """One column of both tables, as codes of its values; −1 where a cell is missing."""
+    """One column of both tables, as codes of each side's own values; −1 where a cell is missing."""
 
     name: str
     published: Codes
     known: Codes
-    general: Codes
-    """[values]: the row of `covers` of a value that stands for others, and −1 for all that do not."""
-    covers: Truths
-    """[general values, values]."""
+    values: int
+    """How many different ones are published."""
+    others: int
+    """How many different ones are known."""
+    mine: Codes
+    theirs: Codes
+    """The pairs of a published and a known code that can be of one person, in order."""
 
-    def agree(self, published: Codes, known: Codes) -> Truths:
-        """Whether two codes can be of one person, pair by pair; both may be broadcast against each other."""
-        found: Truths = (published == known) | (published < 0) | (known < 0)
-        if len(self.covers):
-            row = np.where(published >= 0, self.general[published], -1)
-            found |= (row >= 0) & self.covers[row, known]
+    @property
+    def unmet(self) -> int:
+        """Published cells that can be of nobody in the known table."""
+        met = np.zeros(self.values + 1, dtype=np.bool_)
+        met[self.mine] = met[-1] = True
+        return int(np.count_nonzero(~met[self.published]))
+
+    def agreeing_with(self, known: Codes) -> Truths:
+        """[known codes, published values and one for missing]: whether both can be of one person; False if missing."""
+        order = np.argsort(self.theirs, kind="stable")
+        ordered = self.theirs[order]
+        of, where = spread(np.searchsorted(ordered, known, "left"), np.searchsorted(ordered, known, "right"))
+        found = np.zeros((len(known), self.values + 1), dtype=np.bool_)
+        found[of, self.mine[order[where]]] = True
         return found
 
 
@@ -72,13 +86,17 @@ class Groups:
     @staticmethod
     def by(columns: Sequence[Codes]) -> Groups:
         """Groups of rows by columns of codes."""
-        of = _keys(columns)
-        _, first, of, sizes = np.unique(of, return_index=True, return_inverse=True, return_counts=True)
+        found = np.zeros(len(columns[0]), dtype=np.int64)
+        for column in columns:
+            # Numbered anew each time, so that the product stays far below 2^63.
+            wide = int(column.max(initial=-1)) + 2
+            found = np.unique(found * wide + column + 1, return_inverse=True)[1].astype(np.int64)
+        _, first, of, sizes = np.unique(found, return_index=True, return_inverse=True, return_counts=True)
         return Groups(np.stack([column[first] for column in columns], axis=1), first, sizes, of)
 
 
-def texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = ()) -> pl.Series:
-    """A column as texts, null where missing; refuses a table without it."""
+def texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = MISSING) -> pl.Series:
+    """A column as texts, null where missing; refuses a table without it. Dates are spelt 1984-02-29."""
     try:
         import polars as pl
     except ImportError:
@@ -91,112 +109,146 @@ def texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = (
     found = pl.Series(name, cells.tolist() if objects else cells, strict=False)
     if found.dtype == pl.Object or found.dtype.is_nested():
         raise InvalidInput(argument, f"has something else than numbers and texts in {name!r}", "make texts of them")
-    return texts_of(found, missing)
+    if isinstance(found.dtype, pl.Datetime):
+        # Some programs know no days, but midnights alone.
+        days = bool((found.dt.truncate("1d") == found).all())
+        found = found.dt.date() if days else found.dt.to_string("iso")
+    spelt = texts_of(found, ())
+    silent = spelt.str.to_lowercase().is_in([each.strip().lower() for each in missing]) | spelt.str.contains(r"^\**$")
+    return spelt.set(silent.fill_null(False), None)
+
+
+def alike(published: pl.Series, known: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Numbers that are equal spelt alike: 30.0 as 30, unless a cell of either table starts with 0, as codes do."""
+    if any(cells.str.contains(r"^-?0\d").any() for cells in (published, known)):
+        return published, known
+    one, other = (
+        cells.str.replace(r"^(-?\d+)\.0*$", "$1").str.replace(r"^(-?\d+\.\d*[1-9])0+$", "$1")
+        for cells in (published, known)
+    )
+    return one, other
+
+
+def coded(cells: pl.Series) -> tuple[Codes, list[str]]:
+    """Texts as the places of their values, and these; −1 where missing."""
+    import polars as pl
+
+    values = cells.drop_nulls().unique(maintain_order=True)
+    codes: Codes = cells.cast(pl.Enum(values)).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    return codes, values.to_list()
 
 
 def matched(published: pl.Series, known: pl.Series) -> Matched:
-    """A column of both tables. Values that stand for others are looked for in the published one."""
-    import polars as pl
-
-    both = pl.concat([published, known])
-    values = both.drop_nulls().unique(maintain_order=True)
-    codes = both.cast(pl.Enum(values)).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-    mine, theirs = codes[: len(published)], codes[len(published) :]
-    general = np.full(len(values) + 1, -1, dtype=np.int64)
-    covers: list[Truths] = []
-    spelt = values.to_list()
-    numbers = values.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
-    for code in np.unique(mine[mine >= 0]).tolist():
-        covering = _covering(spelt[code])
-        if covering is None:
-            continue
-        row = covering(values, numbers)
-        row[code] = True
-        if np.count_nonzero(row) > 1:
-            general[code] = len(covers)
-            covers.append(row)
-            if len(covers) * len(values) > _MOST:
-                problem = f"names {published.name!r}, which has too many coarsened values"
-                raise InvalidInput("on", problem, "coarsen the known table in the same way, so that cells are equal")
-    # The last value stands for none: a code of −1 ends there.
-    table = np.zeros((len(covers), len(values) + 1), dtype=np.bool_)
-    for place, row in enumerate(covers):
-        table[place, :-1] = row
-    return Matched(published.name, mine, theirs, general, table)
+    """A column of both tables, and which of its values agree."""
+    one, other = alike(published, known)
+    (mine, values), (theirs, others) = coded(one), coded(other)
+    return Matched(published.name, mine, theirs, len(values), len(others), *related(values, others))
 
 
-def agreeing(columns: Sequence[Matched], published: Groups, known: Groups) -> Iterator[tuple[Codes, Codes]]:
-    """All pairs of a published and a known group that agree in every column, some at a time.
+def agreeing(
+    columns: Sequence[Matched],
+    published: Groups,
+    known: Groups,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Iterator[tuple[int, Codes, Codes]]:
+    """All pairs of a published and a known group that agree in every column, some at a time; those whose published
+    group has fewer missing cells come first, and how many it has is said. A row without any cell agrees with nobody.
 
-    Columns that are neither missing nor coarsened on either side make a key that is looked up; the others are compared
-    pair by pair, among those of one key alone. Groups with different columns of that kind are looked up separately, so
-    that one blank cell does not make every pair a possible one. A row without any cell agrees with nobody.
+    Known groups are a tree with a column for each level. A published group goes down it in all ways that agree: by the
+    values that its own one agrees with, or by the branches that are there, whichever are fewer.
     """
-    general = np.stack([c.general[published.codes[:, i]] >= 0 for i, c in enumerate(columns)], axis=1)
-    empty, blank = published.codes < 0, known.codes < 0
-    loose = general | empty
-    for mask in np.unique(loose, axis=0):
-        mine = np.flatnonzero((loose == mask).all(axis=1) & ~empty.all(axis=1))
-        for other in np.unique(blank[~blank.all(axis=1)], axis=0):
-            theirs = np.flatnonzero((blank == other).all(axis=1))
-            plain, rest = np.flatnonzero(~mask & ~other).tolist(), np.flatnonzero(mask & ~other).tolist()
-            for p, k in _looked_up(published.codes[mine][:, plain], known.codes[theirs][:, plain]):
-                kept = np.ones(len(p), dtype=np.bool_)
-                for place in rest:
-                    kept &= columns[place].agree(published.codes[mine[p], place], known.codes[theirs[k], place])
-                yield mine[p[kept]], theirs[k[kept]]
-
-
-def _looked_up(published: Codes, known: Codes) -> Iterator[tuple[Codes, Codes]]:
-    """Pairs of rows with equal codes, a few millions at a time."""
-    both = np.concatenate([published, known])
-    keys = _keys([*both.T, np.zeros(len(both), dtype=np.int64)])
-    mine, theirs = keys[: len(published)], keys[len(published) :]
-    order = np.argsort(theirs, kind="stable")
-    ordered = theirs[order]
-    start, end = np.searchsorted(ordered, mine, side="left"), np.searchsorted(ordered, mine, side="right")
-    counts = end - start
+    empty = published.codes < 0
+    masks, of = np.unique(empty, axis=0, return_inverse=True)
+    there = np.flatnonzero((known.codes >= 0).any(axis=1))
     done = 0
+    for place in np.argsort(masks.sum(axis=1), kind="stable").tolist():
+        mine = np.flatnonzero(of.reshape(-1) == place)
+        places = np.flatnonzero(~masks[place]).tolist()
+        if places and len(there):
+            # Columns in which little agrees come first: they leave the fewest ways.
+            places.sort(key=lambda each: len(columns[each].mine) / max(columns[each].values, 1))
+            levels = _levels([columns[each] for each in places], known.codes[there][:, places])
+            codes = published.codes[mine][:, places]
+            for start in range(0, len(mine), _STEP):
+                some = np.arange(start, min(start + _STEP, len(mine)))
+                for p, k in _down(levels, codes, some, np.zeros_like(some)):
+                    yield int(masks[place].sum()), mine[p], there[k]
+                progress(done + start, len(empty))
+        done += len(mine)
+    progress(done, done)
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """One column: the branches of all nodes, as node · width + known code (the highest where missing), in order; and
+    the pairs of codes that agree in the same form. The leaves have groups for branches, and agree with all."""
+
+    width: int
+    branches: Codes
+    starts: Codes
+    """[nodes + 1]: where the branches of a node start."""
+    pairs: Codes
+    firsts: Codes
+    """[published values + 1]: where the pairs of a value start."""
+    leaves: Codes
+    """[branches]: the known group at each; of the last level alone."""
+
+
+def _levels(columns: Sequence[Matched], codes: Codes) -> list[_Level]:
+    nodes, count, none = np.zeros(len(codes), dtype=np.int64), 1, np.zeros(0, dtype=np.int64)
+    levels = []
+    for place, column in enumerate(columns):
+        width = column.others + 1
+        keys = nodes * width + np.where(codes[:, place] >= 0, codes[:, place], column.others)
+        branches, below = np.unique(keys, return_inverse=True)
+        every = np.arange(column.values + 1)
+        blank = every[:-1] * width + column.others
+        pairs = np.sort(np.concatenate([column.mine * width + column.theirs, blank]))
+        starts = np.searchsorted(branches, np.arange(count + 1) * width)
+        levels.append(_Level(width, branches, starts, pairs, np.searchsorted(pairs, every * width), none))
+        nodes, count = below.reshape(-1).astype(np.int64), len(branches)
+    order = np.argsort(nodes, kind="stable")
+    starts = np.searchsorted(nodes[order], np.arange(count + 1))
+    return [*levels, _Level(1, nodes[order], starts, none, none, order)]
+
+
+def _down(levels: Sequence[_Level], codes: Codes, mine: Codes, nodes: Codes) -> Iterator[tuple[Codes, Codes]]:
+    """From nodes of the first level, all ways down to the leaves: `codes` are those of all published groups."""
+    level, last = levels[0], len(levels) == 1
+    code = mine if last else codes[mine, codes.shape[1] - len(levels) + 1]
+    children = level.starts[nodes + 1] - level.starts[nodes]
+    values = children if last else level.firsts[code + 1] - level.firsts[code]
+    done, ways = 0, np.cumsum(np.minimum(children, values))
     while done < len(mine):
-        upto = max(int(np.searchsorted(np.cumsum(counts[done:]), _PAIRS, side="right")), 1) + done
-        some = counts[done:upto]
-        p = np.repeat(np.arange(done, upto), some)
-        within = np.arange(len(p)) - np.repeat(np.cumsum(some) - some, some)
-        yield p, order[np.repeat(start[done:upto], some) + within]
+        before = ways[done - 1] if done else 0
+        upto = max(int(np.searchsorted(ways, before + _PAIRS, side="right")), done + 1)
+        some = slice(done, upto)
         done = upto
+        if last:
+            of, where = spread(level.starts[nodes[some]], level.starts[nodes[some] + 1])
+            yield mine[some][of], level.leaves[where]
+            continue
+        by_value = values[some] <= children[some]
+        a, down = _by_value(level, code[some][by_value], nodes[some][by_value])
+        b, along = _by_branch(level, code[some][~by_value], nodes[some][~by_value])
+        of = np.concatenate([mine[some][by_value][a], mine[some][~by_value][b]])
+        yield from _down(levels[1:], codes, of, np.concatenate([down, along]))
 
 
-def _keys(columns: Sequence[Codes]) -> Codes:
-    """One number for each row: rows have the same where they are alike in all columns."""
-    found = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        # Numbered anew each time, so that the product stays far below 2^63.
-        wide = int(column.max(initial=-1)) + 2
-        found = np.unique(found * wide + column + 1, return_inverse=True)[1].astype(np.int64)
-    return found
+def _by_value(level: _Level, code: Codes, nodes: Codes) -> tuple[Codes, Codes]:
+    of, where = spread(level.firsts[code], level.firsts[code + 1])
+    wanted = nodes[of] * level.width + level.pairs[where] % level.width
+    return _found(level.branches, wanted, of)
 
 
-def _covering(text: str) -> _Covers | None:
-    """Which values a coarsened text stands for: 130**, 30-39, [30, 40), 65+, <18; None for any other text."""
-    if found := _PREFIX.fullmatch(text):
-        start = found[1]
-        return lambda values, _: np.array(values.str.starts_with(start))
-    if found := _RANGE.fullmatch(text):
-        return _between(float(found[1]), float(found[2]), left=True, right=True)
-    if found := _BRACKETS.fullmatch(text):
-        return _between(float(found[2]), float(found[3]), left=found[1] == "[", right=found[4] == "]")
-    if found := _ABOVE.fullmatch(text):
-        return _between(float(found[1] or found[2]), np.inf, left=True, right=True)
-    if found := _STRICT.fullmatch(text):
-        end, sign = float(found[2]), found[1]
-        return _between(end, np.inf, False, True) if sign == ">" else _between(-np.inf, end, True, sign != "<")
-    return None
+def _by_branch(level: _Level, code: Codes, nodes: Codes) -> tuple[Codes, Codes]:
+    of, where = spread(level.starts[nodes], level.starts[nodes + 1])
+    kept, _ = _found(level.pairs, code[of] * level.width + level.branches[where] % level.width, np.arange(len(of)))
+    return of[kept], where[kept]
 
 
-def _between(low: float, high: float, left: bool, right: bool) -> _Covers:
-    def covers(values: Any, numbers: Any) -> Truths:
-        above = numbers >= low if left else numbers > low
-        found: Truths = above & (numbers <= high if right else numbers < high)
-        return found
-
-    return covers
+def _found(ordered: Codes, wanted: Codes, of: Codes) -> tuple[Codes, Codes]:
+    """Those of what is wanted that are there, and where."""
+    where = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    hit = ordered[where] == wanted
+    return of[hit], where[hit]

@@ -14,10 +14,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privet.attacks.agreeing import MISSING, Codes, Groups, Matched, TableLike, Truths, agreeing, matched, texts
+from privet.attacks.agreeing import (
+    MISSING,
+    Codes,
+    Groups,
+    Matched,
+    TableLike,
+    Truths,
+    agreeing,
+    alike,
+    coded,
+    matched,
+    texts,
+)
 from privet.attacks.counting import at_least, at_most
 from privet.attacks.outcome import Interval
-from privet.attacks.scoring import Scored, best
+from privet.attacks.scoring import Scored, best, determined
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
@@ -39,7 +51,9 @@ class Learned:
     commonest: float
     """The share of published rows with the commonest value: what guessing that one would get right."""
     right: Interval | None = None
-    """How often it is true; None where nobody is known to be in both tables."""
+    """Of those of them who are in both tables, for how many it is true; None where nobody is known to be."""
+    tried: int | None = None
+    """How many of them are in both tables, where that is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +81,11 @@ class Linkage:
     """Of the people who are in both tables, how many were claimed rightly."""
     guess: float | None = None
     """What `right` would be if each claim were any published row."""
+    unmet: tuple[int, ...] = ()
+    """For each column, how many published cells can be of nobody in the other table: others are there, or cells are
+    spelt in ways that are not understood, so that the risk is understated."""
+    left_out: tuple[str, ...] = ()
+    """Columns that were not scored, as they follow from others."""
 
     @property
     def single(self) -> int:
@@ -98,10 +117,15 @@ def link(
 ) -> Linkage:
     """Look for the people of one table among the rows of another, by the columns `on`.
 
-    A published row is a candidate for a person if it agrees in every column: its cell is equal, or missing on either
-    side, or coarsened so that it covers the person's (130**, 30-39, [30, 40), 65+); and if no other row that agrees has
-    fewer missing cells. Without `scored`, a row is claimed for somebody if it is the only candidate, and for nobody
-    else one; with it, the row that fits best is claimed, where it stands out, although some cells differ.
+    A published row is a candidate for a person if it agrees in every column, and no other row that agrees has fewer
+    missing cells. Cells agree if they are equal, as texts or as numbers, or missing on either side, or if a coarsened
+    one (130**, 30-39, [30, 40), 65+) on either side covers the other or has something in common with it.
+
+    Without `scored`, a row is claimed for somebody if it is the only candidate, and for nobody else one; with it, the
+    row that fits best is claimed, where it stands out, although some cells differ.
+
+    Cells in `missing`, in large or small letters, empty ones and those of stars alone say nothing. In the sensitive
+    column "none" is an answer, unless `missing` says otherwise.
 
     With `person`, the name of a column of both tables that says who is who, claims are checked: that is for the owner
     who tries this on own data. Intervals are those of Clopper & Pearson (1934), as if people were independent trials.
@@ -118,12 +142,15 @@ def link(
     rows, people = Groups.by([c.published for c in columns]), Groups.by([c.known for c in columns])
     if not len(rows.of) or not len(people.of):
         raise InvalidInput("known" if len(rows.of) else "published", "has no rows", "give a table with some")
-    secret = None if sensitive is None else _coded(texts("published", published, sensitive, missing))
-    met = _met(columns, rows, people, secret)
+    silent = [word for word in missing if missing is not MISSING or word.lower() != "none"]
+    secret = None if sensitive is None else coded(texts("published", published, sensitive, silent))[0]
+    met = _met(columns, rows, people, secret, progress)
+    left_out: tuple[int, ...] = ()
     if scored is None:
         claims = np.where((met.rows == 1) & (people.sizes == 1) & (met.shared == 1), met.row, -1)
     else:
-        claims = best(columns, rows, people, scored, progress)
+        left_out = determined(rows)
+        claims = best(columns, rows, people, scored, progress, but=left_out)
     of_each = claims[people.of]
     truth = None if person is None else _truth(texts("published", published, person), texts("known", known, person))
     right = found = guess = None
@@ -144,6 +171,8 @@ def link(
         right,
         found,
         guess,
+        tuple(column.unmet for column in columns),
+        tuple(names[place] for place in left_out),
     )
 
 
@@ -159,7 +188,13 @@ class _Met:
     high: Codes
 
 
-def _met(columns: Sequence[Matched], rows: Groups, people: Groups, secret: Codes | None) -> _Met:
+def _met(
+    columns: Sequence[Matched],
+    rows: Groups,
+    people: Groups,
+    secret: Codes | None,
+    progress: Callable[[int, int], None],
+) -> _Met:
     count, shared = np.zeros(len(people.sizes), np.int64), np.zeros(len(rows.sizes), np.int64)
     group = np.full(len(count), -1, np.int64)
     low, high = np.full(len(count), np.iinfo(np.int64).max), np.full(len(count), -1, np.int64)
@@ -167,12 +202,11 @@ def _met(columns: Sequence[Matched], rows: Groups, people: Groups, secret: Codes
     if secret is not None:
         np.minimum.at(least, rows.of, secret)
         np.maximum.at(most, rows.of, secret)
-    gaps, fewest = np.count_nonzero(rows.codes < 0, axis=1), np.full(len(count), len(columns))
-    for mine, theirs in agreeing(columns, rows, people):
-        np.minimum.at(fewest, theirs, gaps[mine])
-    for mine, theirs in agreeing(columns, rows, people):
-        kept = gaps[mine] == fewest[theirs]
+    fewest = np.full(len(count), len(columns))
+    for gaps, mine, theirs in agreeing(columns, rows, people, progress):
+        kept = fewest[theirs] >= gaps  # rows with fewer gaps came before
         mine, theirs = mine[kept], theirs[kept]
+        fewest[theirs] = gaps
         np.add.at(count, theirs, rows.sizes[mine])
         np.add.at(shared, mine, people.sizes[theirs])
         np.maximum.at(group, theirs, mine)
@@ -184,14 +218,15 @@ def _met(columns: Sequence[Matched], rows: Groups, people: Groups, secret: Codes
 def _learned(column: str, secret: Codes, met: _Met, people: Groups, truth: Codes | None, error: float) -> Learned:
     # A secret that is missing in one candidate (−1) may be any: nothing is known then.
     sure = ((met.rows > 0) & (met.low == met.high) & (met.low >= 0))[people.of]
-    right = None
+    right = counted = None
     if truth is not None:
         tried = sure & (truth >= 0)
+        counted = int(np.count_nonzero(tried))
         right = _share((met.low[people.of] == secret[truth])[tried], error)
     known = secret[secret >= 0]
     commonest = float(np.bincount(known).max() / len(secret)) if len(known) else 0.0
     several = sure & (met.rows[people.of] > 1)
-    return Learned(column, int(np.count_nonzero(sure)), int(np.count_nonzero(several)), commonest, right)
+    return Learned(column, int(np.count_nonzero(sure)), int(np.count_nonzero(several)), commonest, right, counted)
 
 
 def _names(on: Sequence[str], sensitive: str | None, person: str | None) -> tuple[str, ...]:
@@ -207,23 +242,18 @@ def _names(on: Sequence[str], sensitive: str | None, person: str | None) -> tupl
     return names
 
 
-def _coded(cells: pl.Series) -> Codes:
-    """Texts as numbers; −1 where missing."""
-    return matched(cells, cells).published
-
-
 def _truth(published: pl.Series, known: pl.Series) -> Codes:
     """[people]: which published row is this person's; −1 where none is."""
+    published, known = alike(published, known)
     for table, cells in (("published", published), ("known", known)):
-        if cells.null_count() or cells.n_unique() < len(cells):
-            problem = (
-                f"is {published.name!r}, which is not unique: two rows of the {table} table have the same, or none"
-            )
+        if blank := cells.null_count():
+            problem = f"is {cells.name!r}, which is missing in {blank:,} rows of the {table} table: that is nobody"
+            raise InvalidInput("person", problem, "leave these rows out, or give each its own")
+        if cells.n_unique() < len(cells):
+            problem = f"is {cells.name!r}, which is not unique: two rows of the {table} table have the same"
             raise InvalidInput("person", problem, "give a column that says who each row is about, one row for each")
-    both = matched(published, known)
-    places = np.full(len(both.general), -1, dtype=np.int64)
-    places[both.published] = np.arange(len(both.published))
-    return places[both.known]
+    places = {name: place for place, name in enumerate(published.to_list())}
+    return np.array([places.get(name, -1) for name in known.to_list()], dtype=np.int64)
 
 
 def _share(right: Truths, error: float) -> Interval | None:

@@ -59,8 +59,12 @@ class Rebuilt:
         probability at most, whatever was released and the other bits are, so that their number is below a binomial one
         (Steinke, Nasr & Jagielski 2023, §5), and this is wrong with a chance of (1 − confidence)/2 at most. For δ > 0,
         or the whole curve of an event, it is a warning: the test is `privet.audit.one_run`.
+
+        Where one value is so common that guessing it for everybody beats the limit, which is for a prior of ½ unless
+        another was given, that needs no answer and is no failure of the guarantee. The share has to exceed both: for a
+        pure ε and bits that are 1 with probability q, max(q, 1 − q, e^ε/(1 + e^ε)) is the most that is left.
         """
-        return self.limit is not None and self.share.lower > self.limit
+        return self.limit is not None and self.share.lower > max(self.limit, self.baseline)
 
 
 def rebuild(subsets: Any, answers: Any, fit: Fit = Fit.LEAST_SQUARES) -> Reals:

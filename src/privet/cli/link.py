@@ -20,7 +20,13 @@ _WITH = "The table with names that somebody has."
 _ON = "Columns of both by which people are looked for, with commas: zip,birth,sex."
 _SENSITIVE = "A column of the published table, to see whom it is known of without a row of their own."
 _ID = "A column of both that says who is who, to check the claims: for the owner of both."
-_SCORED = "Score rows that differ in some columns, and claim the best where it stands out. All pairs are scored."
+_SCORED = (
+    "Score rows that differ in some columns, and claim the best where it stands out. All pairs are scored. Columns are "
+    "taken for independent: those that go together (zip, city) claim too much; what follows from another is left out."
+)
+_MISSING = (
+    "Words for cells that say nothing, with commas, in place of ?,NA,N/A,null,None,nan; empty ones and * always do."
+)
 _INSIDE = "With --scored: how probable it is beforehand that somebody is in the published table."
 _OUT = "Add what was found to the internal page of this folder."
 _HOW, _CHECK = "How to look", "What to look for"
@@ -32,6 +38,7 @@ def link(
     on: Annotated[str | None, typer.Option(metavar="COLUMNS", help=_ON, rich_help_panel=_HOW)] = None,
     scored: Annotated[bool, typer.Option("--scored", help=_SCORED, rich_help_panel=_HOW)] = False,
     inside: Annotated[float, typer.Option(metavar="P", help=_INSIDE, rich_help_panel=_HOW)] = 0.5,
+    missing: Annotated[str | None, typer.Option(metavar="WORDS", help=_MISSING, rich_help_panel=_HOW)] = None,
     sensitive: Annotated[str | None, typer.Option(metavar="COLUMN", help=_SENSITIVE, rich_help_panel=_CHECK)] = None,
     person: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help=_ID, rich_help_panel=_CHECK)] = None,
     confidence: Annotated[float, typer.Option(help="Of each interval.", rich_help_panel=_CHECK)] = 0.95,
@@ -42,8 +49,8 @@ def link(
 
     A table without names is not anonymous if its other columns tell people apart. Every person of the table with names
     is looked for in the published one by columns that both have. Cells agree if they are equal, or if a coarsened one
-    (130**, 30-39, 65+) covers the other. A row is claimed where no other one could be that person's, and nobody else
-    could be its person. What comes out is about real people: it is internal.
+    (130**, 30-39, 65+) of either table covers the other or overlaps it. A row is claimed where no other one could be
+    that person's, and nobody else could be its person. What comes out is about real people: it is internal.
 
     privet link visits.csv --with voters.csv --on zip,birth,sex --sensitive disease
 
@@ -52,32 +59,56 @@ def link(
     for package in ("polars", "torch"):
         if find_spec(package) is None:
             raise MissingExtra(package, "train")
+    from privet.attacks.agreeing import MISSING
     from privet.attacks.linkage import link as linked
     from privet.attacks.scoring import Scored
-    from privet.cli.attacking.tables import Linking, columns_of, renamed, told
+    from privet.cli.attacking.tables import Linking, columns_of, files_of, renamed, told
     from privet.report.table_records import Linked, Tables
 
     checked.confidence("confidence", confidence)
     how = Scored(inside=inside) if scored else None
     if inside != 0.5 and not scored:
         raise InvalidInput("inside", "is for scores", "add --scored, or leave it out")
+    if out is not None:
+        from privet.report.tables_page import require_place
+
+        with renamed():
+            require_place(out)
+    silent = MISSING if missing is None else tuple(missing.split(","))
     with console.waiting("Reading the tables …"):
         files = Linking(published, known)
         names = columns_of(on, files, (sensitive, person))
         one, other = files.tables(names, sensitive, person)
     with console.progress_bar("Linking …") as progress, renamed():
         found = linked(
-            one, other, names, sensitive=sensitive, person=person, scored=how, confidence=confidence, progress=progress
+            one,
+            other,
+            names,
+            sensitive=sensitive,
+            person=person,
+            scored=how,
+            missing=silent,
+            confidence=confidence,
+            progress=progress,
         )
-    made = Linked.of(found, published.name, known.name, scored=scored, confidence=confidence)
+    made = Linked.of(
+        found,
+        published.name,
+        known.name,
+        scored=scored,
+        confidence=confidence,
+        inside=inside if scored else None,
+        person=person,
+        files=files_of(published, known),
+    )
     page = None
     if out is not None:
         from privet.report import Internal, write_tables
 
-        with console.progress_bar("Writing the page …") as progress:
+        with renamed(), console.progress_bar("Writing the page …") as progress:
             page = write_tables(out, Internal(Tables((made,))), progress=progress)
     if as_json:
-        console.show_json(json.loads(made.to_json()))
+        console.show_json({"internal": True} | json.loads(made.to_json()))
         return
     from privet.report.figures.tables import linked_rows
 

@@ -54,6 +54,18 @@ class Linked(Record):
     """Of those, people with several candidates."""
     commonest: float | None = None
     learned_right: Estimate | None = None
+    learned_tried: int | None = None
+    """Of those of whom it is known, people who are in both tables."""
+    inside: float | None = None
+    """Where rows were scored, how probable it was beforehand that somebody is in the published table."""
+    person: str | None = None
+    """The column by which claims were checked."""
+    unmet: tuple[int, ...] = ()
+    """For each column, published cells that can be of nobody in the other table."""
+    left_out: tuple[str, ...] = ()
+    """Columns that were not scored, as they follow from others."""
+    files: str = ""
+    """A digest of where both files are, so that others of the same name are told apart."""
 
     def __post_init__(self) -> None:
         for name in ("published", "known"):
@@ -73,7 +85,17 @@ class Linked(Record):
         return {"Linked": Linked, "Estimate": Estimate}
 
     @staticmethod
-    def of(found: Linkage, published: str, known: str, *, scored: bool = False, confidence: float = 0.95) -> Linked:
+    def of(
+        found: Linkage,
+        published: str,
+        known: str,
+        *,
+        scored: bool = False,
+        confidence: float = 0.95,
+        inside: float | None = None,
+        person: str | None = None,
+        files: str = "",
+    ) -> Linked:
         """The numbers of a linkage."""
         learned = found.learned
         return Linked(
@@ -98,7 +120,19 @@ class Linked(Record):
             None if learned is None else learned.unmatched,
             None if learned is None else learned.commonest,
             None if learned is None else _estimate(learned.right),
+            None if learned is None else learned.tried,
+            inside,
+            person,
+            found.unmet,
+            found.left_out,
+            files,
         )
+
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """What was looked for, and how: one that asks the same takes the place of an earlier one."""
+        how = (self.scored, self.inside, self.person, self.sensitive, self.confidence)
+        return (self.published, self.known, self.files, self.on, *how)
 
 
 @dataclass(frozen=True)
@@ -143,6 +177,16 @@ class Recovered(Record):
             what, len(found.right), answers, epsilon, delta, share, found.baseline, limit, found.confidence
         )
 
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """What was tried, and on how much: one that tries the same takes the place of an earlier one."""
+        return (self.what, self.people, self.answers, self.epsilon, self.delta, self.confidence)
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether more was found than the guarantee leaves, and than the commoner value alone: see `Rebuilt`."""
+        return self.share.lower > max(self.limit, self.baseline)
+
 
 @dataclass(frozen=True)
 class Tables(Record):
@@ -157,9 +201,9 @@ class Tables(Record):
         return {"Tables": Tables, **Linked.kinds(), **Recovered.kinds()}
 
     def plus(self, other: Tables) -> Tables:
-        """Both; a linkage of the same tables by the same columns, and a reconstruction of the same, take its place."""
-        linked = {(each.published, each.known, each.on, each.scored): each for each in (*self.linked, *other.linked)}
-        recovered = {(each.what, each.epsilon, each.delta): each for each in (*self.recovered, *other.recovered)}
+        """Both; a linkage that asks the same of the same files, and a reconstruction of the same, take its place."""
+        linked = {each.asked: each for each in (*self.linked, *other.linked)}
+        recovered = {each.asked: each for each in (*self.recovered, *other.recovered)}
         return Tables(tuple(linked.values()), tuple(recovered.values()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from privet.attacks.linkage import Linkage
     from privet.data.source import Source
 
-__all__ = ["Linking", "columns_of", "renamed", "told"]
+__all__ = ["Linking", "columns_of", "files_of", "renamed", "told"]
 
-_TYPED = {"known": "with", "person": "id"}
+_TYPED = {"known": "with", "person": "id", "run": "out"}
 """What an argument of the library is called here."""
 
 
@@ -41,6 +42,10 @@ class Linking:
 def columns_of(text: str | None, between: Linking, but: Sequence[str | None]) -> tuple[str, ...]:
     """The columns to link by, with commas; where none are given, the refusal says which could be."""
     names = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    typed = dict(zip(but, ("--sensitive", "--id"), strict=True))
+    for name in names:
+        if name in typed:
+            raise InvalidInput("on", f"names {name!r}, which is also {typed[name]}", "it can be one of them alone")
     if names:
         return names
     common = between.common(but)
@@ -49,6 +54,11 @@ def columns_of(text: str | None, between: Linking, but: Sequence[str | None]) ->
             "on", "is missing, and the two tables have no column in common", "call the same things alike"
         )
     raise InvalidInput("on", "is missing", f"both tables have: {','.join(common)}; name those that say who it is")
+
+
+def files_of(*paths: Path) -> str:
+    """A digest of where files are: it tells those of one name apart, and does not say where they are."""
+    return sha256("\0".join(str(path.resolve()) for path in paths).encode()).hexdigest()[:16]
 
 
 @contextmanager
@@ -64,7 +74,16 @@ def renamed() -> Iterator[None]:
 
 def told(found: Linkage) -> list[str]:
     """What follows from it, in sentences."""
-    said = []
+    said = [
+        f"{name!r} was not scored: it follows from another column, and would count for the same twice."
+        for name in found.left_out
+    ]
+    for name, count in zip(found.on, found.unmet, strict=True):
+        if count:
+            said.append(
+                f"Column {name!r}: {count:,} of {found.published:,} cells agree with nobody. If they are spelt "
+                "otherwise, or say nothing (--missing), the risk is larger than it looks."
+            )
     if found.claimed:
         said.append(
             f"Of {found.claimed:,} of {found.people:,} people it is said which row is theirs; take columns away, "
@@ -75,7 +94,9 @@ def told(found: Linkage) -> list[str]:
             f"Of {found.learned.unmatched:,} people {found.learned.column!r} is known although no row is known to be "
             "theirs: groups of rows that are alike do not hide what all of them share."
         )
-    return said or ["Nobody was told from it by these columns. That proves nothing of other tables and columns."]
+    if not found.claimed and not (found.learned is not None and found.learned.unmatched):
+        said.append("Nobody was told from it by these columns. That proves nothing of other tables and columns.")
+    return said
 
 
 def _opened(argument: str, path: Path) -> Source:
@@ -95,9 +116,27 @@ def _read(argument: str, source: Source, names: Sequence[str]) -> pl.DataFrame:
 
     try:
         source.require(names, "asked for")
-        batches = list(source.batches(list(dict.fromkeys(names))))
+        dates = _dates(source, names)
+        others = [name for name in dict.fromkeys(names) if name not in dates]
+        batches = list(source.batches(others)) if others else [dates]
     except InvalidInput as error:
         raise InvalidInput(argument, error.problem, error.advice) from None
     if not sum(map(len, batches)):
         raise InvalidInput(argument, f"is {str(source.path)!r}, which has no rows", "give a table with some")
-    return pl.concat(batches)
+    read = pl.concat(batches)
+    return read.hstack(dates.get_columns()) if others else read
+
+
+def _dates(source: Source, names: Sequence[str]) -> pl.DataFrame:
+    """Columns of days and times of a Parquet file, which tables with a schema do not have."""
+    import polars as pl
+
+    if source.csv is not None:
+        return pl.DataFrame()
+    try:
+        frame = pl.scan_parquet(source.path, glob=False)
+        return frame.select(
+            name for name, kind in frame.collect_schema().items() if name in names and kind.is_temporal()
+        ).collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise InvalidInput("file", f"{source.path.name!r} cannot be read", "is it whole?") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite, log10
+from math import exp, isclose, isfinite, log10
 
 from privet.core.guarantee import digits_up
 from privet.report.attack_records import Estimate
@@ -15,6 +15,7 @@ from privet.report.words import percent, up
 
 __all__ = ["estimated", "linked_rows", "table_figures"]
 
+_STEPS = 200
 _RECOVERED = ("answers", "ε", "δ", "people", "bits found", "at least", "at most", "the commoner value", "limit")
 
 
@@ -50,7 +51,13 @@ def linked_rows(found: Linked) -> list[tuple[str, str]]:
         rows.append(("of them, with several candidates", _part(found.unmatched or 0, found.people)))
         rows.append((f"rows with the commonest {found.sensitive!r}", rounded(found.commonest, True)))
     if found.learned_right is not None:
-        rows.append(("what is known is right", estimated(found.learned_right)))
+        of = "" if found.learned_tried is None else f", of the {found.learned_tried:,} of them in both tables"
+        rows.append((f"what is known is right{of}", estimated(found.learned_right)))
+    for name, count in zip(found.on, found.unmet, strict=False):
+        if count:
+            rows.append((f"cells of {name!r} that agree with nobody's", _part(count, found.rows)))
+    if found.left_out:
+        rows.append(("not scored, as they follow from other columns", ", ".join(found.left_out)))
     return rows
 
 
@@ -81,9 +88,9 @@ def _linked(place: int, found: Linked) -> Figure:
     return Figure(
         f"linked-{place}",
         f"People of {found.known} in {found.published}",
-        f"INTERNAL. Linked by {', '.join(found.on)}: {how}. Of {found.claimed:,} of {found.people:,} people it is said "
-        f"which of {found.rows:,} rows is theirs.{checked_by} A table without names has no guarantee: another table, "
-        "with more columns, may tell more.",
+        f"INTERNAL. Linked by {', '.join(found.on)}: {how}{_given(found)}. "
+        f"Of {found.claimed:,} of {found.people:,} people it is said which of {found.rows:,} rows is theirs."
+        f"{checked_by} A table without names has no guarantee: another table, with more columns, may tell more.",
         ("what", "how many"),
         tuple(linked_rows(found)),
         {
@@ -94,6 +101,8 @@ def _linked(place: int, found: Linked) -> Figure:
                     "x": [count for _, count in bars],
                     "y": [name for name, _ in bars],
                     "text": [f"{count:,}" for _, count in bars],
+                    "textangle": 0,
+                    "cliponaxis": False,
                     "marker": {"color": "var(--two)"},
                     "hovertemplate": "%{x:,} people",
                     "name": "",
@@ -108,14 +117,60 @@ def _linked(place: int, found: Linked) -> Figure:
     )
 
 
+def _given(found: Linked) -> str:
+    """What else was asked, by which linkages of the same files are told apart."""
+    said = [] if found.inside is None else [f"somebody is in the table with {found.inside:g} beforehand"]
+    if found.sensitive is not None:
+        said.append(f"sensitive: {found.sensitive}")
+    if found.person is not None:
+        said.append(f"checked by {found.person}, with intervals of {100 * found.confidence:g} %")
+    return "".join(f"; {each}" for each in said)
+
+
+def _limits(drawn: Sequence[Recovered]) -> list[Part]:
+    """The curve (e^ε + δ)/(1 + e^ε), where limits are that of a coin; others are points alone, as what lies between
+    them is not known."""
+    ends = drawn[0].epsilon, drawn[-1].epsilon
+    if ends[0] == ends[1]:
+        ends = ends[0] / 2, ends[1] * 2
+    places = [ends[0] * (ends[1] / ends[0]) ** (step / _STEPS) for step in range(_STEPS + 1)]
+    of_a_coin = [isclose(each.limit, _coin(each.epsilon, each.delta), rel_tol=1e-4) for each in drawn]
+    lines: list[Part] = [
+        {
+            "mode": "lines",
+            "x": places,
+            "y": [_coin(place, delta) for place in places],
+            "name": "limit of the guarantee" + (f", δ = {digits_up(delta)}" if delta else ""),
+            "line": {"color": "var(--ink)", "width": 3},
+        }
+        for delta in sorted({each.delta for each, coin in zip(drawn, of_a_coin, strict=True) if coin})
+    ]
+    others = [each for each, coin in zip(drawn, of_a_coin, strict=True) if not coin]
+    points: Part = {
+        "mode": "markers",
+        "x": [each.epsilon for each in others],
+        "y": [each.limit for each in others],
+        "name": "limit of the guarantee, there",
+        "marker": {"color": "var(--ink)", "symbol": "line-ew-open", "size": 18, "line": {"width": 3}},
+    }
+    return [
+        {"type": "scatter", "hovertemplate": "at most %{y:.1%}"} | each
+        for each in (lines if not others else [*lines, points])
+    ]
+
+
+def _coin(epsilon: float, delta: float) -> float:
+    return (1 + delta * exp(-epsilon)) / (1 + exp(-epsilon))
+
+
 def _recovered(found: Sequence[Recovered]) -> Figure:
     """Bits found against ε, with the limit of the guarantee; what has no finite ε stands in the table alone."""
     drawn = sorted((each for each in found if isfinite(each.epsilon) and each.epsilon > 0), key=lambda e: e.epsilon)
-    over = [each for each in found if each.share.lower > each.limit]
+    over = [each for each in found if each.exceeds]
     told = (
         f"{over[0].what} at ε = {over[0].epsilon:g} found more than the guarantee leaves: look closer"
         if over
-        else "No interval lies above the limit"
+        else "No interval lies above the limit, and above what the commoner value alone would find"
     )
     lines: list[Part] = []
     for place, what in enumerate(dict.fromkeys(each.what for each in drawn)):
@@ -140,17 +195,7 @@ def _recovered(found: Sequence[Recovered]) -> Figure:
                 "hovertemplate": "ε = %{x:.3g}: %{y:.1%}",
             }
         )
-    limits = {each.epsilon: each.limit for each in drawn}
-    limit: Part = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": list(limits),
-        "y": list(limits.values()),
-        "name": "limit of the guarantee",
-        "line": {"color": "var(--ink)", "width": 3},
-        "hovertemplate": "at most %{y:.1%}",
-    }
-    decades = max(1.0, log10(max(limits) / min(limits))) if limits else 1.0
+    decades = max(1.0, log10(drawn[-1].epsilon / drawn[0].epsilon)) if drawn else 1.0
     return Figure(
         "recovered",
         "Secret bits found from answers",
@@ -173,7 +218,7 @@ def _recovered(found: Sequence[Recovered]) -> Figure:
             for each in found
         ),
         {
-            "data": [limit, *lines],
+            "data": [*_limits(drawn), *lines],
             "layout": {
                 "xaxis": axis("ε of all answers, logarithmic", decades=decades),
                 "yaxis": axis("bits found") | {"range": [0.35, 1.03], "tickformat": ".0%"},

@@ -1,0 +1,176 @@
+"""Which values can be of one person: equal ones, and a coarsened one with all that it covers, on whichever side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core.errors import InvalidInput
+
+__all__ = ["Codes", "Covering", "covering", "related", "spread"]
+
+Codes = npt.NDArray[np.int64]
+
+_MOST = 1 << 27
+_NUMBER = r"\s*(-?\d+(?:\.\d+)?)\s*"
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
+_STEM = re.compile(r"([^*]+?)(\*[*\W]*)")
+_HIDDEN = re.compile(r"\d[\d-]*(?:-?X{2,})+", re.IGNORECASE)
+_RANGE = re.compile(rf"{_NUMBER}(?:-|–|to|\.\.){_NUMBER}")
+_BRACKETS = re.compile(rf"([\[(\]]){_NUMBER}(?:-|–|to|\.\.|,|;){_NUMBER}([\])\[])")
+_ABOVE = re.compile(rf"(?:>=|≥){_NUMBER}|{_NUMBER}\+")
+_STRICT = re.compile(rf"([<>]|<=|≤){_NUMBER}")
+
+
+@dataclass(frozen=True)
+class Covering:
+    """What a coarsened text stands for: texts with a stem, or with its other letters in their places, or numbers."""
+
+    stem: str | None = None
+    form: str | None = None
+    """A text with stars for single letters."""
+    span: tuple[float, float] | None = None
+    """From and to, both included."""
+
+
+def covering(text: str) -> Covering | None:
+    """How a text is coarsened: 130**, 130XX, 1**53, 30-39, [30, 40), 65+, <18; None for any other text.
+
+    Digits with stars at their end are numbers, too, so that 3* and 30-34 can be of one person.
+    """
+    starred = re.sub("[xX]", "*", text) if _HIDDEN.fullmatch(text) else text
+    if found := _STEM.fullmatch(starred):
+        digits, stars = found[1], len(found[2])
+        whole = digits.isdecimal() and set(found[2]) == {"*"}
+        span = (int(digits) * 10.0**stars, (int(digits) + 1) * 10.0**stars - 1) if whole else None
+        return Covering(stem=digits, span=span)
+    if "*" in starred and starred.strip("*"):
+        return Covering(form=starred)
+    low, high = _ends(text) or (1.0, 0.0)
+    # 13053-1234 and 1984-05 are a postcode and a month: what ends before it starts is no range.
+    return Covering(span=(low, high)) if low <= high else None
+
+
+def _ends(text: str) -> tuple[float, float] | None:
+    if found := _RANGE.fullmatch(text):
+        return float(found[1]), float(found[2])
+    if found := _BRACKETS.fullmatch(text):
+        low, high = float(found[2]), float(found[3])
+        return (low if found[1] == "[" else _next(low)), (high if found[4] == "]" else _next(high, -np.inf))
+    if found := _ABOVE.fullmatch(text):
+        return float(found[1] or found[2]), np.inf
+    if found := _STRICT.fullmatch(text):
+        end, sign = float(found[2]), found[1]
+        return (_next(end), np.inf) if sign == ">" else (-np.inf, _next(end, -np.inf) if sign == "<" else end)
+    return None
+
+
+def _next(number: float, towards: float = np.inf) -> float:
+    return float(np.nextafter(number, towards))
+
+
+def spread(starts: Codes, ends: Codes) -> tuple[Codes, Codes]:
+    """All places of many ranges, and for each the range that it is of.
+
+    >>> spread(np.array([5, 0, 7]), np.array([7, 0, 8]))[1].tolist()
+    [5, 6, 7]
+    """
+    counts = np.maximum(ends - starts, 0)
+    if counts.sum() > _MOST:
+        problem = f"has coarsened cells that agree with others in {counts.sum():,} ways, which is too many"
+        raise InvalidInput("on", problem, "coarsen both tables in the same way, or leave that column out")
+    of = np.repeat(np.arange(len(counts)), counts)
+    return of, np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts) + starts[of]
+
+
+class _Values:
+    """The distinct values of one side, by kind."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        found = [covering(text) for text in texts]
+        self.plain = [place for place, each in enumerate(found) if each is None]
+        self.stems = {place: each.stem for place, each in enumerate(found) if each and each.stem is not None}
+        self.forms = {place: each.form for place, each in enumerate(found) if each and each.form is not None}
+        self.spans = {place: each.span for place, each in enumerate(found) if each and each.span is not None}
+
+    def starting(self, places: Sequence[int], texts: Sequence[str]) -> tuple[Codes, Codes]:
+        """Pairs of a stem and a place of the other side whose text starts with it."""
+        stems = np.array([*self.stems], dtype=np.int64)
+        order = np.array(sorted(range(len(places)), key=texts.__getitem__), dtype=np.int64)
+        ordered = np.array([texts[each] for each in order], dtype=object)
+        starts = np.searchsorted(ordered, np.array([*self.stems.values()], dtype=object))
+        # The highest letter there is ends all texts with this stem.
+        ends = np.searchsorted(ordered, np.array([f"{stem}\U0010ffff" for stem in self.stems.values()], dtype=object))
+        of, where = spread(starts, ends)
+        return stems[of], np.array(places, dtype=np.int64)[order[where]]
+
+    def numbered(self, other: _Values) -> tuple[Codes, Codes]:
+        """Pairs of a range of numbers and a plain number of the other side."""
+        mine = np.array([place for place in self.spans if place not in self.stems], dtype=np.int64)
+        low, high = (np.array([self.spans[place][end] for place in mine.tolist()]) for end in (0, 1))
+        places = np.array([place for place in other.plain if _PLAIN.fullmatch(other.texts[place])], dtype=np.int64)
+        numbers = np.array([float(other.texts[place]) for place in places.tolist()])
+        order = np.argsort(numbers, kind="stable")
+        of, where = spread(
+            np.searchsorted(numbers[order], low, side="left"), np.searchsorted(numbers[order], high, side="right")
+        )
+        return mine[of], places[order[where]]
+
+    def overlapping(self, other: _Values) -> tuple[Codes, Codes]:
+        """Pairs of ranges that have a number in common; two stems are compared as texts."""
+        theirs = np.array([*other.spans], dtype=np.int64)
+        low, high = (np.array([span[end] for span in other.spans.values()]) for end in (0, 1))
+        ranges = np.array([place not in other.stems for place in other.spans], dtype=np.bool_)
+        pairs = [
+            theirs[(low <= end) & (high >= start) & (ranges | (place not in self.stems))]
+            for place, (start, end) in self.spans.items()
+        ]
+        of = np.repeat(np.array([*self.spans], dtype=np.int64), [len(each) for each in pairs])
+        return of, np.concatenate(pairs) if pairs else np.zeros(0, dtype=np.int64)
+
+    def formed(self, other: _Values) -> tuple[Codes, Codes]:
+        """Pairs of a text with stars inside and a text of the other side that differs in these places alone."""
+        found = [
+            (place, each)
+            for place, form in self.forms.items()
+            for each, text in enumerate(other.texts)
+            if (each not in other.spans or each in other.stems) and _fit(form, other.stems.get(each), text)
+        ]
+        both = np.array(found, dtype=np.int64).reshape(-1, 2)
+        return both[:, 0], both[:, 1]
+
+
+def _fit(form: str, stem: str | None, text: str) -> bool:
+    if stem is not None:
+        return len(stem) <= len(form) and all(a == b or a == "*" for a, b in zip(form, stem, strict=False))
+    return all(a == b or "*" in (a, b) for a, b in zip_longest(form, text))
+
+
+def related(published: Sequence[str], known: Sequence[str]) -> tuple[Codes, Codes]:
+    """All pairs of distinct values that can be of one person, in order, by their places in both lists.
+
+    >>> mine, theirs = related(["130**", "14850", "30-39"], ["13053", "14850", "35-44"])
+    >>> list(zip(mine.tolist(), theirs.tolist()))
+    [(0, 0), (1, 1), (2, 2)]
+    """
+    one, other = _Values(published), _Values(known)
+    places = {text: place for place, text in enumerate(known)}
+    equal = np.array([(p, places[t]) for p, t in enumerate(published) if t in places], dtype=np.int64).reshape(-1, 2)
+    pairs = [(equal[:, 0], equal[:, 1]), one.overlapping(other)]
+    for mine, theirs, turned in ((one, other, False), (other, one, True)):
+        found = [
+            mine.starting(theirs.plain, [theirs.texts[place] for place in theirs.plain]),
+            mine.starting([*theirs.stems], [*theirs.stems.values()]),
+            mine.numbered(theirs),
+            mine.formed(theirs),
+        ]
+        pairs += [(b, a) for a, b in found] if turned else found
+    width = max(len(known), 1)
+    keys = np.unique(np.concatenate([a * width + b for a, b in pairs]))
+    return keys // width, keys % width

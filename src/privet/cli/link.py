@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,11 @@ from privet.cli import console
 from privet.cli.options import AsJson
 from privet.core import checked
 from privet.core.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from privet.report.table_records import Linked
 
 __all__ = ["link"]
 
@@ -63,7 +68,7 @@ def link(
     from privet.attacks.linkage import link as linked
     from privet.attacks.scoring import Scored
     from privet.cli.attacking.tables import Linking, columns_of, files_of, renamed, told
-    from privet.report.table_records import Linked, Tables
+    from privet.report.table_records import Linked as Made
 
     checked.confidence("confidence", confidence)
     how = Scored(inside=inside) if scored else None
@@ -91,7 +96,7 @@ def link(
             confidence=confidence,
             progress=progress,
         )
-    made = Linked.of(
+    made = Made.of(
         found,
         published.name,
         known.name,
@@ -101,23 +106,33 @@ def link(
         person=person,
         files=files_of(published, known),
     )
-    page = None
-    if out is not None:
-        from privet.report import Internal, write_tables
-
-        with renamed(), console.progress_bar("Writing the page …") as progress:
-            page = write_tables(out, Internal(Tables((made,))), progress=progress)
+    page = None if out is None else _written(out, made)
     if as_json:
         console.show_json({"internal": True} | json.loads(made.to_json()))
         return
+    _show(made, told(found), same=published.resolve() == known.resolve())
+    if page is not None:
+        console.line(f"{page} has it, too; it must not be shared.")
+
+
+def _written(out: Path, made: Linked) -> Path:
+    """The page, with what was found before."""
+    from privet.cli.attacking.tables import renamed
+    from privet.report import Internal, write_tables
+    from privet.report.table_records import Tables
+
+    with renamed(), console.progress_bar("Writing the page …") as progress:
+        return write_tables(out, Internal(Tables((made,))), progress=progress)
+
+
+def _show(made: Linked, sentences: Sequence[str], *, same: bool) -> None:
+    """The numbers, and what follows from them."""
     from privet.report.figures.tables import linked_rows
 
     console.line("INTERNAL: counted on real people; do not share.", "bold red")
     console.show_rows(("what", "how many"), linked_rows(made), right=("how many",))
-    for sentence in told(found):
+    for sentence in sentences:
         console.line(sentence, "bold")
-    if published.resolve() == known.resolve():
-        told_twice = "Both are the same file: this says how far its rows differ, and nothing of what others have."
-        console.line(told_twice, "yellow")
-    if page is not None:
-        console.line(f"{page} has it, too; it must not be shared.")
+    if same:
+        told = "Both are the same file: this says how far its rows differ, and nothing of what others have."
+        console.line(told, "yellow")

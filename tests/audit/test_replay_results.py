@@ -22,7 +22,7 @@ from torch import nn
 
 from privet.audit import replay
 from privet.core.random import Rng, SeededRng
-from privet.mechanisms import Laplace
+from privet.mechanisms import Laplace, Sum
 from tests.audit.test_replay import COUNT, told
 
 
@@ -353,3 +353,17 @@ def test_log_lines_are_compared() -> None:
         kept.removeHandler(handler)
         kept.propagate = True
     assert logging.getLogRecordFactory() is before
+
+
+def test_a_query_that_is_no_number_in_a_later_call_is_found() -> None:
+    """Fails when a movement that cannot be measured is outweighed by an earlier one that is within its bound."""
+    total = Sum(0.0, 1.0)
+    noise = Laplace.for_epsilon(1.0, total)
+
+    def pipeline(rows: list[float], rng: Rng) -> Any:
+        late = noise.reach.of(float("nan") if len(rows) == 5 else 0.0)
+        return noise.release(total(rows), rng=rng), noise.release(late, rng=rng)
+
+    found = replay(pipeline, [0.5] * 4, [0.5] * 5)
+    assert not found.holds
+    assert "nan" in str(found)

@@ -11,11 +11,13 @@ import plotly.graph_objects as go
 import pytest
 
 from privet.core.errors import InvalidInput
-from privet.core.guarantee import Evidence
+from privet.core.guarantee import Evidence, Guarantee, Interval
+from privet.core.unit import Unit
 from privet.report import Attacked, Canaries, Estimate, Internal, Picture, Point, Public, Remembered
 from privet.report.audited_page import audit_page
 from privet.report.card_json import from_json, to_json
 from privet.report.figures.attacked import BLIND
+from privet.report.standing import Standing, between, standing, worst
 from privet.report.training_card import TrainingCard, shareable
 from privet.report.training_page import internal_page, report_page
 from privet.report.words import down, up
@@ -217,3 +219,15 @@ def test_what_cannot_be_is_refused(make: Any) -> None:
     """Fails when a record would hold an interval, coins or a picture that are none."""
     with pytest.raises(InvalidInput):
         make()
+
+
+def test_a_refutation_outweighs_an_alarm_and_what_cannot_be_compared_is_not() -> None:
+    """Fails when amber hides red, or evidence for another unit or a smaller δ narrows what is claimed."""
+    claimed = Guarantee(Interval(0, 1), 1e-5, Unit(), "pld")
+    alarm = Evidence(2.0, 1e-5, 0.95, "steps", 10, assumptions=("normal noise",))
+    proof = Evidence(2.0, 1e-5, 0.95, "coins", 10)
+    assert worst([alarm, proof], claimed) is worst([proof, alarm], claimed) is Standing.REFUTES
+    assert worst([alarm], claimed) is Standing.ALARMS
+    for other in (replace(proof, epsilon=0.9, delta=0.0), replace(proof, epsilon=0.9, unit=Unit(records=2))):
+        assert standing(other, claimed) is Standing.APART
+        assert " to " not in between(other, claimed)

@@ -109,7 +109,7 @@ class Outcome:
         """
         value = float(_ranked(self.members, self.outsiders).mean())
         count = min(len(self.members), len(self.outsiders))
-        error = (1 - checked.probability("confidence", confidence)) / 2
+        error = (1 - checked.confidence("confidence", confidence)) / 2
         return Interval(value, _mean_at_least(value, count, error), 1 - _mean_at_least(1 - value, count, error))
 
     def roc(self) -> tuple[Reals, Reals]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import io
 import logging
+import math
 import threading
 import traceback
 import warnings
@@ -99,11 +100,12 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
             others keep their places, and their coins.
         seed: of the randomness that both runs share. Torch's global generator is in the same state for both.
 
-    What is compared: what came out, with all that can be reached from it, bit by bit and with what it is a view of;
-    what was raised, printed, logged or warned of; which mechanisms were asked in which order for which event; and what
-    was drawn beside them. What is measured: how far each query moved. What cannot be compared does not hold, and
-    neither does a pipeline that raises on both or asks no mechanism: nothing was tried then. Not seen: files, clocks,
-    other threads, the `extra` of log records, and the law of the noise itself, for which `audit_mechanism` is there.
+    What is compared: what came out, with what hangs on it, bit by bit and with what it is a view of (`docs/audit.md`
+    lists what, and what is not seen: it finds mistakes, and no pipeline that is made to hide something); what was
+    raised, printed, logged or warned of; which mechanisms were asked in which order for which event; and what was drawn
+    beside them. What is measured: how far each query moved. What cannot be compared does not hold, and neither does a
+    pipeline that raises on both or asks no mechanism: nothing was tried then. Not seen: files, clocks, other threads,
+    the `extra` of log records, and the law of the noise itself, for which `audit_mechanism` is there.
     One pair of data sets proves nothing about others; what is found is certain.
 
     >>> from privet.mechanisms import Count, Laplace
@@ -281,7 +283,12 @@ class _Tape:
                 found = Moved(now.name, norm, distance(norm, one.value, other.value), declared, one.slack)
                 key = (now.name, norm)
                 worst = self.moved.get(key, found)
-                self.moved[key] = max(worst, found, key=lambda each: each.measured - each.declared)
+                self.moved[key] = max(worst, found, key=_beyond)
+
+
+def _beyond(moved: Moved) -> float:
+    """By how much it moved further than declared; what is no number has moved furthest."""
+    return math.inf if math.isnan(moved.measured) else moved.measured - moved.declared
 
 
 @contextmanager

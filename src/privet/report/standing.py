@@ -17,7 +17,7 @@ class Standing(Enum):
     """What a bound makes of a guarantee, by what it takes to believe it."""
 
     AGREES = "agrees with it"
-    APART = "above it, for another unit or a smaller δ: not comparable"
+    APART = "for another unit or a smaller δ: not comparable"
     ALARMS = "above it, if what it assumes holds: look closer"
     """It rests on assumptions, so that it proves nothing by itself."""
     REFUTES = "refutes the guarantee"
@@ -53,11 +53,9 @@ def standing(evidence: Evidence, guarantee: Guarantee) -> Standing:
     """
     if evidence.refutes(guarantee):
         return Standing.REFUTES
-    if evidence.epsilon <= guarantee.epsilon.upper:
-        return Standing.AGREES
     if evidence.unit != guarantee.unit or evidence.delta < guarantee.delta:
         return Standing.APART
-    return Standing.ALARMS
+    return Standing.AGREES if evidence.epsilon <= guarantee.epsilon.upper else Standing.ALARMS
 
 
 def worst(evidence: Iterable[Evidence], guarantee: Guarantee) -> Standing:
@@ -83,10 +81,11 @@ def between(evidence: Evidence, guarantee: Guarantee) -> str:
     'at least 2.000 if what it assumes holds, against 1.000 claimed'
     """
     low, high = down(evidence.epsilon), up(guarantee.epsilon.upper)
-    if evidence.epsilon <= guarantee.epsilon.upper:
+    stands = standing(evidence, guarantee)
+    if stands is Standing.AGREES:
         return f"{low} to {high}"
     but = {Standing.ALARMS: " if what it assumes holds", Standing.APART: " for another unit or δ"}
-    return f"at least {low}{but.get(standing(evidence, guarantee), '')}, against {high} claimed"
+    return f"at least {low}{but.get(stands, '')}, against {high} claimed"
 
 
 def alarms(evidence: Iterable[Evidence], guarantee: Guarantee) -> tuple[str, ...]:

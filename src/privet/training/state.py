@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["Attributes", "Weights"]
+__all__ = ["Attributes", "Weights", "buffer_names"]
 
 _TORCHS = frozenset(vars(nn.Module()))
 """What torch itself keeps in every module."""
@@ -45,7 +45,7 @@ class Weights:
         """Refuse a model that has written into any of them, but for the allowed ones."""
         for name in self.changed(model):
             if name not in allowed:
-                kind = "parameter" if name in dict(model.named_parameters()) else "buffer"
+                kind = "buffer" if name in buffer_names(model) else "parameter"
                 problem = f"has changed its {kind} {name!r} between the batch and the step; it would leave unnoised"
                 advice = (
                     "put a layer that does so in eval mode or take it out (BatchNorm: privet.training."
@@ -66,14 +66,25 @@ class Weights:
 
 
 def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Parameters and buffers by name, as torch names them; torch's own walk takes ten times as long, in every step."""
-    seen, stack = {id(model)}, [("", model)]
-    while stack:
-        prefix, module = stack.pop()
+    """Parameters and buffers by name; torch's own walk takes ten times as long, in every step."""
+    for prefix, module in _modules(model):
         for held in (module._parameters, module._buffers):  # noqa: SLF001
             for name, tensor in held.items():
                 if tensor is not None:
                     yield prefix + name, tensor
+
+
+def buffer_names(model: nn.Module) -> set[str]:
+    """The names among these that are buffers'; one that several modules hold has several."""
+    return {prefix + name for prefix, module in _modules(model) for name in module._buffers}  # noqa: SLF001
+
+
+def _modules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Every module once, with what its tensors' names begin with."""
+    seen, stack = {id(model)}, [("", model)]
+    while stack:
+        prefix, module = stack.pop()
+        yield prefix, module
         for name, child in module._modules.items():  # noqa: SLF001
             if child is not None and id(child) not in seen:
                 seen.add(id(child))

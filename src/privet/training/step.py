@@ -25,7 +25,7 @@ from privet.training.noise import fill
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
 from privet.training.rules import Known
-from privet.training.state import Attributes, Weights
+from privet.training.state import Attributes, Weights, buffer_names
 
 __all__ = ["Step"]
 
@@ -145,8 +145,7 @@ class Step:
                 check_scale(losses)
             check_forward(self._model, outermost, len(losses), self._attributes, self._inputs, judge=last)
             if self._weights is not None and outermost:
-                buffers = {name for name, _ in self._model.named_buffers()}
-                self._written |= set(self._weights.changed(self._model)) & buffers
+                self._written |= set(self._weights.changed(self._model)) & buffer_names(self._model)
             if last:
                 # A buffer that is the same whatever the rows are may be written: a counter, a table made when needed.
                 self._allowed |= self._written

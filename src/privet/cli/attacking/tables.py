@@ -94,7 +94,7 @@ def told(found: Linkage) -> list[str]:
             f"Of {found.learned.unmatched:,} people {found.learned.column!r} is known although no row is known to be "
             "theirs: groups of rows that are alike do not hide what all of them share."
         )
-    if not found.claimed and not (found.learned is not None and found.learned.unmatched):
+    if not found.claimed and not (found.learned is not None and found.learned.people):
         said.append("Nobody was told from it by these columns. That proves nothing of other tables and columns.")
     return said
 

@@ -196,11 +196,12 @@ def _recovered(found: Sequence[Recovered]) -> Figure:
             }
         )
     decades = max(1.0, log10(drawn[-1].epsilon / drawn[0].epsilon)) if drawn else 1.0
+    sure = " or ".join(f"{100 * each:g} %" for each in sorted({each.confidence for each in found}))
     return Figure(
         "recovered",
         "Secret bits found from answers",
         "INTERNAL. The share of people whose bit was found, against the ε of all answers together, with intervals of "
-        f"{100 * found[0].confidence:g} % each that take people for independent trials; the thick line is the most "
+        f"{sure} each that take people for independent trials; the thick line is the most "
         f"that the guarantee leaves, on average, of bits that are coins. {told}.",
         _RECOVERED,
         tuple(

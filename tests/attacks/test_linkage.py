@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privet.attacks import Scored, link
-from privet.attacks.coarsened import covering
+from privet.attacks.coarsened import covering, related
 from privet.core.errors import InvalidInput
 
 pytest.importorskip("polars")
@@ -398,3 +398,31 @@ def test_bad_input_is_refused(change: dict[str, Any], complaint: str) -> None:
     for name in ("errors", "inside", "sure"):
         with pytest.raises(InvalidInput, match=name):
             Scored(**{name: 1.0})
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("555-1234", "555-9876", "617-2000"),
+        ("02139-4307", "02140-4300", "02141-9999"),
+        ("10-1984", "11-1971", "12-1990"),
+    ],
+)
+def test_numbers_with_a_dash_are_no_ranges(cells: tuple[str, ...]) -> None:
+    """Fails when telephone numbers and postcodes are read as ranges that cover each other, and hide everybody."""
+    mine, theirs = related(cells, cells[::-1])
+    assert [(cells[a], cells[::-1][b]) for a, b in zip(mine, theirs, strict=True)] == [(each, each) for each in cells]
+
+
+def test_sloppy_ranges_are_ranges() -> None:
+    """Fails when 30-40 and 40-50, which share an end, or a range within another, are taken for plain texts."""
+    mine, theirs = related(("30-40", "40-50", "30-50"), ("33", "40", "47"))
+    assert list(zip(mine.tolist(), theirs.tolist(), strict=True)) == [
+        (0, 0),
+        (0, 1),
+        (1, 1),
+        (1, 2),
+        (2, 0),
+        (2, 1),
+        (2, 2),
+    ]

@@ -341,6 +341,7 @@ def test_bad_input_is_one_line(trained: Run) -> None:
         "attack run --alarms 0.001": "it takes 1,000 of them or more",
         "attack run --alarms 2": "--alarms is '2'",
         "attack run --shadows 3": "take an even number",
+        "attack run --shadows 0 --like-run": "--like-run is for shadow models",
         "attack run --budget-minutes 0": "--budget-minutes is 0",
         "attack run --resume": "no attack on this run was stopped",
     }.items():

@@ -152,3 +152,9 @@ def test_nobody_is_told_apart_by_one_column(tables: Run) -> None:
 def test_bad_input_is_one_line(tables: Run, words: str, complaint: str) -> None:
     """Fails when something that cannot be linked ends in a traceback, or the line does not name what was typed."""
     assert complaint in refused(tables(f"link {words}"))
+
+
+def test_a_file_that_is_no_text_is_refused(tables: Run) -> None:
+    """Fails when a line in another encoding is left out in silence, and its person with it."""
+    Path("latin.csv").write_bytes(VOTERS.replace("Ann", "Änn").encode("latin-1"))
+    assert "line 2 is not UTF-8" in refused(tables("link visits.csv --with latin.csv --on zip,birth,sex"))

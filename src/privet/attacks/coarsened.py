@@ -88,12 +88,28 @@ def spread(starts: Codes, ends: Codes) -> tuple[Codes, Codes]:
     return of, np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts) + starts[of]
 
 
-class _Values:
-    """The distinct values of one side, by kind."""
+def _is_hierarchy(texts: Sequence[str]) -> bool:
+    """Whether texts such as 30-39 can be ranges: any two are apart, or one is within the other, as coarsened cells are.
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    Of telephone numbers (555-1234) or postcodes (14850-9999) that look like ranges, some soon cross.
+    """
+    spans = sorted({(float(found[1]), -float(found[2])) for found in map(_RANGE.fullmatch, texts) if found})
+    within: list[float] = []
+    for low, high in ((low, -minus) for low, minus in spans if low <= -minus):
+        while within and within[-1] <= low:
+            within.pop()
+        if within and high > within[-1]:
+            return False
+        within.append(high)
+    return True
+
+
+class _Values:
+    """The distinct values of one side, by kind; `ranges` says whether 30-39 is one."""
+
+    def __init__(self, texts: Sequence[str], *, ranges: bool) -> None:
         self.texts = texts
-        found = [covering(text) for text in texts]
+        found = [covering(text) if ranges or not _RANGE.fullmatch(text) else None for text in texts]
         self.plain = [place for place, each in enumerate(found) if each is None]
         self.stems = {place: each.stem for place, each in enumerate(found) if each and each.stem is not None}
         self.forms = {place: each.form for place, each in enumerate(found) if each and each.form is not None}
@@ -159,16 +175,19 @@ def related(published: Sequence[str], known: Sequence[str]) -> tuple[Codes, Code
     >>> list(zip(mine.tolist(), theirs.tolist()))
     [(0, 0), (1, 1), (2, 2)]
     """
-    one, other = _Values(published), _Values(known)
+    # Where there are plain numbers, ranges are of such; else they must look like what coarsening makes.
+    numbers = any(map(_PLAIN.fullmatch, published)) or any(map(_PLAIN.fullmatch, known))
+    ranges = numbers or (_is_hierarchy(published) and _is_hierarchy(known))
+    one, other = _Values(published, ranges=ranges), _Values(known, ranges=ranges)
     places = {text: place for place, text in enumerate(known)}
     equal = np.array([(p, places[t]) for p, t in enumerate(published) if t in places], dtype=np.int64).reshape(-1, 2)
     pairs = [(equal[:, 0], equal[:, 1]), one.overlapping(other)]
-    for mine, theirs, turned in ((one, other, False), (other, one, True)):
+    for some, rest, turned in ((one, other, False), (other, one, True)):
         found = [
-            mine.starting(theirs.plain, [theirs.texts[place] for place in theirs.plain]),
-            mine.starting([*theirs.stems], [*theirs.stems.values()]),
-            mine.numbered(theirs),
-            mine.formed(theirs),
+            some.starting(rest.plain, [rest.texts[place] for place in rest.plain]),
+            some.starting([*rest.stems], [*rest.stems.values()]),
+            some.numbered(rest),
+            some.formed(rest),
         ]
         pairs += [(b, a) for a, b in found] if turned else found
     width = max(len(known), 1)

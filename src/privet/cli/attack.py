@@ -77,6 +77,9 @@ def attack(
         raise InvalidInput("shadows", f"is {shadows}", "take an even number, such as 16: each row is in half of them")
     if budget_minutes is not None:
         checked.positive("budget_minutes", budget_minutes)
+    for name, given in (("like_run", like_run), ("budget_minutes", budget_minutes is not None)):
+        if given and not shadows:
+            raise InvalidInput(name, "is for shadow models, and --shadows is 0", "leave one of them out")
     if not run.is_dir():
         raise InvalidInput("run", f"is {str(run)!r}, which is no folder", "name a folder that `privet train` wrote")
     with console.waiting("Reading the run and its rows …"):

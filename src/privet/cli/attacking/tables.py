@@ -106,9 +106,25 @@ def _opened(argument: str, path: Path) -> Source:
         what = "a folder" if path.is_dir() else "no file"
         raise InvalidInput(argument, f"is {str(path)!r}, which is {what}", "name a CSV or Parquet file")
     try:
-        return Source.of(path)
+        found = Source.of(path)
     except InvalidInput as error:
         raise InvalidInput(argument, error.problem, error.advice) from None
+    if found.csv is not None:
+        _require_text(argument, path)
+    return found
+
+
+def _require_text(argument: str, path: Path) -> None:
+    """Lines that are no text are left out where rows are private, as an error would tell of them; here nothing is."""
+    from privet.data.blocks import opened
+
+    with opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                problem = f"is {str(path)!r}, whose line {number:,} is not UTF-8 text"
+                raise InvalidInput(argument, problem, "save it as UTF-8") from None
 
 
 def _read(argument: str, source: Source, names: Sequence[str]) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """White-box audits at ε = 4: of one Gaussian step, and of DP-SGD on MNIST with canaries that have axes of their own.
 
-Run: python -m benchmarks.audit [CASE …]; cases: step, mnist, ladder. MNIST lies where PRIVET_DATA says, or in
+Run: python -m benchmarks.audit [CASE …]; cases: step, mnist, ladder, power. MNIST lies where PRIVET_DATA says, or in
 ../shared/data. Writes benchmarks/results/audit.json, case by case, with seconds of the clock.
 """
 
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from benchmarks.audit.power import power
 from privet.accounting import epsilon as price
 from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
 from privet.audit import Observed, Planted, climbed, many_runs
@@ -142,7 +143,7 @@ def ladder() -> dict[str, Any]:
     return {"claimed": EPSILON} | {rung.name: shown(rung.evidence, seconds) for rung in found.rungs}
 
 
-CASES = {"step": step, "mnist": mnist, "ladder": ladder}
+CASES = {"step": step, "mnist": mnist, "ladder": ladder, "power": power}
 
 
 def main() -> None:

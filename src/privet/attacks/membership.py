@@ -37,7 +37,7 @@ def membership(
     if target.access is Access.LABELS:
         return tuple(found)
     outputs = target.scores(pool.inputs)
-    own = confidences(outputs, pool.labels)
+    own = scores_of("scores", confidences(outputs, pool.labels), 1)
     losses = np.logaddexp(0.0, -own)
     found.append(pool.outcome("loss threshold", loss_threshold(losses)))
     if shadows is not None:

@@ -158,3 +158,10 @@ def test_a_file_that_is_no_text_is_refused(tables: Run) -> None:
     """Fails when a line in another encoding is left out in silence, and its person with it."""
     Path("latin.csv").write_bytes(VOTERS.replace("Ann", "Änn").encode("latin-1"))
     assert "line 2 is not UTF-8" in refused(tables("link visits.csv --with latin.csv --on zip,birth,sex"))
+
+
+def test_lines_that_are_no_records_are_told(tables: Run) -> None:
+    """Fails when a line with too few or too many cells is left out in silence."""
+    Path("ragged.csv").write_text(VOTERS + "Fay,14850\nGay,1,2,f,p5,6\n")
+    shown = done(tables("link visits.csv --with ragged.csv --on zip,birth,sex")).out
+    assert "2 rows of 'ragged.csv' have none of the columns" in " ".join(shown.split())

@@ -204,6 +204,13 @@ def test_users_have_canaries_of_their_own(audited: Run) -> None:
     assert "canaries of its own" in refused(audited("audit users --canaries 300"))
 
 
+def test_a_plan_of_a_private_count_is_not_tried_again(audited: Run) -> None:
+    """Fails when the rows of the file are counted for a plan that had a noisy count alone."""
+    Path("uncounted.toml").write_text(SCHEMA.replace("rows = 600\n", ""), encoding="utf-8")
+    done(audited(f"{PLAN.replace('schema.toml', 'uncounted.toml')} --out uncounted"))
+    assert "counted its rows privately" in refused(audited("audit uncounted --ladder"))
+
+
 def test_a_run_without_canaries_is_tried_again(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when evidence of another run is taken for evidence of this one, or is not put on its page as what it is."""
     card = load(Path("run"), internal=True)

@@ -55,7 +55,7 @@ def test_chords_lie_above_and_close_to_their_curve() -> None:
     curve = Bound(Gaussian(1.0), Unit()).delta
     chords = chords_of(curve, 8.0)
     for each in (0.0, 0.01, 0.1, 1.03, 4.4, 7.99):
-        assert curve(each) <= chords(each) <= 1.2 * curve(each)
+        assert curve(each) <= chords(each) <= 1.1 * curve(each)
     assert chords(50.0) == pytest.approx(curve(8.0))
 
 
@@ -71,5 +71,5 @@ def test_parts_without_losses_of_their_own_are_asked_for_few_points(monkeypatch:
     monkeypatch.setattr(price, "delta", counted)
     found = [bound.delta(each / 10) for each in range(150)]
     assert not bound.is_exact
-    assert len(asked) < 50
+    assert len(asked) < 60
     assert all(value >= exp(-each / 10) for each, value in enumerate(found))

@@ -67,8 +67,7 @@ def link(
     from privet.attacks.agreeing import MISSING
     from privet.attacks.linkage import link as linked
     from privet.attacks.scoring import Scored
-    from privet.cli.attacking.tables import Linking, columns_of, files_of, renamed, told
-    from privet.report.table_records import Linked as Made
+    from privet.cli.attacking.tables import Linking, columns_of, renamed, told
 
     checked.confidence("confidence", confidence)
     how = Scored(inside=inside) if scored else None
@@ -96,21 +95,13 @@ def link(
             confidence=confidence,
             progress=progress,
         )
-    made = Made.of(
-        found,
-        published.name,
-        known.name,
-        scored=scored,
-        confidence=confidence,
-        inside=inside if scored else None,
-        person=person,
-        files=files_of(published, known),
-    )
+    prior = inside if scored else None
+    made = files.record(found, scored=scored, confidence=confidence, inside=prior, person=person)
     page = None if out is None else _written(out, made)
     if as_json:
         console.show_json({"internal": True} | json.loads(made.to_json()))
         return
-    _show(made, told(found), same=published.resolve() == known.resolve())
+    _show(made, [*files.silent, *told(found)], same=published.resolve() == known.resolve())
     if page is not None:
         console.line(f"{page} has it, too; it must not be shared.")
 

@@ -20,7 +20,7 @@ from privet.core.unit import Unit
 __all__ = ["Bound", "Chords", "chords_of"]
 
 _FARTHEST = 4.0 * TOO_LARGE
-_NODES = 32
+_NODES = 48
 _STEEP = 700.0
 """Where e^ε becomes too large for a number."""
 

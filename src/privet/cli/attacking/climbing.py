@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from privet.audit.ladder import climbed
-from privet.cli.attacking.rows import remembered_inputs
+from privet.cli.attacking.rows import planned_rows, remembered_inputs
 from privet.cli.training.bill import Bill
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
@@ -23,6 +23,7 @@ __all__ = ["ELSEWHERE", "Climbed", "climb"]
 
 ELSEWHERE = "the same plan, on embedded digits: another run"
 _RUNGS = 5
+_CANARIES = "audit it by canaries of its own: privet train … --audit"
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,8 @@ def _plan(card: TrainingCard, described: Described) -> DPSGD:
         raise InvalidInput("run", problem, "train it with: privet train … --audit")
     if card.privacy.guarantee.value.unit.whose is not Whose.EXAMPLE:
         problem = "protects all rows of a user, and the ladder's adversaries are about single rows"
-        raise InvalidInput("run", problem, "audit it by canaries of its own: privet train … --audit")
-    if inputs.units is None:
-        problem = "has counted its rows privately, and its plan, which was made of that count, is not remembered"
-        raise InvalidInput("run", problem, "audit it by canaries of its own: privet train … --audit")
-    model = described.build(inputs.units)
+        raise InvalidInput("run", problem, _CANARIES)
+    model = described.build(planned_rows(inputs, "run", _CANARIES))
     return Bill.of(asked, inputs, model).planned(asked, inputs, model).plan
 
 

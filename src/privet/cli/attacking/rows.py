@@ -25,7 +25,7 @@ from privet.report import Method, Remembered, TrainingCard, load
 from privet.report.runs import CARD, INTERNAL_CARD
 from privet.training.models import Described, Model, Pictures, restore
 
-__all__ = ["Attackable", "attackable", "remembered_inputs", "require_finished"]
+__all__ = ["Attackable", "attackable", "planned_rows", "remembered_inputs", "require_finished"]
 
 _Rows = tuple[Tensor, Tensor]
 _FEWEST = 4
@@ -209,6 +209,14 @@ def remembered_inputs(card: TrainingCard, described: Described) -> tuple[Asked |
     if card.remembered is None:
         return None, None
     return _found(card.remembered.value, described, None, None)
+
+
+def planned_rows(inputs: Inputs, argument: str, advice: str) -> int:
+    """How many rows the run's plan was made for; refuses a run whose plan was made of a private count."""
+    if inputs.units is None:
+        problem = "asks for the plan of a run that counted its rows privately, and that plan is not remembered"
+        raise InvalidInput(argument, problem, advice)
+    return inputs.units
 
 
 def _found(

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from privet.attacks.pool import Pool
 from privet.attacks.shadows import Shadows, shadows
-from privet.cli.attacking.rows import Attackable
+from privet.cli.attacking.rows import Attackable, planned_rows
 from privet.cli.training.bill import Bill
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
@@ -37,6 +37,7 @@ _EPOCHS, _BATCH, _RATE = 30, 64, 0.01
 _STEPS = (200, 4000)
 _HIDDEN = 64
 _FACTS = "facts.json"
+_PLAIN = "leave it out: the shadow models are then trained without privacy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +103,8 @@ def alike(found: Attackable, key: str) -> Learner:
     asked, inputs = found.asked, found.inputs
     if asked is None or inputs is None or found.card.method.value is not Method.DPSGD or asked.tune is not None:
         problem = "is given, and the run has no plan of DP-SGD that it remembers"
-        raise InvalidInput("like_run", problem, "leave it out: the shadow models are then trained without privacy")
-    if inputs.units is None:
-        problem = "is given, and the run has counted its rows privately: its plan is not remembered"
-        raise InvalidInput("like_run", problem, "leave it out: the shadow models are then trained without privacy")
-    fresh: Model = found.described.build(inputs.units)
+        raise InvalidInput("like_run", problem, _PLAIN)
+    fresh: Model = found.described.build(planned_rows(inputs, "like_run", _PLAIN))
     bill = Bill.of(asked, inputs, fresh)
     return SamePlan(bill.planned(asked, inputs, fresh), fresh.head, key)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from privet.attacks.linkage import Linkage
     from privet.data.source import Source
+    from privet.report.table_records import Linked
 
 __all__ = ["Linking", "columns_of", "files_of", "renamed", "told"]
 
@@ -27,6 +28,8 @@ class Linking:
 
     def __init__(self, published: Path, known: Path) -> None:
         self.published, self.known = _opened("published", published), _opened("with", known)
+        self.silent: list[str] = []
+        """What is to be said of rows that say nothing."""
 
     def common(self, but: Sequence[str | None]) -> tuple[str, ...]:
         """Columns that both have."""
@@ -36,7 +39,35 @@ class Linking:
         """The published columns and the known ones."""
         own = [name for name in (person,) if name is not None]
         secret = [name for name in (sensitive,) if name is not None]
-        return _read("published", self.published, [*on, *own, *secret]), _read("with", self.known, [*on, *own])
+        one = self._table("published", self.published, [*on, *own, *secret])
+        return one, self._table("with", self.known, [*on, *own])
+
+    def _table(self, argument: str, source: Source, names: Sequence[str]) -> pl.DataFrame:
+        import polars as pl
+
+        found = _read(argument, source, names)
+        nothing = int(found.select(pl.all_horizontal(pl.all().is_null()).sum()).item())
+        if nothing:
+            told = f"{nothing:,} rows of {source.path.name!r} have none of the columns that were asked for"
+            self.silent.append(f"{told}: blank, or lines with more or fewer cells than the header. They are left out.")
+        return found
+
+    def record(
+        self, found: Linkage, *, scored: bool, confidence: float, inside: float | None, person: str | None
+    ) -> Linked:
+        """What was found, for the page, with the files that it is about."""
+        from privet.report.table_records import Linked as Record
+
+        paths = self.published.path, self.known.path
+        return Record.of(
+            found,
+            *(path.name for path in paths),
+            scored=scored,
+            confidence=confidence,
+            inside=inside,
+            person=person,
+            files=files_of(*paths),
+        )
 
 
 def columns_of(text: str | None, between: Linking, but: Sequence[str | None]) -> tuple[str, ...]:

@@ -182,8 +182,7 @@ class Bill:
         if self.recipe is not None:
             return self.recipe
         if self.block is None or inputs.units is None:
-            problem = "has counted its rows privately, and its plan, which was made of that count, is not remembered"
-            raise InvalidInput("run", problem, "use attacks and audits that do not need the plan")
+            raise InvalidInput("rows", "are not known")
         return _recipe(asked, inputs, model, inputs.units, self.block.epsilon, self.block.delta, ())
 
 

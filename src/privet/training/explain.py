@@ -26,6 +26,7 @@ from privet.training.plan import DPSGD, Noise
 from privet.training.rules import Known, all_known
 from privet.training.rules.convolution import Convolved
 from privet.training.rules.tuning import way
+from privet.training.rules.turned import Turned
 from privet.training.step import Step
 
 __all__ = ["Explanation", "Layer", "Norms", "Share", "explain"]
@@ -275,7 +276,7 @@ def _rows_of(part: Part) -> int:
 def _norms(part: Part | None) -> Norms:
     if part is None:
         return Norms.UNUSED
-    if isinstance(part, Dense):
+    if isinstance(part, Dense | Turned):
         return Norms.INSTANTIATED
     if isinstance(part, Convolved) and not way(part.geometry, part.inputs, part.gradient).by_places:
         return Norms.IN_PIECES

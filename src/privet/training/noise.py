@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from privet import native
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.random.keystream import Bytes
@@ -28,7 +29,7 @@ from privet.core.random.tensors import view_of, was_written
 __all__ = ["Scratch", "fill", "transform"]
 
 # Pairs per pass: long enough to keep several threads busy, short enough for what they touch to stay in their caches.
-_PAIRS: Final = 1 << 18
+_PAIRS: Final = 1 << 16
 # Beyond these, squares of deviations would leave the range of float32.
 _LEAST_STD: Final = 2.0**-50
 _MOST_STD: Final = 2.0**50
@@ -87,6 +88,9 @@ def transform(radius: Tensor, angle: Tensor, std: float, cosines: Tensor, sines:
     The same as `box_muller.transform`, in fewer passes. `radius` holds int64 and `angle` int32 or int64, and `rows` is
     working memory: three rows as long as these, of the type of the normals.
     """
+    if angle.dtype == torch.int32 and native.usable(cosines):
+        native.normals(radius, angle, std, cosines, sines)
+        return
     if rows.shape != (3, len(radius)) or rows.dtype != cosines.dtype:
         problem = f"is {rows.dtype} of shape {tuple(rows.shape)}"
         raise InvalidInput("rows", problem, f"give three rows of {len(radius)} in {cosines.dtype}")

@@ -16,7 +16,19 @@ from torch import Tensor
 
 from privet.training.engine.groups import Groups
 
-__all__ = ["Dense", "Lookup", "Mixed", "Outer", "Part", "Squares", "combine", "numbers", "signed", "squares_of_several"]
+__all__ = [
+    "Dense",
+    "Lookup",
+    "Mixed",
+    "Outer",
+    "Part",
+    "Squares",
+    "combine",
+    "numbers",
+    "signed",
+    "squares_of_several",
+    "sum_of_squares",
+]
 
 _EPSILON = torch.finfo(torch.float32).eps
 _LEAST = torch.finfo(torch.float32).tiny
@@ -79,8 +91,8 @@ def _units(value: Tensor, terms: int) -> float:
     return ((terms if wide else min(terms, _BLOCK)) + 16) * torch.finfo(value.dtype).eps / 2
 
 
-def _plain(value: Tensor, terms: int) -> Squares:
-    """A sum of squares has no cancellation: what is lost is rounding, and what underflows."""
+def sum_of_squares(value: Tensor, terms: int) -> Squares:
+    """A sum of so many squares has no cancellation: what is lost is rounding, and what underflows."""
     return Squares(value, value * _units(value, terms) + terms * _LEAST)
 
 
@@ -93,7 +105,7 @@ class Dense:
 
     def squares(self) -> Squares:
         """The squared norm of each row."""
-        return self.known or _plain(_squared(self.value), self.value.shape[1])
+        return self.known or sum_of_squares(_squared(self.value), self.value.shape[1])
 
     def measured(self) -> Part:
         """With its squared norms."""
@@ -223,7 +235,7 @@ class Lookup:
         if self.known is not None:
             return self.known
         if self.index.shape[1] == 1:
-            return _plain(_squared(self.right.flatten(1)), self.right.shape[2])
+            return sum_of_squares(_squared(self.right.flatten(1)), self.right.shape[2])
         return _by_chunks(_lookup_products, self.index, self.right)[0]
 
     def measured(self) -> Part:

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part, Squares, signed
+from privet.training.engine.parts import Dense, Part, Squares, signed, sum_of_squares
 from privet.training.rules import kernels
 from privet.training.rules.kernels import Geometry
 from privet.training.rules.tuning import Way, way
+from privet.training.rules.turned import Turned
 
 __all__ = ["Convolved", "convolution"]
 
@@ -57,7 +58,9 @@ class Convolved:
 
     def settle(self) -> Part:
         """Written out where that is quicker and does not take much memory."""
-        return Dense(self.dense()) if self._way.keep else self
+        if not self._way.keep:
+            return self
+        return self._turned() or Dense(self.dense())
 
     def squares(self) -> Squares:
         """A few examples at a time, so that memory does not grow with batch × parameters."""
@@ -66,6 +69,9 @@ class Convolved:
         if self._way.by_places:
             size = kernels.chunk_of_places(self.geometry, self.inputs)
             found = [signed(kernels.products_of_places(self.geometry, *pair)) for pair in self._pairs(size)]
+        elif self._has_loops:
+            squares = kernels.in_loops(self.geometry, self.inputs, self.gradient, None)
+            found = [sum_of_squares(squares.to(self.inputs.dtype), self.geometry.size)]
         else:
             size = max(1, _SOME // self.geometry.size)
             buffer = self.inputs.new_empty(size, *self.geometry.kernel)
@@ -98,6 +104,17 @@ class Convolved:
     def _written(self, inputs: Tensor, gradient: Tensor, out: Tensor) -> Tensor:
         self._way.method(self.geometry, inputs, gradient, out)
         return out.flatten(1)
+
+    def _turned(self) -> Turned | None:
+        if not self._has_loops:
+            return None
+        out = kernels.room_for_loops(self.geometry, self.inputs)
+        squares = kernels.in_loops(self.geometry, self.inputs, self.gradient, out)
+        return Turned(out, sum_of_squares(squares.to(out.dtype), self.geometry.size))
+
+    @property
+    def _has_loops(self) -> bool:
+        return self._way.in_loops and kernels.has_loops(self.geometry, self.inputs, self.gradient)
 
     def _pairs(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
         return zip(torch.split(self.inputs, size), torch.split(self.gradient, size), strict=True)

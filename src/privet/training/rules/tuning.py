@@ -36,6 +36,11 @@ class Way:
     by_places: bool = False
     """Whether the norms come from products of places, without gradients."""
 
+    @property
+    def in_loops(self) -> bool:
+        """Whether the gradients come from the compiled loops, which give their norms at the same time."""
+        return self.method is kernels.looped
+
 
 _chosen: dict[tuple[Geometry, tuple[int, ...], torch.dtype, bool], Way] = {}
 
@@ -55,7 +60,14 @@ def way(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Way:
 def _measured(geometry: Geometry, inputs: Tensor, gradient: Tensor, room: bool) -> Way:
     size = min(len(inputs), _ENOUGH, max(_LEAST, _TRIED // geometry.size))
     some = inputs[:size], gradient[:size], inputs.new_empty(size, *geometry.kernel)
-    times = {method: _seconds(partial(method, geometry, *some)) / size for method in kernels.METHODS}
+    times = {
+        method: _seconds(partial(method, geometry, *some)) / size
+        for method in kernels.METHODS
+        if method is not kernels.looped
+    }
+    if kernels.has_loops(geometry, inputs, gradient):
+        out = kernels.room_for_loops(geometry, some[0]) if room else None
+        times[kernels.looped] = _seconds(partial(kernels.in_loops, geometry, *some[:2], out)) / size
     method = min(times, key=times.__getitem__)
     library = _seconds(partial(geometry.weight_gradient, inputs, gradient)) / len(inputs)
     written = times[method] + (0.0 if room else library)

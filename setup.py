@@ -1,0 +1,19 @@
+"""The compiled kernels, which are optional: without a compiler the package installs all the same, and trains slower."""
+
+from setuptools import Extension, setup
+
+HERE = "src/privet/native"
+
+setup(
+    ext_modules=[
+        Extension(
+            "privet.native._kernels",
+            sources=[f"{HERE}/{name}.c" for name in ("module", "kernels", "team")],
+            depends=[f"{HERE}/{name}.h" for name in ("kernels", "team", "body")],
+            extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
+            py_limited_api=True,
+            optional=True,
+        )
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

@@ -1,0 +1,27 @@
+"""The compiled module: addresses and sizes in, nothing out. `privet.native` checks what it gives."""
+
+processor: str
+
+def noise(
+    radius: int, angle: int, cosines: int, sines: int, pairs: int, sine_count: int, std: float, threads: int, /
+) -> None: ...
+def convolution_room(*sizes: int) -> int: ...
+def convolution(
+    inputs: int, gradient: int, out: int, squares: int, scratch: int, sizes: tuple[int, ...], threads: int, /
+) -> None: ...
+def positions(
+    left: int,
+    right: int,
+    answer: int,
+    scratch: int,
+    examples: int,
+    positions: int,
+    p: int,
+    q: int,
+    left_example: int,
+    left_position: int,
+    right_example: int,
+    right_position: int,
+    threads: int,
+    /,
+) -> None: ...

@@ -1,0 +1,335 @@
+/* The kernels, for vectors of LANES numbers; included once for each kind of processor, with its name as SUFFIX.
+
+VECTORS is how many vectors times OUTPUT_BLOCK rows of a product its registers hold. */
+
+#define GLUE_(a, b) a##_##b
+#define GLUE(a, b) GLUE_(a, b)
+#define N(name) GLUE(name, SUFFIX)
+
+typedef float N(vec) __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t N(ivec) __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef uint32_t N(uvec) __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+#define vec N(vec)
+#define ivec N(ivec)
+#define uvec N(uvec)
+
+/* ---- noise ---- */
+
+static inline vec N(choose)(ivec mask, vec yes, vec no)
+{
+    return (vec)(((ivec)yes & mask) | ((ivec)no & ~mask));
+}
+
+/* -ln(y) for 0 < y <= 1, where `lost` is what rounding took from y. After Cephes' logf: y = m 2^e, with m between
+sqrt(1/2) and sqrt(2), and a polynomial in m - 1. */
+static inline vec N(minus_log)(vec y, vec lost)
+{
+    ivec bits = (ivec)y;
+    ivec exponent = ((bits - 0x3f3504f3) >> 23);
+    vec e = __builtin_convertvector(exponent, vec);
+    vec x = (vec)(bits - (exponent << 23)) - 1.0f;
+    vec z = x * x;
+    vec p = x * 7.0376836292e-2f - 1.1514610310e-1f;
+    p = p * x + 1.1676998740e-1f;
+    p = p * x - 1.2420140846e-1f;
+    p = p * x + 1.4249322787e-1f;
+    p = p * x - 1.6668057665e-1f;
+    p = p * x + 2.0000714765e-1f;
+    p = p * x - 2.4999993993e-1f;
+    p = p * x + 3.3333331174e-1f;
+    p = p * x * z + e * -2.12194440e-4f - z * 0.5f;
+    return -((p + x) + e * 0.693359375f) - lost;
+}
+
+/* Two normals for each of LANES pairs of words: see privet.core.random.box_muller. */
+static inline void N(pairs)(const uint32_t *radius, const int32_t *angle, float scale, float *cosines, float *sines)
+{
+    uvec first, second;
+    ivec turn;
+    float roots[LANES];
+    memcpy(&first, radius, sizeof first);
+    memcpy(&second, radius + LANES, sizeof second);
+    memcpy(&turn, angle, sizeof turn);
+    uvec low = __builtin_shufflevector(first, second, EVEN), high = __builtin_shufflevector(first, second, ODD);
+    /* U is V or 1 - V, with V in (0, 1/2). */
+    ivec over = (ivec)high >> 31;
+    vec v = __builtin_convertvector(low ^ (uvec)over, vec) * 0x1p-64f + 0x1p-65f;
+    v = __builtin_convertvector((ivec)high ^ over, vec) * 0x1p-32f + v;
+    vec rest = 1.0f - v;
+    vec lost = (vec)((ivec)((1.0f - rest) - v) & over);
+    vec minus = N(minus_log)(N(choose)(over, rest, v), lost) * scale;
+    memcpy(roots, &minus, sizeof minus);
+    for (int i = 0; i < LANES; i++)
+        roots[i] = __builtin_sqrtf(roots[i]);
+    vec r;
+    memcpy(&r, roots, sizeof r);
+    /* A whole turn is 2^32: the quarter is exact, and the rest is at most an eighth of a turn. */
+    ivec quarter = (ivec)((uvec)turn + 0x20000000u) >> 30;
+    ivec left = (ivec)((uvec)turn - ((uvec)quarter << 30));
+    vec x = (__builtin_convertvector(left, vec) + 0.5f) * 1.46291807927e-9f;
+    vec z = x * x;
+    vec sine = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * x + x;
+    vec cosine = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z;
+    cosine = cosine - 0.5f * z + 1.0f;
+    ivec odd = -(quarter & 1);
+    vec c = (vec)((ivec)N(choose)(odd, sine, cosine) ^ (((quarter + 1) & 2) << 30)) * r;
+    vec s = (vec)((ivec)N(choose)(odd, cosine, sine) ^ ((quarter & 2) << 30)) * r;
+    memcpy(cosines, &c, sizeof c);
+    memcpy(sines, &s, sizeof s);
+}
+
+static void N(noise)(void *given, long piece, int worker)
+{
+    const noise_work *work = given;
+    long at = piece * NOISE_PIECE, to = at + NOISE_PIECE < work->pairs ? at + NOISE_PIECE : work->pairs;
+    (void)worker;
+    for (; at + LANES <= to && at + LANES <= work->sine_count; at += LANES)
+        N(pairs)(work->radius + 2 * at, work->angle + at, work->scale, work->cosines + at, work->sines + at);
+    for (; at < to; at += LANES) {
+        uint32_t words[2 * LANES] = {0};
+        int32_t turns[LANES] = {0};
+        float cosines[LANES], sines[LANES];
+        for (long i = 0; i < LANES && at + i < to; i++) {
+            words[2 * i] = work->radius[2 * (at + i)];
+            words[2 * i + 1] = work->radius[2 * (at + i) + 1];
+            turns[i] = work->angle[at + i];
+        }
+        N(pairs)(words, turns, work->scale, cosines, sines);
+        for (long i = 0; i < LANES && at + i < to; i++) {
+            work->cosines[at + i] = cosines[i];
+            if (at + i < work->sine_count)
+                work->sines[at + i] = sines[i];
+        }
+    }
+}
+
+/* ---- products ---- */
+
+#define GATHERED(count)                                                                                      \
+    static void N(gathered_##count)(const float *coefficients, long step, const float *rows,                  \
+                                    const long *offsets, long regular, long places, float *tile)              \
+    {                                                                                                        \
+        vec total[OUTPUT_BLOCK][count];                                                                      \
+        memset(total, 0, sizeof total);                                                                      \
+        for (long at = 0; at < places; at++) {                                                               \
+            const float *row = rows + (offsets ? offsets[at] : at * regular);                                \
+            const float *weight = coefficients + at * step;                                                  \
+            vec here[count];                                                                                 \
+            for (int j = 0; j < count; j++)                                                                  \
+                here[j] = *(const vec *)(row + j * LANES);                                                   \
+            for (int i = 0; i < OUTPUT_BLOCK; i++)                                                           \
+                for (int j = 0; j < count; j++)                                                              \
+                    total[i][j] += weight[i] * here[j];                                                      \
+        }                                                                                                    \
+        memcpy(tile, total, sizeof total);                                                                   \
+    }
+
+GATHERED(1)
+#if VECTORS > 1
+GATHERED(2)
+#endif
+#if VECTORS > 2
+GATHERED(3)
+#endif
+
+/* tile[i][·] = Σ_places coefficients[place][i] · rows[place][·], for OUTPUT_BLOCK rows and up to VECTORS vectors. */
+static inline void N(gathered)(int count, const float *coefficients, long step, const float *rows,
+                               const long *offsets, long regular, long places, float *tile)
+{
+#if VECTORS > 2
+    if (count == 3) {
+        N(gathered_3)(coefficients, step, rows, offsets, regular, places, tile);
+        return;
+    }
+#endif
+#if VECTORS > 1
+    if (count == 2) {
+        N(gathered_2)(coefficients, step, rows, offsets, regular, places, tile);
+        return;
+    }
+#endif
+    (void)count;
+    N(gathered_1)(coefficients, step, rows, offsets, regular, places, tile);
+}
+
+/* target[column][row] = source[row][column]; what is beyond `rows` becomes 0. */
+static void N(turn)(const float *source, long step, long rows, long columns, float *target, long width)
+{
+    long row = 0;
+    for (; row + LANES <= rows; row += LANES) {
+        long column = 0;
+        for (; column + LANES <= columns; column += LANES) {
+            vec now[LANES], next[LANES];
+            for (int i = 0; i < LANES; i++)
+                now[i] = *(const vec *)(source + (row + i) * step + column);
+            for (int round = 1; round < LANES; round *= 2) {
+                for (int i = 0; i < LANES / 2; i++) {
+                    next[2 * i] = __builtin_shufflevector(now[i], now[i + LANES / 2], LOWER);
+                    next[2 * i + 1] = __builtin_shufflevector(now[i], now[i + LANES / 2], UPPER);
+                }
+                for (int i = 0; i < LANES; i++)
+                    now[i] = next[i];
+            }
+            for (int i = 0; i < LANES; i++)
+                *(vec *)(target + (column + i) * width + row) = now[i];
+        }
+        for (; column < columns; column++)
+            for (int i = 0; i < LANES; i++)
+                target[column * width + row + i] = source[(row + i) * step + column];
+    }
+    for (; row < width; row++)
+        for (long column = 0; column < columns; column++)
+            target[column * width + row] = row < rows ? source[row * step + column] : 0.0f;
+}
+
+/* ---- each example's weight gradient of a convolution ---- */
+
+static void N(convolution)(void *given, long example, int worker)
+{
+    const convolution_work *w = given;
+    const float *inputs = w->inputs + example * w->channels * w->height * w->width;
+    const float *gradient = w->gradient + example * w->outputs * w->rows * w->columns;
+    long places = w->rows * w->columns, size = w->channels * w->window[0] * w->window[1];
+    float *out = w->out ? w->out + example * w->outputs * size : NULL;
+    float *turned = w->scratch + worker * w->scratch_each;
+    float *picture = turned + places * w->padded_outputs;
+    float *windows = picture + w->tall * w->wide * w->channels + MOST_READ;
+    long *offsets = w->offsets;
+    double squares = 0.0;
+    float tile[OUTPUT_BLOCK * VECTORS * LANES];
+
+    N(turn)(gradient, places, w->outputs, places, turned, w->padded_outputs);
+
+    /* The padded picture, with the channels of a pixel side by side. */
+    long line = w->wide * w->channels;
+    if (w->padding[0] || w->padding[1])
+        memset(picture, 0, (size_t)(w->tall * line) * sizeof(float));
+    for (long y = 0; y < w->height; y++) {
+        float *to = picture + (y + w->padding[0]) * line + w->padding[1] * w->channels;
+        const float *from = inputs + y * w->width;
+        if (w->channels == 1)
+            memcpy(to, from, (size_t)w->width * sizeof(float));
+        else
+            N(turn)(from, w->height * w->width, w->channels, w->width, to, w->channels);
+    }
+
+    if (w->copied) {
+        long run = w->window[1] * w->channels;
+        for (long place = 0; place < places; place++) {
+            float *to = windows + place * w->padded_run;
+            const float *from = picture + offsets[place];
+            if (run == 8) {
+                for (long i = 0; i < w->window[0]; i++)
+                    memcpy(to + i * 8, from + i * line, 32);
+            } else {
+                for (long i = 0; i < w->window[0]; i++)
+                    for (long j = 0; j < run; j++)
+                        to[i * run + j] = from[i * line + j];
+            }
+            for (long j = w->run; j < w->padded_run; j++)
+                to[j] = 0.0f;
+        }
+    }
+
+    for (long first = 0; first < w->outputs; first += OUTPUT_BLOCK) {
+        long outputs = w->outputs - first < OUTPUT_BLOCK ? w->outputs - first : OUTPUT_BLOCK;
+        for (long i = 0; i < w->runs; i++) {
+            for (long start = 0; start < w->run;) {
+                long rest = w->run - start;
+                int count = (int)((rest + LANES - 1) / LANES);
+                if (count > VECTORS)
+                    count = count == VECTORS + 1 && VECTORS > 2 ? 2 : VECTORS;
+                long wide = count * LANES, useful = rest < wide ? rest : wide;
+                if (w->copied)
+                    N(gathered)(count, turned + first, w->padded_outputs, windows + start, NULL, w->padded_run, places,
+                                tile);
+                else
+                    N(gathered)(count, turned + first, w->padded_outputs, picture + i * line + start, offsets, 0,
+                                places, tile);
+                for (long o = 0; o < outputs; o++) {
+                    const float *from = tile + o * wide;
+                    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+                    long j = 0;
+                    for (; j + 4 <= useful; j += 4)
+                        for (int k = 0; k < 4; k++)
+                            sum[k] += from[j + k] * from[j + k];
+                    for (; j < useful; j++)
+                        sum[0] += from[j] * from[j];
+                    squares += (double)sum[0] + sum[1] + sum[2] + sum[3];
+                    if (out)
+                        memcpy(out + (first + o) * size + i * w->run + start, from, (size_t)useful * sizeof(float));
+                }
+                start += wide;
+            }
+        }
+    }
+    w->squares[example] = squares;
+}
+
+/* ---- norms of sums of products ---- */
+
+static void N(positions)(void *given, long example, int worker)
+{
+    const positions_work *w = given;
+    long width = (w->positions + MOST_LANES - 1) / MOST_LANES * MOST_LANES;
+    float *left = w->scratch + worker * w->scratch_each, *right = left + w->p * width;
+    double sum = 0.0, sizes = 0.0, traces[2] = {0.0, 0.0};
+    float lefts[OUTPUT_BLOCK * VECTORS * LANES], rights[OUTPUT_BLOCK * VECTORS * LANES];
+
+    N(turn)(w->left + example * w->left_strides[0], w->left_strides[1], w->positions, w->p, left, width);
+    N(turn)(w->right + example * w->right_strides[0], w->right_strides[1], w->positions, w->q, right, width);
+    for (long t = 0; t < w->positions; t += OUTPUT_BLOCK) {
+        for (long s = t / LANES * LANES; s < w->positions;) {
+            int count = (int)((w->positions - s + LANES - 1) / LANES);
+            if (count > VECTORS)
+                count = count == VECTORS + 1 && VECTORS > 2 ? 2 : VECTORS;
+            long wide = count * LANES;
+            N(gathered)(count, left + t, width, left + s, NULL, width, w->p, lefts);
+            N(gathered)(count, right + t, width, right + s, NULL, width, w->q, rights);
+            for (long i = 0; i < OUTPUT_BLOCK; i++) {
+                float partial = 0.0f, size = 0.0f;
+                const float *l = lefts + i * wide, *r = rights + i * wide;
+                long start = t + i + 1 > s ? t + i + 1 - s : 0; /* what lies above the diagonal counts twice */
+                for (long j = start; j < wide; j++) {
+                    float product = l[j] * r[j];
+                    partial += product;
+                    size += __builtin_fabsf(product);
+                }
+                sum += 2.0 * partial;
+                sizes += 2.0 * size;
+                if (t + i >= s && t + i < s + wide) {
+                    float product = l[t + i - s] * r[t + i - s];
+                    sum += product;
+                    sizes += __builtin_fabsf(product);
+                    traces[0] += l[t + i - s];
+                    traces[1] += r[t + i - s];
+                }
+            }
+            s += wide;
+        }
+    }
+    w->answer[4 * example] = sum;
+    w->answer[4 * example + 1] = sizes;
+    w->answer[4 * example + 2] = traces[0];
+    w->answer[4 * example + 3] = traces[1];
+}
+
+static const kernel_table N(table) = {
+    TITLE, LANES, N(noise), N(convolution), N(positions),
+};
+
+#undef vec
+#undef ivec
+#undef uvec
+#undef N
+#undef GLUE
+#undef GLUE_
+#undef GATHERED
+#undef SUFFIX
+#undef TITLE
+#undef LANES
+#undef VECTORS
+#undef EVEN
+#undef ODD
+#undef LOWER
+#undef UPPER

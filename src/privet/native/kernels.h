@@ -1,0 +1,57 @@
+/* What the kernels take, and the table of those for one kind of processor. All memory is the caller's. */
+
+#ifndef PRIVET_KERNELS_H
+#define PRIVET_KERNELS_H
+
+#include <stdint.h>
+
+typedef struct {
+    const float *inputs;   /* (examples, channels, height, width), contiguous */
+    const float *gradient; /* (examples, outputs, rows, columns), contiguous */
+    float *out;            /* (examples, outputs, window, channels), or NULL */
+    double *squares;       /* (examples) */
+    float *scratch;        /* `convolution_scratch` numbers for each worker */
+    long examples, channels, height, width, outputs, rows, columns;
+    long window[2], stride[2], padding[2];
+    /* Found from these by `convolution_prepare`: */
+    long tall, wide;       /* the padded picture */
+    long run, runs;        /* numbers of a window that lie together, and how many such runs it has */
+    long padded_run, padded_outputs;
+    int copied;            /* whether windows are copied out */
+    long scratch_each;
+    long *offsets;         /* (places): where the window of each begins in the padded picture */
+} convolution_work;
+
+typedef struct {
+    const float *left, *right;
+    long left_strides[2], right_strides[2]; /* of examples and positions */
+    double *answer;                         /* (examples, 4): the sum, that of sizes, both traces */
+    float *scratch;
+    long examples, positions, p, q;
+    long scratch_each;
+} positions_work;
+
+typedef struct {
+    const uint32_t *radius; /* two words a pair, the lower first */
+    const int32_t *angle;
+    float *cosines, *sines;
+    long pairs, sine_count;
+    float scale;            /* 2 · deviation² */
+} noise_work;
+
+typedef struct {
+    const char *name;
+    long lanes;
+    void (*noise)(void *work, long piece, int worker);
+    void (*convolution)(void *work, long piece, int worker);
+    void (*positions)(void *work, long piece, int worker);
+} kernel_table;
+
+#define NOISE_PIECE 4096
+#define OUTPUT_BLOCK 8
+#define MOST_LANES 16
+#define MOST_READ 64 /* a vector may be read beyond what is used of it */
+
+const kernel_table *kernels_here(void);
+
+#endif

@@ -1,0 +1,137 @@
+/* The Python side: addresses and sizes in, nothing out. Callers check what they give; see privet/native/__init__.py. */
+
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "kernels.h"
+#include "team.h"
+
+static long round_up(long number, long unit)
+{
+    return (number + unit - 1) / unit * unit;
+}
+
+static PyObject *noise(PyObject *self, PyObject *args)
+{
+    unsigned long long radius, angle, cosines, sines;
+    double std;
+    int threads;
+    noise_work work;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "KKKKlldi", &radius, &angle, &cosines, &sines, &work.pairs, &work.sine_count, &std,
+                          &threads))
+        return NULL;
+    work.radius = (const uint32_t *)(uintptr_t)radius;
+    work.angle = (const int32_t *)(uintptr_t)angle;
+    work.cosines = (float *)(uintptr_t)cosines;
+    work.sines = (float *)(uintptr_t)sines;
+    work.scale = (float)(2.0 * std * std);
+    Py_BEGIN_ALLOW_THREADS
+    team_run(kernels_here()->noise, &work, (work.pairs + NOISE_PIECE - 1) / NOISE_PIECE, threads);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* Whether windows are copied out: where few of a window's numbers lie together, a vector would be half empty. */
+static void convolution_prepare(convolution_work *w)
+{
+    long run = w->window[1] * w->channels, lanes = kernels_here()->lanes;
+    w->tall = w->height + 2 * w->padding[0];
+    w->wide = w->width + 2 * w->padding[1];
+    w->copied = run % lanes != 0 && run < 4 * lanes;
+    w->run = w->copied ? run * w->window[0] : run;
+    w->runs = w->copied ? 1 : w->window[0];
+    w->padded_run = round_up(w->run, MOST_LANES);
+    w->padded_outputs = round_up(w->outputs, MOST_LANES);
+    w->scratch_each = w->rows * w->columns * (w->padded_outputs + (w->copied ? w->padded_run : 0)) +
+                      w->tall * w->wide * w->channels + 2 * MOST_READ;
+}
+
+static int convolution_sizes(PyObject *sizes, convolution_work *w)
+{
+    return PyArg_ParseTuple(sizes, "lllllllllllll", &w->examples, &w->channels, &w->height, &w->width, &w->outputs,
+                            &w->rows, &w->columns, &w->window[0], &w->window[1], &w->stride[0], &w->stride[1],
+                            &w->padding[0], &w->padding[1]);
+}
+
+static PyObject *convolution_room(PyObject *self, PyObject *sizes)
+{
+    convolution_work work;
+    (void)self;
+    if (!convolution_sizes(sizes, &work))
+        return NULL;
+    convolution_prepare(&work);
+    return PyLong_FromLong(work.scratch_each);
+}
+
+static PyObject *convolution(PyObject *self, PyObject *args)
+{
+    unsigned long long inputs, gradient, out, squares, scratch;
+    PyObject *sizes;
+    int threads;
+    convolution_work work;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "KKKKKOi", &inputs, &gradient, &out, &squares, &scratch, &sizes, &threads) ||
+        !convolution_sizes(sizes, &work))
+        return NULL;
+    convolution_prepare(&work);
+    work.offsets = PyMem_Malloc((size_t)(work.rows * work.columns) * sizeof(long));
+    if (work.offsets == NULL)
+        return PyErr_NoMemory();
+    for (long y = 0; y < work.rows; y++)
+        for (long x = 0; x < work.columns; x++)
+            work.offsets[y * work.columns + x] =
+                (y * work.stride[0] * work.wide + x * work.stride[1]) * work.channels;
+    work.inputs = (const float *)(uintptr_t)inputs;
+    work.gradient = (const float *)(uintptr_t)gradient;
+    work.out = (float *)(uintptr_t)out;
+    work.squares = (double *)(uintptr_t)squares;
+    work.scratch = (float *)(uintptr_t)scratch;
+    Py_BEGIN_ALLOW_THREADS
+    team_run(kernels_here()->convolution, &work, work.examples, threads);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(work.offsets);
+    Py_RETURN_NONE;
+}
+
+static PyObject *positions(PyObject *self, PyObject *args)
+{
+    unsigned long long left, right, answer, scratch;
+    int threads;
+    positions_work w;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "KKKKlllllllli", &left, &right, &answer, &scratch, &w.examples, &w.positions, &w.p,
+                          &w.q, &w.left_strides[0], &w.left_strides[1], &w.right_strides[0], &w.right_strides[1],
+                          &threads))
+        return NULL;
+    w.left = (const float *)(uintptr_t)left;
+    w.right = (const float *)(uintptr_t)right;
+    w.answer = (double *)(uintptr_t)answer;
+    w.scratch = (float *)(uintptr_t)scratch;
+    w.scratch_each = round_up(w.positions, MOST_LANES) * (w.p + w.q) + MOST_READ;
+    Py_BEGIN_ALLOW_THREADS
+    team_run(kernels_here()->positions, &w, w.examples, threads);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"noise", noise, METH_VARARGS, NULL},
+    {"convolution_room", convolution_room, METH_VARARGS, NULL},
+    {"convolution", convolution, METH_VARARGS, NULL},
+    {"positions", positions, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_kernels", NULL, -1, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__kernels(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddStringConstant(module, "processor", kernels_here()->name) < 0)
+        return NULL;
+    return module;
+}

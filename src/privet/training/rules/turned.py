@@ -1,0 +1,55 @@
+"""Weight gradients of convolutions as the compiled loops leave them: with the channels last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from privet.training.engine.groups import Groups
+from privet.training.engine.parts import Dense, Part, Squares
+
+__all__ = ["Turned"]
+
+
+@dataclass(frozen=True)
+class Turned:
+    """The gradients themselves, in another order than the weight's, which only their sum is brought into."""
+
+    value: Tensor
+    """(B, outputs, window…, channels)"""
+    known: Squares | None = None
+
+    def squares(self) -> Squares:
+        """The squared norm of each example's."""
+        return self._rows.squares()
+
+    def measured(self) -> Part:
+        """With its squared norms."""
+        return replace(self, known=self.squares())
+
+    def add_to(self, out: Tensor, factors: Tensor) -> None:
+        """One matrix-vector product, whose result is turned."""
+        total = torch.mv(self._rows.value.T, factors).view(self.value.shape[1:]).movedim(-1, 1)
+        out.view(total.shape).add_(total)
+
+    def dense(self) -> Tensor:
+        """In the weight's own order."""
+        return self.value.movedim(-1, 2).flatten(1)
+
+    def blank(self, bad: Tensor) -> Part:
+        """Zeros for the marked examples."""
+        return Turned(self.value.masked_fill(bad.view(-1, *(1,) * (self.value.dim() - 1)), 0.0))
+
+    def regroup(self, groups: Groups) -> Part:
+        """One row a group."""
+        return Turned(groups.add_rows(self.value))
+
+    def settle(self) -> Part:
+        """Itself."""
+        return self
+
+    @property
+    def _rows(self) -> Dense:
+        return Dense(self.value.flatten(1), self.known)

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from privet.core.random.lineage import here
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 try:
     from privet.native import _kernels
 except ImportError:  # nobody compiled it
     _kernels = None  # type: ignore[assignment]
 
-__all__ = ["convolution_gradients", "normals", "processor", "squares_of_products", "usable"]
+__all__ = ["convolution_gradients", "normals", "processor", "squares_of_products", "takes_products", "usable"]
 
 _WANTED: Final = os.environ.get("PRIVET_NATIVE", "1") != "0"
+_MOST_RIGHTS: Final = 4
 # Where torch's threads live. A forked child inherits the belief that they run, and would wait for them for ever.
 _HOME: Final = here()
 
@@ -104,3 +103,27 @@ def convolution_gradients(
     to = 0 if out is None else out.data_ptr()
     _kernels.convolution(inputs.data_ptr(), gradient.data_ptr(), to, squares.data_ptr(), scratch, sizes, threads)
     return squares
+
+
+def takes_products(left: Tensor, rights: Sequence[Tensor]) -> bool:
+    """Whether `squares_of_products` can take these."""
+    several = (left, *rights)
+    return len(rights) <= _MOST_RIGHTS and usable(*several) and all(each.stride(2) == 1 for each in several)
+
+
+def squares_of_products(left: Tensor, rights: Sequence[Tensor]) -> Tensor:
+    """Σ_{t,s} (left_t · left_s)(right_t · right_s) of each example, for each of the right factors: (B, rights, 4).
+
+    Beside the sum, in float64: that of the products' sizes, and the traces Σ_t |left_t|² and Σ_t |right_t|². The
+    matrices of products are symmetric, so a little over half of them is computed, and none is ever in memory.
+    """
+    examples, positions, _ = left.shape
+    if not takes_products(left, rights) or any(each.shape[:2] != left.shape[:2] for each in rights):
+        raise ValueError("up to four right factors for the same positions, all in rows of float32, are needed")
+    factors = [(each.data_ptr(), each.shape[2], each.stride(0), each.stride(1)) for each in (left, *rights)]
+    answer = torch.empty(examples, len(rights), 4, dtype=torch.float64, device="cpu")
+    threads = torch.get_num_threads()
+    size = (positions + 15) // 16 * 16 * sum(each[1] for each in factors) + 64
+    scratch = _SCRATCH.address(threads * size)
+    _kernels.positions(factors[0], tuple(factors[1:]), answer.data_ptr(), scratch, examples, positions, threads)
+    return answer

@@ -10,18 +10,12 @@ def convolution(
     inputs: int, gradient: int, out: int, squares: int, scratch: int, sizes: tuple[int, ...], threads: int, /
 ) -> None: ...
 def positions(
-    left: int,
-    right: int,
+    left: tuple[int, ...],
+    rights: tuple[tuple[int, ...], ...],
     answer: int,
     scratch: int,
     examples: int,
     positions: int,
-    p: int,
-    q: int,
-    left_example: int,
-    left_position: int,
-    right_example: int,
-    right_position: int,
     threads: int,
     /,
 ) -> None: ...

@@ -268,50 +268,68 @@ static void N(convolution)(void *given, long example, int worker)
 
 /* ---- norms of sums of products ---- */
 
+/* Adds what a tile of products of positions says: what lies above the diagonal counts twice. */
+static inline void N(weigh)(const float *lefts, const float *rights, long t, long s, long wide, double *answer)
+{
+    for (long i = 0; i < OUTPUT_BLOCK; i++) {
+        const float *l = lefts + i * wide, *r = rights + i * wide;
+        long diagonal = t + i - s;
+        for (long from = 0; from < wide; from += LANES) {
+            vec product = *(const vec *)(l + from) * *(const vec *)(r + from);
+            float each[LANES], sum = 0.0f, size = 0.0f;
+            memcpy(each, &product, sizeof each);
+            if (from <= diagonal) /* the rest of the vector is the mirror image of what another tile counts */
+                for (long j = 0; j < LANES && from + j <= diagonal; j++) {
+                    if (from + j == diagonal) {
+                        answer[0] += each[j];
+                        answer[1] += __builtin_fabsf(each[j]);
+                        answer[2] += l[diagonal];
+                        answer[3] += r[diagonal];
+                    }
+                    each[j] = 0.0f;
+                }
+            for (int j = 0; j < LANES; j++)
+                sum += each[j];
+            for (int j = 0; j < LANES; j++)
+                size += __builtin_fabsf(each[j]);
+            answer[0] += 2.0 * sum;
+            answer[1] += 2.0 * size;
+        }
+    }
+}
+
 static void N(positions)(void *given, long example, int worker)
 {
     const positions_work *w = given;
     long width = (w->positions + MOST_LANES - 1) / MOST_LANES * MOST_LANES;
-    float *left = w->scratch + worker * w->scratch_each, *right = left + w->p * width;
-    double sum = 0.0, sizes = 0.0, traces[2] = {0.0, 0.0};
-    float lefts[OUTPUT_BLOCK * VECTORS * LANES], rights[OUTPUT_BLOCK * VECTORS * LANES];
+    float *left = w->scratch + worker * w->scratch_each, *rights[MOST_RIGHTS];
+    float lefts[OUTPUT_BLOCK * VECTORS * LANES], products[OUTPUT_BLOCK * VECTORS * LANES];
+    double *answer = w->answer + 4 * w->count * example;
 
-    N(turn)(w->left + example * w->left_strides[0], w->left_strides[1], w->positions, w->p, left, width);
-    N(turn)(w->right + example * w->right_strides[0], w->right_strides[1], w->positions, w->q, right, width);
+    N(turn)(w->left.numbers + example * w->left.strides[0], w->left.strides[1], w->positions, w->left.size, left,
+            width);
+    rights[0] = left + w->left.size * width;
+    for (long k = 0; k < w->count; k++) {
+        const factor *right = w->rights + k;
+        N(turn)(right->numbers + example * right->strides[0], right->strides[1], w->positions, right->size, rights[k],
+                width);
+        if (k + 1 < w->count)
+            rights[k + 1] = rights[k] + right->size * width;
+    }
+    memset(answer, 0, (size_t)(4 * w->count) * sizeof(double));
     for (long t = 0; t < w->positions; t += OUTPUT_BLOCK) {
         for (long s = t / LANES * LANES; s < w->positions;) {
             int count = (int)((w->positions - s + LANES - 1) / LANES);
             if (count > VECTORS)
                 count = count == VECTORS + 1 && VECTORS > 2 ? 2 : VECTORS;
-            long wide = count * LANES;
-            N(gathered)(count, left + t, width, left + s, NULL, width, w->p, lefts);
-            N(gathered)(count, right + t, width, right + s, NULL, width, w->q, rights);
-            for (long i = 0; i < OUTPUT_BLOCK; i++) {
-                float partial = 0.0f, size = 0.0f;
-                const float *l = lefts + i * wide, *r = rights + i * wide;
-                long start = t + i + 1 > s ? t + i + 1 - s : 0; /* what lies above the diagonal counts twice */
-                for (long j = start; j < wide; j++) {
-                    float product = l[j] * r[j];
-                    partial += product;
-                    size += __builtin_fabsf(product);
-                }
-                sum += 2.0 * partial;
-                sizes += 2.0 * size;
-                if (t + i >= s && t + i < s + wide) {
-                    float product = l[t + i - s] * r[t + i - s];
-                    sum += product;
-                    sizes += __builtin_fabsf(product);
-                    traces[0] += l[t + i - s];
-                    traces[1] += r[t + i - s];
-                }
+            N(gathered)(count, left + t, width, left + s, NULL, width, w->left.size, lefts);
+            for (long k = 0; k < w->count; k++) {
+                N(gathered)(count, rights[k] + t, width, rights[k] + s, NULL, width, w->rights[k].size, products);
+                N(weigh)(lefts, products, t, s, count * LANES, answer + 4 * k);
             }
-            s += wide;
+            s += count * LANES;
         }
     }
-    w->answer[4 * example] = sum;
-    w->answer[4 * example + 1] = sizes;
-    w->answer[4 * example + 2] = traces[0];
-    w->answer[4 * example + 3] = traces[1];
 }
 
 static const kernel_table N(table) = {

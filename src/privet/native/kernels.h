@@ -22,12 +22,20 @@ typedef struct {
     long *offsets;         /* (places): where the window of each begins in the padded picture */
 } convolution_work;
 
+/* (examples, positions, size), where the last axis lies together in memory. */
 typedef struct {
-    const float *left, *right;
-    long left_strides[2], right_strides[2]; /* of examples and positions */
-    double *answer;                         /* (examples, 4): the sum, that of sizes, both traces */
+    const float *numbers;
+    long size;
+    long strides[2];
+} factor;
+
+#define MOST_RIGHTS 4
+
+typedef struct {
+    factor left, rights[MOST_RIGHTS];
+    double *answer; /* (examples, count, 4): the sum, that of the sizes, the traces of the left and the right */
     float *scratch;
-    long examples, positions, p, q;
+    long examples, positions, count;
     long scratch_each;
 } positions_work;
 

@@ -95,21 +95,40 @@ static PyObject *convolution(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static int factor_of(PyObject *given, factor *to)
+{
+    unsigned long long numbers;
+    if (!PyArg_ParseTuple(given, "Klll", &numbers, &to->size, &to->strides[0], &to->strides[1]))
+        return 0;
+    to->numbers = (const float *)(uintptr_t)numbers;
+    return 1;
+}
+
 static PyObject *positions(PyObject *self, PyObject *args)
 {
-    unsigned long long left, right, answer, scratch;
+    unsigned long long answer, scratch;
     int threads;
+    PyObject *left, *rights;
     positions_work w;
     (void)self;
-    if (!PyArg_ParseTuple(args, "KKKKlllllllli", &left, &right, &answer, &scratch, &w.examples, &w.positions, &w.p,
-                          &w.q, &w.left_strides[0], &w.left_strides[1], &w.right_strides[0], &w.right_strides[1],
-                          &threads))
+    if (!PyArg_ParseTuple(args, "O!O!KKlli", &PyTuple_Type, &left, &PyTuple_Type, &rights, &answer, &scratch,
+                          &w.examples, &w.positions, &threads) ||
+        !factor_of(left, &w.left))
         return NULL;
-    w.left = (const float *)(uintptr_t)left;
-    w.right = (const float *)(uintptr_t)right;
+    w.count = (long)PyTuple_Size(rights);
+    if (w.count > MOST_RIGHTS) {
+        PyErr_SetString(PyExc_ValueError, "too many factors");
+        return NULL;
+    }
     w.answer = (double *)(uintptr_t)answer;
     w.scratch = (float *)(uintptr_t)scratch;
-    w.scratch_each = round_up(w.positions, MOST_LANES) * (w.p + w.q) + MOST_READ;
+    w.scratch_each = w.left.size;
+    for (long k = 0; k < w.count; k++) {
+        if (!factor_of(PyTuple_GetItem(rights, k), w.rights + k))
+            return NULL;
+        w.scratch_each += w.rights[k].size;
+    }
+    w.scratch_each = w.scratch_each * round_up(w.positions, MOST_LANES) + MOST_READ;
     Py_BEGIN_ALLOW_THREADS
     team_run(kernels_here()->positions, &w, w.examples, threads);
     Py_END_ALLOW_THREADS

@@ -14,6 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from privet import native
 from privet.training.engine.groups import Groups
 
 __all__ = [
@@ -360,8 +361,19 @@ def _outer_products(left: Tensor, *several: Tensor) -> list[Squares]:
     return answer
 
 
+def _weighed(found: Tensor, left: Tensor, right: Tensor) -> Squares:
+    """The squares from what the compiled loops found in float64: the sum, that of the sizes, and both traces."""
+    sums, sizes, lefts, rights = found.unbind(1)
+    traces = left.shape[2] * rights + right.shape[2] * lefts
+    slack = sizes * (24 * _EPSILON) + (left.shape[1] * traces + 1.0) * _LEAST
+    return Squares(sums.to(left.dtype), slack.to(left.dtype))
+
+
 def squares_of_several(left: Tensor, rights: Sequence[Tensor]) -> list[Squares]:
     """The squares of an `Outer` for each of these right factors, all with the one left factor."""
+    if native.takes_products(left, rights):
+        found = native.squares_of_products(left, rights).unbind(1)
+        return [_weighed(each, left, right) for each, right in zip(found, rights, strict=True)]
     return _by_chunks(_outer_products, left, *rights)
 
 

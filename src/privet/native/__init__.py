@@ -22,7 +22,16 @@ try:
 except ImportError:  # nobody compiled it
     _kernels = None  # type: ignore[assignment]
 
-__all__ = ["convolution_gradients", "normals", "processor", "squares_of_products", "takes_products", "usable"]
+__all__ = [
+    "convolution_gradients",
+    "normals",
+    "processor",
+    "row_squares",
+    "squares_of_products",
+    "takes_products",
+    "takes_rows",
+    "usable",
+]
 
 _WANTED: Final = os.environ.get("PRIVET_NATIVE", "1") != "0"
 _MOST_RIGHTS: Final = 4
@@ -68,8 +77,28 @@ def normals(radius: Tensor, angle: Tensor, std: float, cosines: Tensor, sines: T
     right = right and len(angle) == len(cosines) == pairs and len(sines) <= pairs
     if not right or not all(each.is_contiguous() for each in (radius, angle, cosines, sines)):
         raise ValueError("int64 radii, as many int32 angles, and rows of float32 are needed")
-    addresses = (each.data_ptr() for each in (radius, angle, cosines, sines))
-    _kernels.noise(*addresses, pairs, len(sines), std, torch.get_num_threads())
+    words, normal = (radius.data_ptr(), angle.data_ptr()), (cosines.data_ptr(), sines.data_ptr())
+    _kernels.noise(*words, *normal, pairs, len(sines), std, torch.get_num_threads())
+
+
+def row_squares(rows: Tensor, units: float, least: float) -> Tensor:
+    """The squared norm of each row, and as a second line its slack: `units` times the norm, and `least`.
+
+    The squares are added up in float64, from sums of at most 64 of them in float32.
+    """
+    if rows.dim() != 2 or not takes_rows(rows):
+        raise ValueError("rows of float32 are needed, each in one piece of memory")
+    examples, size = rows.shape
+    squares = rows.new_empty(2, examples)
+    _kernels.rows(
+        rows.data_ptr(), squares.data_ptr(), examples, size, rows.stride(0), units, least, torch.get_num_threads()
+    )
+    return squares
+
+
+def takes_rows(*tensors: Tensor) -> bool:
+    """Whether these are float32 here, and their last axis lies in one piece."""
+    return usable(*tensors) and all(each.stride(-1) == 1 or each.shape[-1] == 1 for each in tensors)
 
 
 def convolution_gradients(
@@ -79,11 +108,13 @@ def convolution_gradients(
     stride: tuple[int, ...],
     padding: tuple[int, ...],
     out: Tensor | None,
+    units: float,
+    least: float,
 ) -> Tensor:
     """Each example's weight gradient of a convolution with one group, written into `out`; returns their squared norms.
 
     `inputs` is (B, channels, height, width), `gradient` (B, outputs, rows, columns) and `out` (B, outputs, window,
-    channels). Without `out` only the norms are found. They are added up in float64, from sums of at most 12 squares.
+    channels). Without `out` only the norms are found, which come with their slack as in `row_squares`.
     """
     examples, channels, height, width = inputs.shape
     _, outputs, rows, columns = gradient.shape
@@ -94,36 +125,37 @@ def convolution_gradients(
     whole = all(each.is_contiguous() for each in given)
     if not (fits and shapes and whole and len(gradient) == examples and usable(*given)):
         raise ValueError("contiguous float32 tensors whose shapes belong together are needed")
-    squares = torch.empty(examples, dtype=torch.float64, device="cpu")
-    if not examples:
-        return squares
     sizes = (examples, channels, height, width, outputs, rows, columns, *window, *stride, *padding)
     threads = torch.get_num_threads()
     scratch = _SCRATCH.address(threads * _kernels.convolution_room(*sizes))
-    to = 0 if out is None else out.data_ptr()
-    _kernels.convolution(inputs.data_ptr(), gradient.data_ptr(), to, squares.data_ptr(), scratch, sizes, threads)
+    squares, to = inputs.new_empty(2, examples), 0 if out is None else out.data_ptr()
+    _kernels.convolution(
+        inputs.data_ptr(), gradient.data_ptr(), to, squares.data_ptr(), scratch, sizes, units, least, threads
+    )
     return squares
 
 
 def takes_products(left: Tensor, rights: Sequence[Tensor]) -> bool:
     """Whether `squares_of_products` can take these."""
-    several = (left, *rights)
-    return len(rights) <= _MOST_RIGHTS and usable(*several) and all(each.stride(2) == 1 for each in several)
+    return len(rights) <= _MOST_RIGHTS and takes_rows(left, *rights)
 
 
-def squares_of_products(left: Tensor, rights: Sequence[Tensor]) -> Tensor:
-    """Σ_{t,s} (left_t · left_s)(right_t · right_s) of each example, for each of the right factors: (B, rights, 4).
+def squares_of_products(left: Tensor, rights: Sequence[Tensor], room: float, least: float) -> Tensor:
+    """Σ_{t,s} (left_t · left_s)(right_t · right_s) of each example, for each of the right factors.
 
-    Beside the sum, in float64: that of the products' sizes, and the traces Σ_t |left_t|² and Σ_t |right_t|². The
-    matrices of products are symmetric, so a little over half of them is computed, and none is ever in memory.
+    Returns (rights, 2, B): the sums, and their slack, which is `room` times the sum of the products' sizes, and what
+    may have vanished: `least` for each term of (left_t · left_s) times the other, and for the product.
+
+    The matrices of products are symmetric, so a little over half of them is computed, and none is ever in memory.
     """
     examples, positions, _ = left.shape
     if not takes_products(left, rights) or any(each.shape[:2] != left.shape[:2] for each in rights):
         raise ValueError("up to four right factors for the same positions, all in rows of float32, are needed")
     factors = [(each.data_ptr(), each.shape[2], each.stride(0), each.stride(1)) for each in (left, *rights)]
-    answer = torch.empty(examples, len(rights), 4, dtype=torch.float64, device="cpu")
+    squares = left.new_empty(len(rights), 2, examples)
     threads = torch.get_num_threads()
-    size = (positions + 15) // 16 * 16 * sum(each[1] for each in factors) + 64
-    scratch = _SCRATCH.address(threads * size)
-    _kernels.positions(factors[0], tuple(factors[1:]), answer.data_ptr(), scratch, examples, positions, threads)
-    return answer
+    scratch = _SCRATCH.address(threads * _kernels.positions_room(positions, sum(each[1] for each in factors)))
+    _kernels.positions(
+        factors[0], tuple(factors[1:]), squares.data_ptr(), scratch, examples, positions, room, least, threads
+    )
+    return squares

@@ -5,17 +5,32 @@ processor: str
 def noise(
     radius: int, angle: int, cosines: int, sines: int, pairs: int, sine_count: int, std: float, threads: int, /
 ) -> None: ...
+def rows(
+    rows: int, squares: int, examples: int, size: int, stride: int, units: float, least: float, threads: int, /
+) -> None: ...
 def convolution_room(*sizes: int) -> int: ...
 def convolution(
-    inputs: int, gradient: int, out: int, squares: int, scratch: int, sizes: tuple[int, ...], threads: int, /
+    inputs: int,
+    gradient: int,
+    out: int,
+    squares: int,
+    scratch: int,
+    sizes: tuple[int, ...],
+    units: float,
+    least: float,
+    threads: int,
+    /,
 ) -> None: ...
+def positions_room(positions: int, size: int, /) -> int: ...
 def positions(
     left: tuple[int, ...],
     rights: tuple[tuple[int, ...], ...],
-    answer: int,
+    squares: int,
     scratch: int,
     examples: int,
     positions: int,
+    room: float,
+    least: float,
     threads: int,
     /,
 ) -> None: ...

@@ -182,6 +182,42 @@ static void N(turn)(const float *source, long step, long rows, long columns, flo
             target[column * width + row] = row < rows ? source[row * step + column] : 0.0f;
 }
 
+/* ---- squared norms of rows ---- */
+
+/* Σ x², added up in float64 from lanes that hold at most 64 squares each. */
+static inline double N(square)(const float *row, long size)
+{
+    double total = 0.0;
+    long at = 0;
+    while (at + LANES <= size) {
+        long end = at + 64 * LANES;
+        vec sum = {0.0f};
+        float each[LANES];
+        for (; at + LANES <= size && at < end; at += LANES) {
+            vec here = *(const vec *)(row + at);
+            sum += here * here;
+        }
+        memcpy(each, &sum, sizeof each);
+        for (int i = 0; i < LANES; i++)
+            total += each[i];
+    }
+    for (; at < size; at++)
+        total += (double)row[at] * row[at];
+    return total;
+}
+
+static void N(rows)(void *given, long piece, int worker)
+{
+    const rows_work *w = given;
+    long end = (piece + 1) * w->together < w->examples ? (piece + 1) * w->together : w->examples;
+    (void)worker;
+    for (long i = piece * w->together; i < end; i++) {
+        double square = N(square)(w->rows + i * w->stride, w->size);
+        w->squares[i] = (float)square;
+        w->squares[w->examples + i] = (float)(square * w->units + w->least);
+    }
+}
+
 /* ---- each example's weight gradient of a convolution ---- */
 
 static void N(convolution)(void *given, long example, int worker)
@@ -248,14 +284,7 @@ static void N(convolution)(void *given, long example, int worker)
                                 places, tile);
                 for (long o = 0; o < outputs; o++) {
                     const float *from = tile + o * wide;
-                    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-                    long j = 0;
-                    for (; j + 4 <= useful; j += 4)
-                        for (int k = 0; k < 4; k++)
-                            sum[k] += from[j + k] * from[j + k];
-                    for (; j < useful; j++)
-                        sum[0] += from[j] * from[j];
-                    squares += (double)sum[0] + sum[1] + sum[2] + sum[3];
+                    squares += N(square)(from, useful);
                     if (out)
                         memcpy(out + (first + o) * size + i * w->run + start, from, (size_t)useful * sizeof(float));
                 }
@@ -263,7 +292,8 @@ static void N(convolution)(void *given, long example, int worker)
             }
         }
     }
-    w->squares[example] = squares;
+    w->squares[example] = (float)squares;
+    w->squares[w->examples + example] = (float)(squares * w->units + w->least);
 }
 
 /* ---- norms of sums of products ---- */
@@ -304,7 +334,7 @@ static void N(positions)(void *given, long example, int worker)
     long width = (w->positions + MOST_LANES - 1) / MOST_LANES * MOST_LANES;
     float *left = w->scratch + worker * w->scratch_each, *rights[MOST_RIGHTS];
     float lefts[OUTPUT_BLOCK * VECTORS * LANES], products[OUTPUT_BLOCK * VECTORS * LANES];
-    double *answer = w->answer + 4 * w->count * example;
+    double found[MOST_RIGHTS][4];
 
     N(turn)(w->left.numbers + example * w->left.strides[0], w->left.strides[1], w->positions, w->left.size, left,
             width);
@@ -316,7 +346,7 @@ static void N(positions)(void *given, long example, int worker)
         if (k + 1 < w->count)
             rights[k + 1] = rights[k] + right->size * width;
     }
-    memset(answer, 0, (size_t)(4 * w->count) * sizeof(double));
+    memset(found, 0, sizeof found);
     for (long t = 0; t < w->positions; t += OUTPUT_BLOCK) {
         for (long s = t / LANES * LANES; s < w->positions;) {
             int count = (int)((w->positions - s + LANES - 1) / LANES);
@@ -325,15 +355,22 @@ static void N(positions)(void *given, long example, int worker)
             N(gathered)(count, left + t, width, left + s, NULL, width, w->left.size, lefts);
             for (long k = 0; k < w->count; k++) {
                 N(gathered)(count, rights[k] + t, width, rights[k] + s, NULL, width, w->rights[k].size, products);
-                N(weigh)(lefts, products, t, s, count * LANES, answer + 4 * k);
+                N(weigh)(lefts, products, t, s, count * LANES, found[k]);
             }
             s += count * LANES;
         }
     }
+    for (long k = 0; k < w->count; k++) {
+        double traces = (double)w->left.size * found[k][3] + (double)w->rights[k].size * found[k][2];
+        float *squares = w->squares + 2 * w->examples * k;
+        squares[example] = (float)found[k][0];
+        squares[w->examples + example] =
+            (float)(found[k][1] * w->room + ((double)w->positions * traces + 1.0) * w->least);
+    }
 }
 
 static const kernel_table N(table) = {
-    TITLE, LANES, N(noise), N(convolution), N(positions),
+    TITLE, LANES, N(noise), N(rows), N(convolution), N(positions),
 };
 
 #undef vec

@@ -9,7 +9,8 @@ typedef struct {
     const float *inputs;   /* (examples, channels, height, width), contiguous */
     const float *gradient; /* (examples, outputs, rows, columns), contiguous */
     float *out;            /* (examples, outputs, window, channels), or NULL */
-    double *squares;       /* (examples) */
+    float *squares;        /* (2, examples): the squared norms, and their slack: units · value + least */
+    double units, least;
     float *scratch;        /* `convolution_scratch` numbers for each worker */
     long examples, channels, height, width, outputs, rows, columns;
     long window[2], stride[2], padding[2];
@@ -22,6 +23,13 @@ typedef struct {
     long *offsets;         /* (places): where the window of each begins in the padded picture */
 } convolution_work;
 
+typedef struct {
+    const float *rows;
+    float *squares; /* (2, examples): the squared norms, and their slack: units · value + least */
+    double units, least;
+    long examples, size, stride, together;
+} rows_work;
+
 /* (examples, positions, size), where the last axis lies together in memory. */
 typedef struct {
     const float *numbers;
@@ -33,7 +41,8 @@ typedef struct {
 
 typedef struct {
     factor left, rights[MOST_RIGHTS];
-    double *answer; /* (examples, count, 4): the sum, that of the sizes, the traces of the left and the right */
+    float *squares; /* (count, 2, examples): the sums, and their slack */
+    double room, least;
     float *scratch;
     long examples, positions, count;
     long scratch_each;
@@ -51,11 +60,13 @@ typedef struct {
     const char *name;
     long lanes;
     void (*noise)(void *work, long piece, int worker);
+    void (*rows)(void *work, long piece, int worker);
     void (*convolution)(void *work, long piece, int worker);
     void (*positions)(void *work, long piece, int worker);
 } kernel_table;
 
 #define NOISE_PIECE 4096
+#define ROWS_PIECE 32768 /* numbers */
 #define OUTPUT_BLOCK 8
 #define MOST_LANES 16
 #define MOST_READ 64 /* a vector may be read beyond what is used of it */

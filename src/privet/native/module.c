@@ -33,6 +33,24 @@ static PyObject *noise(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *rows(PyObject *self, PyObject *args)
+{
+    unsigned long long given, squares;
+    int threads;
+    rows_work w;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "KKlllddi", &given, &squares, &w.examples, &w.size, &w.stride, &w.units, &w.least,
+                          &threads))
+        return NULL;
+    w.rows = (const float *)(uintptr_t)given;
+    w.squares = (float *)(uintptr_t)squares;
+    w.together = w.size < ROWS_PIECE ? ROWS_PIECE / (w.size + 1) + 1 : 1;
+    Py_BEGIN_ALLOW_THREADS
+    team_run(kernels_here()->rows, &w, (w.examples + w.together - 1) / w.together, threads);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
 /* Whether windows are copied out: where few of a window's numbers lie together, a vector would be half empty. */
 static void convolution_prepare(convolution_work *w)
 {
@@ -72,7 +90,8 @@ static PyObject *convolution(PyObject *self, PyObject *args)
     int threads;
     convolution_work work;
     (void)self;
-    if (!PyArg_ParseTuple(args, "KKKKKOi", &inputs, &gradient, &out, &squares, &scratch, &sizes, &threads) ||
+    if (!PyArg_ParseTuple(args, "KKKKKOddi", &inputs, &gradient, &out, &squares, &scratch, &sizes, &work.units,
+                          &work.least, &threads) ||
         !convolution_sizes(sizes, &work))
         return NULL;
     convolution_prepare(&work);
@@ -86,13 +105,27 @@ static PyObject *convolution(PyObject *self, PyObject *args)
     work.inputs = (const float *)(uintptr_t)inputs;
     work.gradient = (const float *)(uintptr_t)gradient;
     work.out = (float *)(uintptr_t)out;
-    work.squares = (double *)(uintptr_t)squares;
+    work.squares = (float *)(uintptr_t)squares;
     work.scratch = (float *)(uintptr_t)scratch;
     Py_BEGIN_ALLOW_THREADS
     team_run(kernels_here()->convolution, &work, work.examples, threads);
     Py_END_ALLOW_THREADS
     PyMem_Free(work.offsets);
     Py_RETURN_NONE;
+}
+
+static long positions_scratch(long positions, long size)
+{
+    return size * round_up(positions, MOST_LANES) + MOST_READ;
+}
+
+static PyObject *positions_room(PyObject *self, PyObject *args)
+{
+    long positions, size;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "ll", &positions, &size))
+        return NULL;
+    return PyLong_FromLong(positions_scratch(positions, size));
 }
 
 static int factor_of(PyObject *given, factor *to)
@@ -106,13 +139,13 @@ static int factor_of(PyObject *given, factor *to)
 
 static PyObject *positions(PyObject *self, PyObject *args)
 {
-    unsigned long long answer, scratch;
+    unsigned long long squares, scratch;
     int threads;
     PyObject *left, *rights;
     positions_work w;
     (void)self;
-    if (!PyArg_ParseTuple(args, "O!O!KKlli", &PyTuple_Type, &left, &PyTuple_Type, &rights, &answer, &scratch,
-                          &w.examples, &w.positions, &threads) ||
+    if (!PyArg_ParseTuple(args, "O!O!KKllddi", &PyTuple_Type, &left, &PyTuple_Type, &rights, &squares, &scratch,
+                          &w.examples, &w.positions, &w.room, &w.least, &threads) ||
         !factor_of(left, &w.left))
         return NULL;
     w.count = (long)PyTuple_Size(rights);
@@ -120,7 +153,7 @@ static PyObject *positions(PyObject *self, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "too many factors");
         return NULL;
     }
-    w.answer = (double *)(uintptr_t)answer;
+    w.squares = (float *)(uintptr_t)squares;
     w.scratch = (float *)(uintptr_t)scratch;
     w.scratch_each = w.left.size;
     for (long k = 0; k < w.count; k++) {
@@ -128,7 +161,7 @@ static PyObject *positions(PyObject *self, PyObject *args)
             return NULL;
         w.scratch_each += w.rights[k].size;
     }
-    w.scratch_each = w.scratch_each * round_up(w.positions, MOST_LANES) + MOST_READ;
+    w.scratch_each = positions_scratch(w.positions, w.scratch_each);
     Py_BEGIN_ALLOW_THREADS
     team_run(kernels_here()->positions, &w, w.examples, threads);
     Py_END_ALLOW_THREADS
@@ -137,8 +170,10 @@ static PyObject *positions(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"noise", noise, METH_VARARGS, NULL},
+    {"rows", rows, METH_VARARGS, NULL},
     {"convolution_room", convolution_room, METH_VARARGS, NULL},
     {"convolution", convolution, METH_VARARGS, NULL},
+    {"positions_room", positions_room, METH_VARARGS, NULL},
     {"positions", positions, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

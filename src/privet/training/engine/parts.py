@@ -26,14 +26,15 @@ __all__ = [
     "Squares",
     "combine",
     "numbers",
+    "rounding",
     "signed",
     "squares_of_several",
-    "sum_of_squares",
 ]
 
-_EPSILON = torch.finfo(torch.float32).eps
 _LEAST = torch.finfo(torch.float32).tiny
 """What is smaller may vanish."""
+_ROOM = 24 * torch.finfo(torch.float32).eps
+"""How far a float32 sum of products may be off, relatively to the sum of their sizes."""
 _CHUNK = 1 << 17
 """Numbers in a temporary array of products: half a megabyte, which stays in a core's own cache."""
 
@@ -86,15 +87,22 @@ class Part(Protocol):
         ...
 
 
-def _units(value: Tensor, terms: int) -> float:
-    """How far a sum of so many squares may be off, relatively: a unit of rounding for each addition, and a few more."""
+def rounding(value: Tensor, terms: int) -> tuple[float, float]:
+    """How far a sum of so many squares may be off: relatively, and by what may have vanished.
+
+    A unit of rounding for each addition in a row, and a few more.
+    """
     wide = value.dtype == torch.float64
-    return ((terms if wide else min(terms, _BLOCK)) + 16) * torch.finfo(value.dtype).eps / 2
+    return ((terms if wide else min(terms, _BLOCK)) + 16) * torch.finfo(value.dtype).eps / 2, terms * _LEAST
 
 
-def sum_of_squares(value: Tensor, terms: int) -> Squares:
-    """A sum of so many squares has no cancellation: what is lost is rounding, and what underflows."""
-    return Squares(value, value * _units(value, terms) + terms * _LEAST)
+def squares_of_rows(rows: Tensor) -> Squares:
+    """The squared norm of each row. There is no cancellation: what is lost is rounding, and what underflows."""
+    units, least = rounding(rows, rows.shape[1])
+    if native.takes_rows(rows):
+        return Squares(*native.row_squares(rows, units, least))
+    value = _squared(rows)
+    return Squares(value, value * units + least)
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,7 @@ class Dense:
 
     def squares(self) -> Squares:
         """The squared norm of each row."""
-        return self.known or sum_of_squares(_squared(self.value), self.value.shape[1])
+        return self.known or squares_of_rows(self.value)
 
     def measured(self) -> Part:
         """With its squared norms."""
@@ -153,14 +161,14 @@ class Outer:
         if self.known is not None:
             return self.known
         if self.left.shape[1] == 1:
-            return self._product(_squared(self.right.flatten(1)))
+            return self._product(squares_of_rows(self.right.flatten(1)).value)
         return squares_of_several(self.left, [self.right])[0]
 
     def _product(self, rights: Tensor) -> Squares:
         """For one position: the norm of a product of two vectors is the product of their norms."""
-        lefts = _squared(self.left.flatten(1))
+        lefts = squares_of_rows(self.left.flatten(1)).value
         value = lefts * rights
-        units = sum(_units(value, each.shape[2]) for each in (self.left, self.right))
+        units = sum(rounding(value, each.shape[2])[0] for each in (self.left, self.right))
         slack = value * units
         # Squares of the small factor may have vanished, and the large one may be enormous.
         slack.add_(rights, alpha=self.left.shape[2] * _LEAST).add_(lefts, alpha=self.right.shape[2] * _LEAST)
@@ -193,9 +201,8 @@ class Outer:
             else:
                 left = left * factor[:, None, None]
             if left.stride(0) < left.stride(1):  # time comes first in memory, as a recurrent layer leaves it
-                matrix.addbmm_(left.permute(1, 2, 0), right.transpose(0, 1))
-            else:
-                matrix.addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
+                left, right = left.transpose(0, 1), right.transpose(0, 1)
+            matrix.addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
 
     def dense(self) -> Tensor:
         """The matrices, written out."""
@@ -236,7 +243,7 @@ class Lookup:
         if self.known is not None:
             return self.known
         if self.index.shape[1] == 1:
-            return sum_of_squares(_squared(self.right.flatten(1)), self.right.shape[2])
+            return squares_of_rows(self.right.flatten(1))
         return _by_chunks(_lookup_products, self.index, self.right)[0]
 
     def measured(self) -> Part:
@@ -361,19 +368,10 @@ def _outer_products(left: Tensor, *several: Tensor) -> list[Squares]:
     return answer
 
 
-def _weighed(found: Tensor, left: Tensor, right: Tensor) -> Squares:
-    """The squares from what the compiled loops found in float64: the sum, that of the sizes, and both traces."""
-    sums, sizes, lefts, rights = found.unbind(1)
-    traces = left.shape[2] * rights + right.shape[2] * lefts
-    slack = sizes * (24 * _EPSILON) + (left.shape[1] * traces + 1.0) * _LEAST
-    return Squares(sums.to(left.dtype), slack.to(left.dtype))
-
-
 def squares_of_several(left: Tensor, rights: Sequence[Tensor]) -> list[Squares]:
     """The squares of an `Outer` for each of these right factors, all with the one left factor."""
     if native.takes_products(left, rights):
-        found = native.squares_of_products(left, rights).unbind(1)
-        return [_weighed(each, left, right) for each, right in zip(found, rights, strict=True)]
+        return [Squares(*each) for each in native.squares_of_products(left, rights, _ROOM, _LEAST)]
     return _by_chunks(_outer_products, left, *rights)
 
 
@@ -399,7 +397,7 @@ def _by_chunks(squares: Callable[..., list[Squares]], *factors: Tensor) -> list[
 def signed(products: Tensor) -> Squares:
     """The sum of products that may cancel; the slack grows with their own sizes, not with that of the sum."""
     flat = products.flatten(1)
-    room = 1e-11 if flat.dtype == torch.float64 else 24 * _EPSILON
+    room = 1e-11 if flat.dtype == torch.float64 else _ROOM
     slack = torch.linalg.vector_norm(flat, ord=1, dim=1) * room
     return Squares(flat.sum(1), slack)
 

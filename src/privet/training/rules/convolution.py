@@ -11,7 +11,7 @@ from torch import Tensor
 
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part, Squares, signed, sum_of_squares
+from privet.training.engine.parts import Dense, Part, Squares, signed
 from privet.training.rules import kernels
 from privet.training.rules.kernels import Geometry
 from privet.training.rules.tuning import Way, way
@@ -70,8 +70,7 @@ class Convolved:
             size = kernels.chunk_of_places(self.geometry, self.inputs)
             found = [signed(kernels.products_of_places(self.geometry, *pair)) for pair in self._pairs(size)]
         elif self._has_loops:
-            squares = kernels.in_loops(self.geometry, self.inputs, self.gradient, None)
-            found = [sum_of_squares(squares.to(self.inputs.dtype), self.geometry.size)]
+            return kernels.in_loops(self.geometry, self.inputs, self.gradient, None)
         else:
             size = max(1, _SOME // self.geometry.size)
             buffer = self.inputs.new_empty(size, *self.geometry.kernel)
@@ -109,8 +108,7 @@ class Convolved:
         if not self._has_loops:
             return None
         out = kernels.room_for_loops(self.geometry, self.inputs)
-        squares = kernels.in_loops(self.geometry, self.inputs, self.gradient, out)
-        return Turned(out, sum_of_squares(squares.to(out.dtype), self.geometry.size))
+        return Turned(out, kernels.in_loops(self.geometry, self.inputs, self.gradient, out))
 
     @property
     def _has_loops(self) -> bool:

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from privet import native
+from privet.training.engine.parts import Squares, rounding
 
 __all__ = [
     "METHODS",
@@ -180,7 +181,7 @@ def room_for_loops(geometry: Geometry, inputs: Tensor) -> Tensor:
     return inputs.new_empty(len(inputs), outputs, *window, channels)
 
 
-def in_loops(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor | None) -> Tensor:
+def in_loops(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor | None) -> Squares:
     """The squared norms of the examples' weight gradients, and these themselves if there is an `out`.
 
     One pass over each example, whose windows stay in a core's cache: as quick as the library's sum over all of them.
@@ -189,7 +190,9 @@ def in_loops(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor |
     if len(stride) == 1:  # a row is a picture of height 1
         inputs, gradient, out = inputs.unsqueeze(2), gradient.unsqueeze(2), None if out is None else out.unsqueeze(2)
         window, stride, padding = (1, *window), (1, *stride), (0, *padding)
-    return native.convolution_gradients(inputs.contiguous(), gradient.contiguous(), window, stride, padding, out)
+    both = inputs.contiguous(), gradient.contiguous()
+    squares = native.convolution_gradients(*both, window, stride, padding, out, *rounding(inputs, geometry.size))
+    return Squares(*squares)
 
 
 def looped(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor) -> None:

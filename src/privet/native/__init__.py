@@ -12,6 +12,8 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -23,6 +25,7 @@ except ImportError:  # nobody compiled it
     _kernels = None  # type: ignore[assignment]
 
 __all__ = [
+    "BYTES_PER_PAIR",
     "convolution_gradients",
     "normals",
     "processor",
@@ -34,6 +37,7 @@ __all__ = [
 ]
 
 _WANTED: Final = os.environ.get("PRIVET_NATIVE", "1") != "0"
+BYTES_PER_PAIR: Final = 12
 _MOST_RIGHTS: Final = 4
 # Where torch's threads live. A forked child inherits the belief that they run, and would wait for them for ever.
 _HOME: Final = here()
@@ -67,18 +71,19 @@ def usable(*tensors: Tensor) -> bool:
     return all(each.dtype == torch.float32 and each.device.type == "cpu" for each in tensors)
 
 
-def normals(radius: Tensor, angle: Tensor, std: float, cosines: Tensor, sines: Tensor) -> None:
-    """`privet.core.random.box_muller.transform` for float32: a normal for each pair of words, and another in `sines`.
+def normals(words: npt.NDArray[np.uint8], std: float, out: Tensor) -> None:
+    """Overwrite a row of float32 with normals of deviation `std`, from 12 random bytes for every two of them.
 
-    Rounding differs by some 2^-22 of the radius (logarithm, sine and cosine by the polynomials of Moshier's Cephes).
+    The first eight bytes of every pair give its radius, and the last four its angle: first all radii, then all angles,
+    as for `privet.core.random.box_muller.transform`, from which the results differ by rounding: some 2^-22 of the
+    radius (logarithm, sine and cosine by the polynomials of Moshier's Cephes library, in single precision).
     """
-    pairs = len(radius)
-    right = radius.dtype == torch.int64 and angle.dtype == torch.int32 and usable(cosines, sines)
-    right = right and len(angle) == len(cosines) == pairs and len(sines) <= pairs
-    if not right or not all(each.is_contiguous() for each in (radius, angle, cosines, sines)):
-        raise ValueError("int64 radii, as many int32 angles, and rows of float32 are needed")
-    words, normal = (radius.data_ptr(), angle.data_ptr()), (cosines.data_ptr(), sines.data_ptr())
-    _kernels.noise(*words, *normal, pairs, len(sines), std, torch.get_num_threads())
+    pairs, second = (len(out) + 1) // 2, len(out) // 2
+    right = words.dtype == np.uint8 and words.shape == (BYTES_PER_PAIR * pairs,) and words.flags.c_contiguous
+    if not right or out.dim() != 1 or not out.is_contiguous() or not usable(out):
+        raise ValueError(f"a row of float32, and {BYTES_PER_PAIR} bytes for every two of its numbers are needed")
+    radius, first = words.ctypes.data, out.data_ptr()
+    _kernels.noise(radius, radius + 8 * pairs, first, first + 4 * pairs, pairs, second, std, torch.get_num_threads())
 
 
 def row_squares(rows: Tensor, units: float, least: float) -> Tensor:

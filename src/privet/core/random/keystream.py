@@ -15,8 +15,8 @@ __all__ = ["KEY_BYTES", "Bytes", "Keystream"]
 Bytes = npt.NDArray[np.uint8]
 
 KEY_BYTES: Final = 32
-# Encrypting zeros yields the stream itself. 64 KiB at a time stays in the cache and costs no more than one long call.
-_ZEROS: Final = memoryview(bytes(1 << 16))
+# Encrypting zeros yields the stream itself. 128 KiB at a time stays in the cache and costs no more than one long call.
+_ZEROS: Final = memoryview(bytes(1 << 17))
 # Before version 43 the library asked for this much room behind the text even in counter mode.
 _ROOM: Final = 15
 # Galois/counter mode counts with the last 32 bits of a block's number, and its text begins with block 2 of these.

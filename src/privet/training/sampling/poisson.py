@@ -95,7 +95,7 @@ class Poisson:
 
         One byte decides most rows; only where it equals the threshold's first byte are the other 64 bits drawn.
         """
-        first, rest = divmod(math.floor(Fraction(self.sample_rate) * (_WORD << 8)), _WORD)
+        first, rest = self._threshold
         found = []
         for start in range(0, self.rows, _PIECE):
             count = min(_PIECE, self.rows - start)
@@ -124,6 +124,11 @@ class Poisson:
             start = int(at[-1]) + 1
         first = np.concatenate(found)
         return first[rng.words(len(first)) < np.uint64(second)]
+
+    @cached_property
+    def _threshold(self) -> tuple[int, int]:
+        """⌊rate·2^72⌋: its first byte, and the other 64 bits."""
+        return divmod(math.floor(Fraction(self.sample_rate) * (_WORD << 8)), _WORD)
 
     @cached_property
     def _skip(self) -> tuple[int, int]:

@@ -29,6 +29,7 @@ __all__ = [
     "convolution_gradients",
     "normals",
     "processor",
+    "product_squares",
     "row_squares",
     "squares_of_products",
     "takes_products",
@@ -68,7 +69,7 @@ def usable(*tensors: Tensor) -> bool:
     """Whether the kernels can take these: float32 in this machine's own memory, and not in a forked process."""
     if _kernels is None or not _WANTED or here() != _HOME:
         return False
-    return all(each.dtype == torch.float32 and each.device.type == "cpu" for each in tensors)
+    return all(each.dtype == torch.float32 and each.is_cpu for each in tensors)
 
 
 def normals(words: npt.NDArray[np.uint8], std: float, out: Tensor) -> None:
@@ -78,7 +79,8 @@ def normals(words: npt.NDArray[np.uint8], std: float, out: Tensor) -> None:
     as for `privet.core.random.box_muller.transform`, from which the results differ by rounding: some 2^-22 of the
     radius (logarithm, sine and cosine by the polynomials of Moshier's Cephes library, in single precision).
     """
-    pairs, second = (len(out) + 1) // 2, len(out) // 2
+    size = out.numel()
+    pairs, second = (size + 1) // 2, size // 2
     right = words.dtype == np.uint8 and words.shape == (BYTES_PER_PAIR * pairs,) and words.flags.c_contiguous
     if not right or out.dim() != 1 or not out.is_contiguous() or not usable(out):
         raise ValueError(f"a row of float32, and {BYTES_PER_PAIR} bytes for every two of its numbers are needed")
@@ -91,13 +93,28 @@ def row_squares(rows: Tensor, units: float, least: float) -> Tensor:
 
     The squares are added up in float64, from sums of at most 64 of them in float32.
     """
+    return _row_squares(rows, 0, (units, least, 0.0, 0.0))
+
+
+def product_squares(
+    rows: Tensor, others: Tensor, units: float, least: float, least_other: float, least_product: float
+) -> Tensor:
+    """The squared norm of each row times a number of `others`: that of a product of two vectors, with its slack.
+
+    What may have vanished is `least` in a row's norm, `least_other` in the other number, `least_product` in the result.
+    """
+    if others.shape != rows.shape[:1] or not takes_rows(others):
+        raise ValueError("as many float32 numbers as rows are needed, in one piece of memory")
+    return _row_squares(rows, others.data_ptr(), (units, least, least_other, least_product))
+
+
+def _row_squares(rows: Tensor, others: int, slack: tuple[float, float, float, float]) -> Tensor:
     if rows.dim() != 2 or not takes_rows(rows):
         raise ValueError("rows of float32 are needed, each in one piece of memory")
     examples, size = rows.shape
     squares = rows.new_empty(2, examples)
-    _kernels.rows(
-        rows.data_ptr(), squares.data_ptr(), examples, size, rows.stride(0), units, least, torch.get_num_threads()
-    )
+    shape = (examples, size, rows.stride(0))
+    _kernels.rows(rows.data_ptr(), others, squares.data_ptr(), *shape, *slack, torch.get_num_threads())
     return squares
 
 

@@ -6,7 +6,18 @@ def noise(
     radius: int, angle: int, cosines: int, sines: int, pairs: int, sine_count: int, std: float, threads: int, /
 ) -> None: ...
 def rows(
-    rows: int, squares: int, examples: int, size: int, stride: int, units: float, least: float, threads: int, /
+    rows: int,
+    others: int,
+    squares: int,
+    examples: int,
+    size: int,
+    stride: int,
+    units: float,
+    least: float,
+    least_other: float,
+    least_product: float,
+    threads: int,
+    /,
 ) -> None: ...
 def convolution_room(*sizes: int) -> int: ...
 def convolution(

@@ -213,8 +213,10 @@ static void N(rows)(void *given, long piece, int worker)
     (void)worker;
     for (long i = piece * w->together; i < end; i++) {
         double square = N(square)(w->rows + i * w->stride, w->size);
-        w->squares[i] = (float)square;
-        w->squares[w->examples + i] = (float)(square * w->units + w->least);
+        double other = w->others ? w->others[i] : 1.0;
+        double slack = square * other * w->units + other * w->least + square * w->least_other;
+        w->squares[i] = (float)(square * other);
+        w->squares[w->examples + i] = (float)(slack + w->least_product);
     }
 }
 

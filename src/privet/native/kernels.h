@@ -25,8 +25,10 @@ typedef struct {
 
 typedef struct {
     const float *rows;
-    float *squares; /* (2, examples): the squared norms, and their slack: units · value + least */
-    double units, least;
+    const float *others; /* (examples): squared norms of other rows, to be multiplied with; or NULL */
+    float *squares;      /* (2, examples): the squared norms, or products, and their slack */
+    /* Slack: units · value, `least` for what vanished in the rows, `least_other` in the others, and in the product. */
+    double units, least, least_other, least_product;
     long examples, size, stride, together;
 } rows_work;
 

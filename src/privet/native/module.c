@@ -35,14 +35,15 @@ static PyObject *noise(PyObject *self, PyObject *args)
 
 static PyObject *rows(PyObject *self, PyObject *args)
 {
-    unsigned long long given, squares;
+    unsigned long long given, others, squares;
     int threads;
     rows_work w;
     (void)self;
-    if (!PyArg_ParseTuple(args, "KKlllddi", &given, &squares, &w.examples, &w.size, &w.stride, &w.units, &w.least,
-                          &threads))
+    if (!PyArg_ParseTuple(args, "KKKlllddddi", &given, &others, &squares, &w.examples, &w.size, &w.stride, &w.units,
+                          &w.least, &w.least_other, &w.least_product, &threads))
         return NULL;
     w.rows = (const float *)(uintptr_t)given;
+    w.others = (const float *)(uintptr_t)others;
     w.squares = (float *)(uintptr_t)squares;
     w.together = w.size < ROWS_PIECE ? ROWS_PIECE / (w.size + 1) + 1 : 1;
     Py_BEGIN_ALLOW_THREADS

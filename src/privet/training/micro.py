@@ -39,7 +39,7 @@ class Micro:
 
 def split(drawn: Drawn, most: int | None, *, survey: bool) -> Iterator[Micro]:
     """Pieces of at most `most` rows, or all at once; at least one piece, and a unit is never cut."""
-    if drawn.groups is None and most is None and not survey:
+    if drawn.groups is None and not survey and (most is None or len(drawn.indices) <= most):
         yield Micro(drawn.indices, None, len(drawn.indices), last=True)
         return
     groups = drawn.groups if drawn.groups is not None else np.arange(len(drawn.indices))

@@ -101,9 +101,8 @@ def fill(tensor: Tensor, std: float, rng: Rng) -> None:
 
 
 def _fill_compiled(flat: Tensor, std: float, rng: Rng) -> None:
-    for start in range(0, len(flat), 2 * _COMPILED):
-        chunk = flat[start : start + 2 * _COMPILED]
-        bits = _BITS.row(native.BYTES_PER_PAIR * ((len(chunk) + 1) // 2))
+    for chunk in torch.split(flat, 2 * _COMPILED):
+        bits = _BITS.row(native.BYTES_PER_PAIR * ((chunk.numel() + 1) // 2))
         rng.fill_bits(bits)
         native.normals(bits, std, chunk)
 

@@ -19,6 +19,7 @@ KEY_BYTES: Final = 32
 _ZEROS: Final = memoryview(bytes(1 << 17))
 # Before version 43 the library asked for this much room behind the text even in counter mode.
 _ROOM: Final = 15
+_TAIL: Final = 16
 # Galois/counter mode counts with the last 32 bits of a block's number, and its text begins with block 2 of these.
 _STRETCH: Final = 16 << 32
 _HEAD: Final = 2 * 16
@@ -48,6 +49,8 @@ class Keystream:
             if not self._left:
                 self._turn()
             size = min(end - start, len(_ZEROS), self._left)
+            if end - start < size + _ROOM and size > _TAIL:
+                size -= _TAIL  # only the last bytes go the slower way
             self._left -= size
             if end - start >= size + _ROOM:
                 self._encryptor.update_into(_ZEROS[:size], view[start:])

@@ -166,12 +166,15 @@ class Outer:
 
     def _product(self, rights: Tensor) -> Squares:
         """For one position: the norm of a product of two vectors is the product of their norms."""
-        lefts = squares_of_rows(self.left.flatten(1)).value
+        left = self.left.flatten(1)
+        (units, least), (more, other) = (rounding(left, each.shape[2]) for each in (self.left, self.right))
+        if native.takes_rows(left) and native.takes_rows(rights):
+            return Squares(*native.product_squares(left, rights, units + more, least, other, 3 * _LEAST))
+        lefts = squares_of_rows(left).value
         value = lefts * rights
-        units = sum(rounding(value, each.shape[2])[0] for each in (self.left, self.right))
-        slack = value * units
+        slack = value * (units + more)
         # Squares of the small factor may have vanished, and the large one may be enormous.
-        slack.add_(rights, alpha=self.left.shape[2] * _LEAST).add_(lefts, alpha=self.right.shape[2] * _LEAST)
+        slack.add_(rights, alpha=least).add_(lefts, alpha=other)
         return Squares(value, slack.add_(3 * _LEAST))
 
     def measured_beside(self, other: Part | None) -> Part:
@@ -190,13 +193,14 @@ class Outer:
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One product of matrices, like the ordinary weight gradient."""
-        wide = self.left.shape[2] > self.right.shape[2]
-        matrix = out.view(self.left.shape[2], self.right.shape[2])
-        size = max(1, _PIECE // max(1, self.left[0].numel() + self.right[0].numel())) if len(self.left) else 1
+        examples, k, p = self.left.shape
+        q = self.right.shape[2]
+        matrix = out.view(p, q)
+        size = max(1, _PIECE // max(1, k * (p + q)))
         whole = (self.left, self.right, factors)
-        rows = (torch.split(each, size) if size < len(each) else (each,) for each in whole)
-        for left, right, factor in zip(*rows, strict=True):
-            if wide:
+        pieces = [whole] if examples <= size else zip(*(torch.split(each, size) for each in whole), strict=True)
+        for left, right, factor in pieces:
+            if p > q:
                 right = right * factor[:, None, None]
             else:
                 left = left * factor[:, None, None]

@@ -8,8 +8,8 @@ setup(
     ext_modules=[
         Extension(
             "privet.native._kernels",
-            sources=[f"{HERE}/{name}.c" for name in ("module", "kernels", "team")],
-            depends=[f"{HERE}/{name}.h" for name in ("kernels", "team", "body")],
+            sources=[f"{HERE}/{name}.c" for name in ("module", "kernels", "team", "cipher")],
+            depends=[f"{HERE}/{name}.h" for name in ("kernels", "team", "cipher", "body")],
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
             py_limited_api=True,
             optional=True,

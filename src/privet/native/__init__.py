@@ -25,8 +25,10 @@ except ImportError:  # nobody compiled it
     _kernels = None  # type: ignore[assignment]
 
 __all__ = [
-    "BYTES_PER_PAIR",
+    "bytes_for",
     "convolution_gradients",
+    "first_angle",
+    "has_cipher",
     "normals",
     "processor",
     "product_squares",
@@ -38,7 +40,6 @@ __all__ = [
 ]
 
 _WANTED: Final = os.environ.get("PRIVET_NATIVE", "1") != "0"
-BYTES_PER_PAIR: Final = 12
 _MOST_RIGHTS: Final = 4
 # Where torch's threads live. A forked child inherits the belief that they run, and would wait for them for ever.
 _HOME: Final = here()
@@ -72,20 +73,39 @@ def usable(*tensors: Tensor) -> bool:
     return all(each.dtype == torch.float32 and each.is_cpu for each in tensors)
 
 
-def normals(words: npt.NDArray[np.uint8], std: float, out: Tensor) -> None:
-    """Overwrite a row of float32 with normals of deviation `std`, from 12 random bytes for every two of them.
+def has_cipher() -> bool:
+    """Whether the processor has instructions for AES, so that `normals` makes its own key stream."""
+    return _kernels is not None and bool(_kernels.cipher)
 
-    The first eight bytes of every pair give its radius, and the last four its angle: first all radii, then all angles,
-    as for `privet.core.random.box_muller.transform`, from which the results differ by rounding: some 2^-22 of the
-    radius (logarithm, sine and cosine by the polynomials of Moshier's Cephes library, in single precision).
+
+def normals(key: bytes, words: npt.NDArray[np.uint8] | None, std: float, out: Tensor) -> None:
+    """Overwrite a row of float32 with normals of deviation `std`, from the key's stream, or from `words` in its place.
+
+    The stream is that of `privet.core.random.keystream`. It has eight bytes for the radius of every two numbers and,
+    from the next multiple of 16 on, four for their angle, as `privet.core.random.box_muller.transform` takes them;
+    `bytes_for` says how many there are. The results differ from those by rounding: some 2^-22 of the radius (logarithm,
+    sine and cosine by the polynomials of Moshier's Cephes library, in single precision).
     """
     size = out.numel()
-    pairs, second = (size + 1) // 2, size // 2
-    right = words.dtype == np.uint8 and words.shape == (BYTES_PER_PAIR * pairs,) and words.flags.c_contiguous
-    if not right or out.dim() != 1 or not out.is_contiguous() or not usable(out):
-        raise ValueError(f"a row of float32, and {BYTES_PER_PAIR} bytes for every two of its numbers are needed")
-    radius, first = words.ctypes.data, out.data_ptr()
-    _kernels.noise(radius, radius + 8 * pairs, first, first + 4 * pairs, pairs, second, std, torch.get_num_threads())
+    if out.dim() != 1 or not out.is_contiguous() or not usable(out):
+        raise ValueError("a row of float32 is needed, in one piece of memory")
+    given = 0
+    if words is not None:
+        if words.dtype != np.uint8 or words.shape != (bytes_for(size),) or not words.flags.c_contiguous:
+            raise ValueError(f"{bytes_for(size)} bytes are needed, in one piece of memory")
+        given = words.ctypes.data
+    _kernels.noise(key, given, out.data_ptr(), size, std, torch.get_num_threads())
+
+
+def bytes_for(size: int) -> int:
+    """How many bytes of the stream so many normals take."""
+    pairs = (size + 1) // 2
+    return first_angle(pairs) + 4 * pairs
+
+
+def first_angle(pairs: int) -> int:
+    """Where in the stream the angles of so many pairs begin."""
+    return (8 * pairs + 15) // 16 * 16
 
 
 def row_squares(rows: Tensor, units: float, least: float) -> Tensor:

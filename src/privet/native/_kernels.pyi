@@ -1,10 +1,10 @@
 """The compiled module: addresses and sizes in, nothing out. `privet.native` checks what it gives."""
 
 processor: str
+cipher: int
 
-def noise(
-    radius: int, angle: int, cosines: int, sines: int, pairs: int, sine_count: int, std: float, threads: int, /
-) -> None: ...
+def noise(key: bytes, words: int, out: int, size: int, std: float, threads: int, /) -> None: ...
+def stream(key: bytes, first: int, blocks: int, out: int, /) -> None: ...
 def rows(
     rows: int,
     others: int,

@@ -78,27 +78,35 @@ static inline void N(pairs)(const uint32_t *radius, const int32_t *angle, float 
     memcpy(sines, &s, sizeof s);
 }
 
+/* NOISE_PIECE pairs. The stream has first the radii of all pairs, and from the next whole block on their angles. */
 static void N(noise)(void *given, long piece, int worker)
 {
     const noise_work *work = given;
-    long at = piece * NOISE_PIECE, to = at + NOISE_PIECE < work->pairs ? at + NOISE_PIECE : work->pairs;
+    _Alignas(64) uint8_t stream[12 * NOISE_PIECE];
+    long from = piece * NOISE_PIECE, count = work->pairs - from < NOISE_PIECE ? work->pairs - from : NOISE_PIECE;
+    const uint32_t *radius = (const uint32_t *)stream;
+    const int32_t *angle = (const int32_t *)(stream + 8 * NOISE_PIECE);
+    float *cosines = work->out + from, *sines = work->out + work->pairs + from;
+    long both = work->size - work->pairs - from, at = 0;
     (void)worker;
-    for (; at + LANES <= to && at + LANES <= work->sine_count; at += LANES)
-        N(pairs)(work->radius + 2 * at, work->angle + at, work->scale, work->cosines + at, work->sines + at);
-    for (; at < to; at += LANES) {
-        uint32_t words[2 * LANES] = {0};
-        int32_t turns[LANES] = {0};
-        float cosines[LANES], sines[LANES];
-        for (long i = 0; i < LANES && at + i < to; i++) {
-            words[2 * i] = work->radius[2 * (at + i)];
-            words[2 * i + 1] = work->radius[2 * (at + i) + 1];
-            turns[i] = work->angle[at + i];
-        }
-        N(pairs)(words, turns, work->scale, cosines, sines);
-        for (long i = 0; i < LANES && at + i < to; i++) {
-            work->cosines[at + i] = cosines[i];
-            if (at + i < work->sine_count)
-                work->sines[at + i] = sines[i];
+    if (work->words) {
+        memset(stream, 0, sizeof stream);
+        memcpy(stream, work->words + 8 * from, (size_t)(8 * count));
+        memcpy(stream + 8 * NOISE_PIECE, work->words + work->angles + 4 * from, (size_t)(4 * count));
+    } else {
+        uint64_t blocks = 8 * NOISE_PIECE / CIPHER_BLOCK, angles = (uint64_t)(work->angles / CIPHER_BLOCK);
+        cipher_stream(work->key, (uint64_t)piece * blocks, (long)blocks, stream);
+        cipher_stream(work->key, angles + (uint64_t)piece * blocks / 2, (long)blocks / 2, stream + 8 * NOISE_PIECE);
+    }
+    for (; at + LANES <= count && at + LANES <= both; at += LANES)
+        N(pairs)(radius + 2 * at, angle + at, work->scale, cosines + at, sines + at);
+    for (; at < count; at += LANES) {
+        float some[LANES], others[LANES];
+        N(pairs)(radius + 2 * at, angle + at, work->scale, some, others);
+        for (long i = 0; i < LANES && at + i < count; i++) {
+            cosines[at + i] = some[i];
+            if (at + i < both)
+                sines[at + i] = others[i];
         }
     }
 }

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "cipher.h"
+
 typedef struct {
     const float *inputs;   /* (examples, channels, height, width), contiguous */
     const float *gradient; /* (examples, outputs, rows, columns), contiguous */
@@ -51,11 +53,12 @@ typedef struct {
 } positions_work;
 
 typedef struct {
-    const uint32_t *radius; /* two words a pair, the lower first */
-    const int32_t *angle;
-    float *cosines, *sines;
-    long pairs, sine_count;
-    float scale;            /* 2 · deviation² */
+    const cipher_key *key;
+    const uint8_t *words; /* in place of the key's stream; or NULL */
+    long angles;          /* where the angles begin in it, in bytes */
+    float *out;           /* (size): the cosines of all pairs, and then their sines */
+    long size, pairs;
+    float scale;          /* 2 · deviation² */
 } noise_work;
 
 typedef struct {
@@ -67,7 +70,7 @@ typedef struct {
     void (*positions)(void *work, long piece, int worker);
 } kernel_table;
 
-#define NOISE_PIECE 4096
+#define NOISE_PIECE 1024 /* pairs */
 #define ROWS_PIECE 32768 /* numbers */
 #define OUTPUT_BLOCK 8
 #define MOST_LANES 16

@@ -12,24 +12,55 @@ static long round_up(long number, long unit)
     return (number + unit - 1) / unit * unit;
 }
 
+static int key_of(const char *bytes, Py_ssize_t size, cipher_key *to)
+{
+    if (size != 32 || !cipher_here()) {
+        PyErr_SetString(PyExc_ValueError, "a key has 32 bytes, and the processor the instructions for it");
+        return 0;
+    }
+    cipher_expand((const uint8_t *)bytes, to);
+    return 1;
+}
+
+/* From a key, or from words if their address is given. */
 static PyObject *noise(PyObject *self, PyObject *args)
 {
-    unsigned long long radius, angle, cosines, sines;
+    unsigned long long words, out;
+    const char *bytes;
+    Py_ssize_t length;
     double std;
     int threads;
+    cipher_key key;
     noise_work work;
     (void)self;
-    if (!PyArg_ParseTuple(args, "KKKKlldi", &radius, &angle, &cosines, &sines, &work.pairs, &work.sine_count, &std,
-                          &threads))
+    if (!PyArg_ParseTuple(args, "y#KKldi", &bytes, &length, &words, &out, &work.size, &std, &threads) ||
+        (!words && !key_of(bytes, length, &key)))
         return NULL;
-    work.radius = (const uint32_t *)(uintptr_t)radius;
-    work.angle = (const int32_t *)(uintptr_t)angle;
-    work.cosines = (float *)(uintptr_t)cosines;
-    work.sines = (float *)(uintptr_t)sines;
+    work.key = &key;
+    work.words = (const uint8_t *)(uintptr_t)words;
+    work.out = (float *)(uintptr_t)out;
+    work.pairs = (work.size + 1) / 2;
+    work.angles = round_up(8 * work.pairs, CIPHER_BLOCK);
     work.scale = (float)(2.0 * std * std);
     Py_BEGIN_ALLOW_THREADS
     team_run(kernels_here()->noise, &work, (work.pairs + NOISE_PIECE - 1) / NOISE_PIECE, threads);
     Py_END_ALLOW_THREADS
+    cipher_forget(&key);
+    Py_RETURN_NONE;
+}
+
+static PyObject *stream(PyObject *self, PyObject *args)
+{
+    unsigned long long out, first;
+    const char *bytes;
+    Py_ssize_t length;
+    long blocks;
+    cipher_key key;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y#KlK", &bytes, &length, &first, &blocks, &out) || !key_of(bytes, length, &key))
+        return NULL;
+    cipher_stream(&key, first, blocks, (uint8_t *)(uintptr_t)out);
+    cipher_forget(&key);
     Py_RETURN_NONE;
 }
 
@@ -171,6 +202,7 @@ static PyObject *positions(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"noise", noise, METH_VARARGS, NULL},
+    {"stream", stream, METH_VARARGS, NULL},
     {"rows", rows, METH_VARARGS, NULL},
     {"convolution_room", convolution_room, METH_VARARGS, NULL},
     {"convolution", convolution, METH_VARARGS, NULL},
@@ -186,7 +218,8 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__kernels(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    if (module && PyModule_AddStringConstant(module, "processor", kernels_here()->name) < 0)
+    if (module && (PyModule_AddStringConstant(module, "processor", kernels_here()->name) < 0 ||
+                   PyModule_AddIntConstant(module, "cipher", cipher_here()) < 0))
         return NULL;
     return module;
 }

@@ -1,9 +1,11 @@
 """Normal noise on many numbers at once, at the speed of the machine.
 
-The bits come from the calling thread's own stream: one call of the cipher, which is not the slow part. The transform
-(Box & Muller 1958; `privet.core.random.box_muller` says why it is written this way) runs on torch's own threads. They
-are warm from the model's products a moment before, so no second pool competes with them for the processors, there is
-nothing to start or to fork, and no two threads draw from one key.
+For float32 the generator gives a key of 32 bytes, used for one stretch of numbers and forgotten; its stream (AES-256 in
+counter mode, `privet.core.random.keystream`) and the transform (Box & Muller 1958; `privet.core.random.box_muller` says
+why it is written this way) are made together by `privet.native`, piece by piece, on torch's own threads. They are warm
+from the model's products a moment before, so no second pool competes with them for the processors, and there is nothing
+to start or to fork. Without the compiled loops the same stream comes from OpenSSL, and the transform is torch's; for
+float64 always.
 
 Floating-point normals do not hide the last bits of what they are added to (Mironov 2012). A guarantee that rests on
 them assumes real-valued noise; `privet.training.lattice` does without that assumption.
@@ -22,7 +24,7 @@ from torch import Tensor
 from privet import native
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.core.random.keystream import Bytes
+from privet.core.random.keystream import KEY_BYTES, Bytes, Keystream
 from privet.core.random.lineage import here
 from privet.core.random.tensors import view_of, was_written
 
@@ -30,8 +32,6 @@ __all__ = ["Scratch", "fill", "transform"]
 
 # Pairs per pass: long enough to keep several threads busy, short enough for what they touch to stay in their caches.
 _PAIRS: Final = 1 << 18
-# The same where they are compiled, which touch nothing but the bits and the numbers.
-_COMPILED: Final = 1 << 17
 # Beyond these, squares of deviations would leave the range of float32.
 _LEAST_STD: Final = 2.0**-50
 _MOST_STD: Final = 2.0**50
@@ -41,39 +41,31 @@ _HOME: Final = here()
 _HALF_WORD: Final = torch.tensor(2.0**-65, dtype=torch.float64, device="cpu")
 
 
-class Bits(threading.local):
-    """One thread's random bytes, in memory that is kept between calls."""
-
-    def __init__(self) -> None:
-        self._bits = np.empty(0, dtype=np.uint8)
-
-    def row(self, size: int) -> Bytes:
-        """Room for so many bytes."""
-        if len(self._bits) < size:
-            self._bits = np.empty(size, dtype=np.uint8)
-        return self._bits[:size]
-
-
 class Scratch(threading.local):
     """One thread's working memory, kept between calls: fresh pages would cost more than the cipher."""
 
     def __init__(self, dtype: torch.dtype, rows: int = 3) -> None:
         self.dtype = dtype
-        self._bits = Bits()
+        self._bits = np.empty(0, dtype=np.uint8)
         self._rows = torch.empty(rows, 0, dtype=dtype, device="cpu")
 
-    def draw(self, pairs: int, rng: Rng) -> tuple[Tensor, Tensor, Tensor]:
-        """Random words for the radii and the angles of so many pairs, and rows of working memory, one number a pair."""
+    def memory(self, size: int, pairs: int) -> tuple[Bytes, Tensor]:
+        """Room for so many random bytes, and rows of working memory, one number a pair."""
+        if len(self._bits) < size:
+            self._bits = np.empty(size, dtype=np.uint8)
         if self._rows.shape[1] < pairs:
             with torch.inference_mode(False):  # or nobody could write to it outside of that mode
                 self._rows = self._rows.new_empty(len(self._rows), pairs)
-        bits = self._bits.row(pairs * (8 + self._rows.itemsize))
+        return self._bits[:size], self._rows[:, :pairs]
+
+    def draw(self, pairs: int, rng: Rng) -> tuple[Tensor, Tensor, Tensor]:
+        """Random words for the radii and the angles of so many pairs, and rows of working memory, one number a pair."""
+        bits, rows = self.memory(pairs * (8 + self._rows.itemsize), pairs)
         rng.fill_bits(bits)
         words = torch.from_numpy(bits)
-        return words[: 8 * pairs].view(torch.int64), words[8 * pairs :].view(_TURNS[self.dtype]), self._rows[:, :pairs]
+        return words[: 8 * pairs].view(torch.int64), words[8 * pairs :].view(_TURNS[self.dtype]), rows
 
 
-_BITS: Final = Bits()
 _SCRATCH: Final = {dtype: Scratch(dtype) for dtype in _TURNS}
 
 
@@ -87,24 +79,35 @@ def fill(tensor: Tensor, std: float, rng: Rng) -> None:
     if not plain or here() != _HOME:
         rng.fill_normal(tensor, std)
         return
-    if native.usable(tensor):
-        _fill_compiled(tensor.detach().view(-1), std, rng)
-        was_written(tensor)
-        return
     flat = torch.from_numpy(view_of(tensor)).view(-1)
-    passes = math.ceil(len(flat) / (2 * _PAIRS))
-    for chunk in flat.chunk(passes) if passes else ():
-        pairs = (len(chunk) + 1) // 2
-        radius, angle, rows = _SCRATCH[tensor.dtype].draw(pairs, rng)
-        transform(radius, angle, std, chunk[:pairs], chunk[pairs:], rows)
+    for chunk in torch.split(flat, 2 * _PAIRS) if flat.numel() else ():
+        (_expand if chunk.dtype == torch.float32 else _draw)(chunk, std, rng)
     was_written(tensor)
 
 
-def _fill_compiled(flat: Tensor, std: float, rng: Rng) -> None:
-    for chunk in torch.split(flat, 2 * _COMPILED):
-        bits = _BITS.row(native.BYTES_PER_PAIR * ((chunk.numel() + 1) // 2))
-        rng.fill_bits(bits)
-        native.normals(bits, std, chunk)
+def _expand(out: Tensor, std: float, rng: Rng) -> None:
+    """From a fresh key, used for this alone: its stream can be made in pieces, on several threads."""
+    key = np.empty(KEY_BYTES, dtype=np.uint8)
+    rng.fill_bits(key)
+    compiled = native.usable(out)
+    if compiled and native.has_cipher():
+        native.normals(key.tobytes(), None, std, out)
+        return
+    size = out.numel()
+    pairs = (size + 1) // 2
+    words, rows = _SCRATCH[out.dtype].memory(native.bytes_for(size), 0 if compiled else pairs)
+    Keystream(key.tobytes()).fill(words)
+    if compiled:
+        native.normals(key.tobytes(), words, std, out)
+        return
+    bits, angles = torch.from_numpy(words), native.first_angle(pairs)
+    transform(bits[: 8 * pairs].view(torch.int64), bits[angles:].view(torch.int32), std, out[:pairs], out[pairs:], rows)
+
+
+def _draw(out: Tensor, std: float, rng: Rng) -> None:
+    pairs = (out.numel() + 1) // 2
+    radius, angle, rows = _SCRATCH[out.dtype].draw(pairs, rng)
+    transform(radius, angle, std, out[:pairs], out[pairs:], rows)
 
 
 def transform(radius: Tensor, angle: Tensor, std: float, cosines: Tensor, sines: Tensor, rows: Tensor) -> None:

@@ -1,5 +1,5 @@
 # `make test` in a fresh clone creates the environment and runs every check; `make PYTHON=python3.12 test` picks another
-# interpreter. Everything below `.venv` is rebuilt when pyproject.toml or constraints.txt changes.
+# interpreter. Everything below `.venv` is rebuilt when what it is built from changes.
 
 PYTHON ?= python3
 # How many processes run the tests; each keeps to one thread, so that they do not fight over the cores.
@@ -7,6 +7,8 @@ JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
 BIN := .venv/bin
 CODE := src tests tools $(wildcard benchmarks examples)
+# What is compiled at the installation, too.
+BUILD := pyproject.toml constraints.txt setup.py $(wildcard src/privet/training/native/*.[ch])
 BENCHMARKS := $(sort $(filter-out _%,$(notdir $(basename $(wildcard benchmarks/*.py))) \
 	$(patsubst benchmarks/%/__main__.py,%,$(wildcard benchmarks/*/__main__.py))))
 
@@ -21,14 +23,14 @@ help:
 	@echo "make syllabus  write docs/syllabus.md from docs/syllabus.toml"
 	@echo "make clean     remove the environment and everything generated"
 
-.venv/.installed: pyproject.toml constraints.txt
+.venv/.installed: $(BUILD)
 	@echo "== environment"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@
 
 # The demo alone does not need the tests' tools.
-.venv/.small: pyproject.toml constraints.txt
+.venv/.small: $(BUILD)
 	@echo "== environment"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train]'
@@ -69,5 +71,5 @@ syllabus: .venv/.installed
 	$(BIN)/python -m tools.syllabus
 
 clean:
-	rm -rf .venv demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info
+	rm -rf .venv demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info src/privet/training/native/*.so
 	find src tests tools $(wildcard benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,12 +2,12 @@
 
 from setuptools import Extension, setup
 
-HERE = "src/privet/native"
+HERE = "src/privet/training/native"
 
 setup(
     ext_modules=[
         Extension(
-            "privet.native._kernels",
+            "privet.training.native._kernels",
             sources=[f"{HERE}/{name}.c" for name in ("module", "kernels", "team", "cipher")],
             depends=[f"{HERE}/{name}.h" for name in ("kernels", "team", "cipher", "body")],
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],

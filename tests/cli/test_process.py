@@ -177,7 +177,8 @@ def test_the_package_carries_every_file_that_it_reads() -> None:
         "/".join([*package.split(".")[1:], pattern]) for package, several in listed.items() for pattern in several
     ]
     assets = [path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()]
-    assets = [name for name in assets if not name.endswith((".py", ".pyc"))]
+    compiled = (".c", ".h", ".so")  # read when the package is built, and what comes of it
+    assets = [name for name in assets if not name.endswith((".py", ".pyc", *compiled))]
     assert "report/page.css" in assets
     assert [name for name in assets if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns)] == []
 

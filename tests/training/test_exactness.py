@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from privet.core.errors import InvalidInput
 from privet.training.engine import calls
 from privet.training.engine.parts import Dense, Outer, Part
+from privet.training.native import loops
 from privet.training.rules import convolution
 from privet.training.rules.convolution import Convolved
 from privet.training.rules.kernels import METHODS
@@ -86,6 +87,14 @@ def test_factors_and_written_out(case: Case, settle: Callable[[Part], Part], mon
     monkeypatch.setattr(Convolved, "settle", settle)
     for dtype in DTYPES.values():
         compare(case, dtype, Tapped(case.model(dtype)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_without_compiled_loops(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a user without a compiler gets: the same, from torch alone. Catches code that only the loops' users test."""
+    monkeypatch.setattr(loops, "_kernels", None)
+    monkeypatch.setattr(Outer, "settle", kept)
+    compare(case, torch.float32, Tapped(case.model(torch.float32)))
 
 
 def test_every_form_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,11 @@
 """Normal noise on many numbers at once, at the speed of the machine.
 
-For float32 the generator gives a key of 32 bytes, used for one stretch of numbers and forgotten; its stream (AES-256 in
+For float32 the generator gives a key of 32 bytes, used for one stretch of numbers and forgotten. Its stream (AES-256 in
 counter mode, `privet.core.random.keystream`) and the transform (Box & Muller 1958; `privet.core.random.box_muller` says
-why it is written this way) are made together by `privet.native`, piece by piece, on torch's own threads. They are warm
-from the model's products a moment before, so no second pool competes with them for the processors, and there is nothing
-to start or to fork. Without the compiled loops the same stream comes from OpenSSL, and the transform is torch's; for
-float64 always.
+why it is written this way) are made together by `privet.training.native`, piece by piece, on torch's own threads. These
+are warm from the model's products a moment before, so no second pool competes with them for the processors, and there
+is nothing to start or to fork. Without the compiled loops the same stream comes from OpenSSL, and the transform is
+torch's; so it always is for float64, from words that are drawn one by one.
 
 Floating-point normals do not hide the last bits of what they are added to (Mironov 2012). A guarantee that rests on
 them assumes real-valued noise; `privet.training.lattice` does without that assumption.
@@ -21,12 +21,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet import native
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.random.keystream import KEY_BYTES, Bytes, Keystream
 from privet.core.random.lineage import here
 from privet.core.random.tensors import view_of, was_written
+from privet.training import native
 
 __all__ = ["Scratch", "fill", "transform"]
 

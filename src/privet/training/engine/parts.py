@@ -14,7 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from privet import native
+from privet.training import native
 from privet.training.engine.groups import Groups
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "numbers",
     "rounding",
     "signed",
+    "squares_of_rows",
     "squares_of_several",
 ]
 

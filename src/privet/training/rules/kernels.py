@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from privet import native
+from privet.training import native
 from privet.training.engine.parts import Squares, rounding
 
 __all__ = [

@@ -1,9 +1,4 @@
-"""A few loops in C, where torch has no operation for what a private step does, or needs many.
-
-They are compiled when the package is installed, if there is a C compiler, and replace code in Python that stays beside
-them: it is used where they are missing, for other types than float32 on the processor, and if the environment says
-`PRIVET_NATIVE=0`. Both are held to the same tests.
-"""
+"""The compiled functions, with what they take checked first: they write to memory."""
 
 from __future__ import annotations
 
@@ -20,7 +15,7 @@ from torch import Tensor
 from privet.core.random.lineage import here
 
 try:
-    from privet.native import _kernels
+    from privet.training.native import _kernels
 except ImportError:  # nobody compiled it
     _kernels = None  # type: ignore[assignment]
 

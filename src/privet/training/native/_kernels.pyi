@@ -1,8 +1,9 @@
-"""The compiled module: addresses and sizes in, nothing out. `privet.native` checks what it gives."""
+"""The compiled module: addresses and sizes in, nothing out. `privet.training.native` checks what it gives."""
 
 processor: str
 cipher: int
 
+def choose(processor: str, /) -> bool: ...
 def noise(key: bytes, words: int, out: int, size: int, std: float, threads: int, /) -> None: ...
 def stream(key: bytes, first: int, blocks: int, out: int, /) -> None: ...
 def rows(

@@ -20,6 +20,8 @@ int cipher_here(void);
 void cipher_expand(const uint8_t key[32], cipher_key *to);
 /* Overwrite `out` with so many blocks of the stream, from block `first` on. */
 void cipher_stream(const cipher_key *key, uint64_t first, long blocks, uint8_t *out);
+/* Without the widest registers, if `is_narrow`. */
+void cipher_choose(int is_narrow);
 void cipher_forget(cipher_key *key);
 
 #endif

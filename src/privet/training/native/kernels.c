@@ -52,13 +52,29 @@ END
 
 #endif
 
-const kernel_table *kernels_here(void)
+static const kernel_table *chosen;
+
+/* The best first. */
+static const kernel_table *best(const char *name)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && (!name || !strcmp(name, "avx512")))
         return &table_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && (!name || !strcmp(name, "avx2")))
         return &table_avx2;
 #endif
-    return &table_plain;
+    return !name || !strcmp(name, "plain") ? &table_plain : NULL;
+}
+
+const kernel_table *kernels_here(void)
+{
+    return chosen ? chosen : best(NULL);
+}
+
+int kernels_choose(const char *name)
+{
+    const kernel_table *found = best(name);
+    if (found)
+        chosen = found;
+    return found != NULL;
 }

@@ -2,6 +2,13 @@
 
 #include <string.h>
 
+static int narrow_only;
+
+void cipher_choose(int is_narrow)
+{
+    narrow_only = is_narrow;
+}
+
 void cipher_forget(cipher_key *key)
 {
     volatile uint8_t *at = &key->rounds[0][0];
@@ -104,7 +111,9 @@ WIDE static void wide(const cipher_key *key, uint64_t first, long blocks, uint8_
 
 void cipher_stream(const cipher_key *key, uint64_t first, long blocks, uint8_t *out)
 {
-    if (__builtin_cpu_supports("vaes") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
+    int is_wide = __builtin_cpu_supports("vaes") && __builtin_cpu_supports("avx512f") &&
+                  __builtin_cpu_supports("avx512bw");
+    if (is_wide && !narrow_only)
         wide(key, first, blocks, out);
     else
         narrow(key, first, blocks, out);

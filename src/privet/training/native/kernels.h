@@ -76,6 +76,8 @@ typedef struct {
 #define MOST_LANES 16
 #define MOST_READ 64 /* a vector may be read beyond what is used of it */
 
+/* Those for this processor, or those that were chosen among what it can run. */
 const kernel_table *kernels_here(void);
+int kernels_choose(const char *name);
 
 #endif

@@ -1,8 +1,9 @@
-/* The Python side: addresses and sizes in, nothing out. Callers check what they give; see privet/native/__init__.py. */
+/* The Python side: addresses and sizes in, nothing out. Callers check what they give; see privet/training/native/__init__.py. */
 
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <string.h>
 
 #include "kernels.h"
 #include "team.h"
@@ -200,7 +201,21 @@ static PyObject *positions(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Use the kernels of another kind of processor, if this one can run them. */
+static PyObject *choose(PyObject *self, PyObject *args)
+{
+    const char *name;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "s", &name))
+        return NULL;
+    if (!kernels_choose(name))
+        Py_RETURN_FALSE;
+    cipher_choose(strcmp(name, "avx512") != 0);
+    Py_RETURN_TRUE;
+}
+
 static PyMethodDef methods[] = {
+    {"choose", choose, METH_VARARGS, NULL},
     {"noise", noise, METH_VARARGS, NULL},
     {"stream", stream, METH_VARARGS, NULL},
     {"rows", rows, METH_VARARGS, NULL},

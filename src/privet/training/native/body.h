@@ -185,9 +185,12 @@ static void N(turn)(const float *source, long step, long rows, long columns, flo
             for (int i = 0; i < LANES; i++)
                 target[column * width + row + i] = source[(row + i) * step + column];
     }
-    for (; row < width; row++)
-        for (long column = 0; column < columns; column++)
-            target[column * width + row] = row < rows ? source[row * step + column] : 0.0f;
+    for (long column = 0; column < columns && row < width; column++) {
+        for (long rest = row; rest < rows; rest++)
+            target[column * width + rest] = source[rest * step + column];
+        for (long rest = row < rows ? rows : row; rest < width; rest++)
+            target[column * width + rest] = 0.0f;
+    }
 }
 
 /* ---- squared norms of rows ---- */
@@ -264,14 +267,10 @@ static void N(convolution)(void *given, long example, int worker)
         for (long place = 0; place < places; place++) {
             float *to = windows + place * w->padded_run;
             const float *from = picture + offsets[place];
-            if (run == 8) {
-                for (long i = 0; i < w->window[0]; i++)
-                    memcpy(to + i * 8, from + i * line, 32);
-            } else {
-                for (long i = 0; i < w->window[0]; i++)
-                    for (long j = 0; j < run; j++)
-                        to[i * run + j] = from[i * line + j];
-            }
+            /* Whole vectors, each of which overwrites what the one before has written beyond its end. */
+            for (long i = 0; i < w->window[0]; i++)
+                for (long j = 0; j < run; j += LANES)
+                    *(vec *)(to + i * run + j) = *(const vec *)(from + i * line + j);
             for (long j = w->run; j < w->padded_run; j++)
                 to[j] = 0.0f;
         }

@@ -21,7 +21,7 @@ _ENOUGH = 256
 """And larger ones no more than this."""
 _TRIED = 1 << 21
 """Numbers that are written out to find the quickest way."""
-_ROOM = 1 << 24
+_ROOM = 1 << 22
 """Numbers that the written-out gradients of one layer may take: 64 MB, whatever the batch and the layer."""
 
 
@@ -60,12 +60,12 @@ def way(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Way:
 def _measured(geometry: Geometry, inputs: Tensor, gradient: Tensor, room: bool) -> Way:
     size = min(len(inputs), _ENOUGH, max(_LEAST, _TRIED // geometry.size))
     some = inputs[:size], gradient[:size], inputs.new_empty(size, *geometry.kernel)
-    times = {
-        method: _seconds(partial(method, geometry, *some)) / size
-        for method in kernels.METHODS
-        if method is not kernels.looped
-    }
-    if kernels.has_loops(geometry, inputs, gradient):
+    loops = kernels.has_loops(geometry, inputs, gradient)
+    # A grouped convolution takes much time and memory to try, and was never seen to be quicker than the loops.
+    left_out = {kernels.looped, kernels.as_groups if loops else kernels.looped}
+    others = [method for method in kernels.METHODS if method not in left_out]
+    times = {method: _seconds(partial(method, geometry, *some)) / size for method in others}
+    if loops:
         out = kernels.room_for_loops(geometry, some[0]) if room else None
         times[kernels.looped] = _seconds(partial(kernels.in_loops, geometry, *some[:2], out)) / size
     method = min(times, key=times.__getitem__)

@@ -29,8 +29,10 @@ from privet.training.state import Attributes, Weights, buffer_names
 
 __all__ = ["Step"]
 
-_KEPT = 1 << 24
-"""Numbers that are kept of a micro-batch until it is clipped, where its size is chosen here: 64 MB."""
+_KEPT = 3 << 24
+"""Numbers that are kept of a micro-batch until it is clipped, where its size is chosen here: 200 MB."""
+_DENSE = 1 << 24
+"""The same where every example's gradient is written out in float64."""
 _FEWEST = 40
 """Smaller micro-batches than this cost more than they save."""
 
@@ -81,7 +83,7 @@ class Step:
         if self._performance.micro_batch != "auto":
             return self._performance.micro_batch if isinstance(self._performance.micro_batch, int) else None
         if self.grid is not None:
-            return max(1, _KEPT // self.grid.dimension)
+            return max(1, _DENSE // self.grid.dimension)
         return max(_FEWEST, int(_KEPT // self._per_row)) if self._per_row else None
 
     @property

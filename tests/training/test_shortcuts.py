@@ -7,7 +7,14 @@ import torch
 from torch import nn
 
 from privet.training import DPSGD
-from privet.training.engine.parts import Dense, Outer, Squares
+from privet.training.engine.groups import Groups
+from privet.training.engine.parts import Dense, Lookup, Mixed, Outer, Squares
+from privet.training.native import loops
+from privet.training.rules import convolution
+from privet.training.rules.convolution import Convolved
+from privet.training.rules.kernels import Geometry, Method, has_loops, in_loops, looped, windows_by_channel
+from privet.training.rules.tuning import Way
+from privet.training.rules.turned import Turned
 from privet.training.state import Weights
 from privet.training.step import _not_finite
 from tests.training.models import normal
@@ -40,6 +47,90 @@ def test_a_matrix_measured_beside_its_bias(scale: float) -> None:
     several = Outer(normal(6, 2, 4).float(), normal(6, 2, 65, seed=3).float())
     folded = Dense(several.right.reshape(6, 130)).measured()  # the same memory, but two places in each row
     assert torch.equal(several.measured_beside(folded).squares().value, several.squares().value)
+
+
+def cancelling(k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows that are nearly the same, times gradients that nearly cancel: all that is left of the sum is rounding."""
+    left = torch.linspace(0.5643125176429749, 0.5711323618888855, k)[None, :, None].expand(2, k, width).contiguous()
+    right = torch.eye(k).sub_(1.0 / k)[None].expand(2, k, k).contiguous()
+    return left, right
+
+
+@pytest.fixture(params=[True, False], ids=["compiled", "torch"])
+def loops_or_not(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if not request.param:
+        monkeypatch.setattr(loops, "_kernels", None)
+    return bool(request.param)
+
+
+@pytest.mark.usefixtures("loops_or_not")
+@pytest.mark.parametrize("k", [2, 8, 200])
+@pytest.mark.parametrize("width", [3, 256, 3072, 20_001])
+def test_positions_that_cancel(width: int, k: int) -> None:
+    """Catches slack that is small beside the rounding of inner products: a gradient would be longer than the clip."""
+    left, right = cancelling(k, width)
+    found = Outer(left, right).squares()
+    matrix = left.double().mT @ right.double()
+    true = matrix.square().sum((1, 2))
+    assert torch.all(found.value.double() + found.slack.double() >= true)
+    index = torch.arange(k)[None].expand(2, k) % 3
+    looked = Lookup(index, (right - 0.3) @ left, 5)
+    table = looked.right.double().new_zeros(2, 5, width).index_add_(1, index[0], looked.right.double())
+    both = looked.squares()
+    assert torch.all(both.value.double() + both.slack.double() >= table.square().sum((1, 2)))
+    outer = Outer(normal(2, k, 5).float(), right @ left)
+    mixed = Mixed(outer, looked).squares()
+    whole = outer.left.double().mT @ outer.right.double() + table
+    assert torch.all(mixed.value.double() + mixed.slack.double() >= whole.square().sum((1, 2)))
+
+
+@pytest.mark.usefixtures("loops_or_not")
+@pytest.mark.parametrize("method", [looped, windows_by_channel])
+@pytest.mark.parametrize("by_places", [True, False])
+def test_places_that_cancel(method: Method, by_places: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for a convolution whose gradients are not kept, so that other numbers are added than were measured."""
+    monkeypatch.setattr(convolution, "way", lambda *_: Way(method, keep=False, by_places=by_places))
+    size = 40 if by_places else 128
+    pictures = 0.5643125176429749 + 0.007 * torch.rand(2, 3, size, size, generator=torch.Generator().manual_seed(1))
+    gradient = torch.ones(2, 2, size, size).mul_(0.1)
+    gradient[:, :, ::2] *= -1.0
+    geometry = Geometry((2, 3, 1, 1), (1, 1), (0, 0), (1, 1), 1)
+    found = Convolved(pictures, gradient, geometry).squares()
+    true = torch.einsum("bohw,bchw->boc", gradient.double(), pictures.double()).square().sum((1, 2))
+    assert torch.all(found.value.double() + found.slack.double() >= true)
+    assert torch.all(found.slack > 0)
+
+
+def test_gradients_with_the_channels_last() -> None:
+    """Catches norms that were kept for what is no longer the same rows: users' sums, and rows that were blanked."""
+    value = normal(6, 4, 3, 2, 5).float()
+    turned = Turned(value).measured()
+    plain = Dense(value.movedim(-1, 2).flatten(1))
+    groups = Groups.of(torch.tensor([0, 0, 1, 1, 1, 2]), 6, 3)
+    bad = torch.tensor([False, True, False, False, True, False])
+    factors = torch.linspace(0.1, 1.0, 6)
+    for mine, other in (
+        (turned, plain),
+        (turned.regroup(groups), plain.regroup(groups)),
+        (turned.blank(bad), plain.blank(bad)),
+        (Turned(value.index_fill(0, torch.tensor([1, 4]), torch.nan)).measured().blank(bad), plain.blank(bad)),
+    ):
+        assert torch.allclose(mine.squares().value, other.squares().value, rtol=1e-5)
+        assert torch.allclose(mine.dense(), other.dense())
+        sums = torch.zeros(2, 120)
+        for total, part in zip(sums, (mine, other), strict=True):
+            part.add_to(total.view(4, 5, 3, 2), factors[: len(part.squares().value)])
+        assert torch.allclose(sums[0], sums[1], atol=1e-5)
+    assert bool((turned.squares().slack > 0).all())
+
+
+def test_loops_of_a_convolution_have_slack() -> None:
+    """Catches norms from the loops that are taken for exact."""
+    pictures, gradient = normal(3, 2, 6, 6).float(), normal(3, 4, 4, 4).float()
+    geometry = Geometry((4, 2, 3, 3), (1, 1), (0, 0), (1, 1), 1)
+    if has_loops(geometry, pictures, gradient):
+        found = in_loops(geometry, pictures, gradient, None)
+        assert torch.all(found.slack >= found.value * 16 * torch.finfo(torch.float32).eps / 2)
 
 
 def test_every_tensor_is_noted_by_its_name() -> None:

@@ -6,7 +6,7 @@ never form the B × (size of the parameter) array; `Dense` is that array, used w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, reduce
 from typing import Protocol
@@ -25,17 +25,19 @@ __all__ = [
     "Part",
     "Squares",
     "combine",
+    "joined",
     "numbers",
     "rounding",
     "signed",
+    "squares_of_grams",
     "squares_of_rows",
     "squares_of_several",
 ]
 
 _LEAST = torch.finfo(torch.float32).tiny
 """What is smaller may vanish."""
-_ROOM = 24 * torch.finfo(torch.float32).eps
-"""How far a float32 sum of products may be off, relatively to the sum of their sizes."""
+_UNIT = torch.finfo(torch.float32).eps / 2
+"""How far one float32 operation may be off, relatively."""
 _CHUNK = 1 << 17
 """Numbers in a temporary array of products: half a megabyte, which stays in a core's own cache."""
 
@@ -294,7 +296,9 @@ class Mixed:
         k, s = self.outer.left.shape[1], self.lookup.index.shape[1]
         index = self.lookup.index[:, None, :].expand(-1, k, s)
         cross = torch.bmm(self.outer.right, self.lookup.right.mT).mul_(self.outer.left.gather(2, index))
-        twice = signed(cross)
+        lengths = (_lengths(self.outer.right)[:, :, None], _lengths(self.lookup.right)[:, None, :])
+        sizes = self.outer.left.gather(2, index).abs_().mul_(lengths[0]).mul_(lengths[1])
+        twice = signed(cross, sizes.flatten(1).sum(1), self.outer.right.shape[2])
         double = Squares(twice.value * 2, twice.slack * 2)
         return self.outer.squares() + self.lookup.squares() + double
 
@@ -368,7 +372,7 @@ def _outer_products(left: Tensor, *several: Tensor) -> list[Squares]:
     for right in several:
         rights = torch.bmm(right, right.mT)
         traces = left.shape[2] * _trace(rights) + right.shape[2] * _trace(lefts)
-        found = signed(rights.mul_(lefts))
+        found = squares_of_grams(lefts, rights, left.shape[2] + right.shape[2])
         answer.append(Squares(found.value, found.slack + (left.shape[1] * traces + 1.0) * _LEAST))
     return answer
 
@@ -376,35 +380,60 @@ def _outer_products(left: Tensor, *several: Tensor) -> list[Squares]:
 def squares_of_several(left: Tensor, rights: Sequence[Tensor]) -> list[Squares]:
     """The squares of an `Outer` for each of these right factors, all with the one left factor."""
     if native.takes_products(left, rights):
-        return [Squares(*each) for each in native.squares_of_products(left, rights, _ROOM, _LEAST)]
+        return [Squares(*each) for each in native.squares_of_products(left, rights, _UNIT, _LEAST)]
     return _by_chunks(_outer_products, left, *rights)
 
 
 def _lookup_products(index: Tensor, right: Tensor) -> list[Squares]:
-    found = signed(torch.bmm(right, right.mT).mul_(index[:, :, None] == index[:, None, :]))
+    same, lengths = index[:, :, None] == index[:, None, :], _lengths(right)
+    sizes = (lengths[:, :, None] * lengths[:, None, :]).mul_(same).flatten(1).sum(1)
+    found = signed(torch.bmm(right, right.mT).mul_(same), sizes, right.shape[2])
     return [Squares(found.value, found.slack + right.shape[1] ** 2 * right.shape[2] * _LEAST)]
 
 
+def _diagonal(matrices: Tensor) -> Tensor:
+    return matrices.diagonal(dim1=1, dim2=2)
+
+
 def _trace(matrices: Tensor) -> Tensor:
-    return matrices.diagonal(dim1=1, dim2=2).sum(1)
+    return _diagonal(matrices).sum(1)
 
 
 def _by_chunks(squares: Callable[..., list[Squares]], *factors: Tensor) -> list[Squares]:
     """A few examples at a time."""
     size = max(1, _CHUNK // factors[0].shape[1] ** 2)
     found = [squares(*some) for some in zip(*(torch.split(each, size) for each in factors), strict=True)]
-    return [
-        Squares(torch.cat([each.value for each in of]), torch.cat([each.slack for each in of]))
-        for of in zip(*found, strict=True)
-    ]
+    return [Squares(*joined(of)) for of in zip(*found, strict=True)]
 
 
-def signed(products: Tensor) -> Squares:
-    """The sum of products that may cancel; the slack grows with their own sizes, not with that of the sum."""
+def joined(found: Iterable[Squares]) -> tuple[Tensor, Tensor]:
+    """The squares of several examples, one after the other."""
+    several = list(found)
+    return torch.cat([each.value for each in several]), torch.cat([each.slack for each in several])
+
+
+def squares_of_grams(lefts: Tensor, rights: Tensor, terms: int) -> Squares:
+    """Σ_{t,s} lefts_ts · rights_ts of matrices of inner products, which have so many terms in both together.
+
+    An inner product of n terms may be off by n units of rounding times both lengths (Higham 2002, §3.1), so the sum by
+    `terms` units of (Σ_t |left_t||right_t|)², which is not small beside it where the positions cancel.
+    """
+    lengths = (_diagonal(lefts) * _diagonal(rights)).clamp_(min=0.0).sqrt_().sum(1)
+    return signed(lefts * rights, lengths.square_(), terms)
+
+
+def signed(products: Tensor, sizes: Tensor, terms: int) -> Squares:
+    """The sum of products that may cancel, each of which may be off by so many units of its share of `sizes`."""
     flat = products.flatten(1)
-    room = 1e-11 if flat.dtype == torch.float64 else _ROOM
-    slack = torch.linalg.vector_norm(flat, ord=1, dim=1) * room
-    return Squares(flat.sum(1), slack)
+    wide = flat.dtype == torch.float64
+    units = (terms + 16 + (flat.shape[1] if wide else 0)) * torch.finfo(flat.dtype).eps / 2
+    value = flat.sum(1) if wide else flat.sum(1, dtype=torch.float64).to(flat.dtype)
+    return Squares(value, sizes * (1.01 * units))
+
+
+def _lengths(rows: Tensor) -> Tensor:
+    found: Tensor = torch.linalg.vector_norm(rows, dim=2)
+    return found
 
 
 def numbers(part: Part) -> int:

@@ -6,6 +6,7 @@ them: it is used where they are missing, for other types than float32 on the pro
 """
 
 from privet.training.native.loops import (
+    additions,
     bytes_for,
     convolution_gradients,
     first_angle,
@@ -21,6 +22,7 @@ from privet.training.native.loops import (
 )
 
 __all__ = [
+    "additions",
     "bytes_for",
     "convolution_gradients",
     "first_angle",

@@ -2,6 +2,7 @@
 
 processor: str
 cipher: int
+chain: int
 
 def choose(processor: str, /) -> bool: ...
 def noise(key: bytes, words: int, out: int, size: int, std: float, threads: int, /) -> None: ...
@@ -37,11 +38,11 @@ def positions_room(positions: int, size: int, /) -> int: ...
 def positions(
     left: tuple[int, ...],
     rights: tuple[tuple[int, ...], ...],
+    rooms: tuple[float, ...],
     squares: int,
     scratch: int,
     examples: int,
     positions: int,
-    room: float,
     least: float,
     threads: int,
     /,

@@ -117,19 +117,26 @@ static void N(noise)(void *given, long piece, int worker)
     static void N(gathered_##count)(const float *coefficients, long step, const float *rows,                  \
                                     const long *offsets, long regular, long places, float *tile)              \
     {                                                                                                        \
-        vec total[OUTPUT_BLOCK][count];                                                                      \
-        memset(total, 0, sizeof total);                                                                      \
-        for (long at = 0; at < places; at++) {                                                               \
-            const float *row = rows + (offsets ? offsets[at] : at * regular);                                \
-            const float *weight = coefficients + at * step;                                                  \
-            vec here[count];                                                                                 \
-            for (int j = 0; j < count; j++)                                                                  \
-                here[j] = *(const vec *)(row + j * LANES);                                                   \
+        vec(*sums)[count] = (vec(*)[count])tile;                                                             \
+        memset(tile, 0, OUTPUT_BLOCK * count * sizeof(vec));                                                 \
+        for (long from = 0; from < places; from += CHAIN) {                                                  \
+            long end = from + CHAIN < places ? from + CHAIN : places;                                        \
+            vec total[OUTPUT_BLOCK][count];                                                                  \
+            memset(total, 0, sizeof total);                                                                  \
+            for (long at = from; at < end; at++) {                                                           \
+                const float *row = rows + (offsets ? offsets[at] : at * regular);                            \
+                const float *weight = coefficients + at * step;                                              \
+                vec here[count];                                                                             \
+                for (int j = 0; j < count; j++)                                                              \
+                    here[j] = *(const vec *)(row + j * LANES);                                               \
+                for (int i = 0; i < OUTPUT_BLOCK; i++)                                                       \
+                    for (int j = 0; j < count; j++)                                                          \
+                        total[i][j] += weight[i] * here[j];                                                  \
+            }                                                                                                \
             for (int i = 0; i < OUTPUT_BLOCK; i++)                                                           \
                 for (int j = 0; j < count; j++)                                                              \
-                    total[i][j] += weight[i] * here[j];                                                      \
+                    sums[i][j] += total[i][j];                                                               \
         }                                                                                                    \
-        memcpy(tile, total, sizeof total);                                                                   \
     }
 
 GATHERED(1)
@@ -140,7 +147,9 @@ GATHERED(2)
 GATHERED(3)
 #endif
 
-/* tile[i][·] = Σ_places coefficients[place][i] · rows[place][·], for OUTPUT_BLOCK rows and up to VECTORS vectors. */
+/* Chains of CHAIN additions, whose sums are added: rounding grows with CHAIN and places / CHAIN, not with places.
+
+tile[i][·] = Σ_places coefficients[place][i] · rows[place][·], for OUTPUT_BLOCK rows and up to VECTORS vectors. */
 static inline void N(gathered)(int count, const float *coefficients, long step, const float *rows,
                                const long *offsets, long regular, long places, float *tile)
 {
@@ -315,13 +324,13 @@ static inline void N(weigh)(const float *lefts, const float *rights, long t, lon
         long diagonal = t + i - s;
         for (long from = 0; from < wide; from += LANES) {
             vec product = *(const vec *)(l + from) * *(const vec *)(r + from);
-            float each[LANES], sum = 0.0f, size = 0.0f;
+            float each[LANES], sum = 0.0f;
             memcpy(each, &product, sizeof each);
             if (from <= diagonal) /* the rest of the vector is the mirror image of what another tile counts */
                 for (long j = 0; j < LANES && from + j <= diagonal; j++) {
                     if (from + j == diagonal) {
                         answer[0] += each[j];
-                        answer[1] += __builtin_fabsf(each[j]);
+                        answer[1] += __builtin_sqrt((double)l[diagonal] * r[diagonal]);
                         answer[2] += l[diagonal];
                         answer[3] += r[diagonal];
                     }
@@ -329,10 +338,7 @@ static inline void N(weigh)(const float *lefts, const float *rights, long t, lon
                 }
             for (int j = 0; j < LANES; j++)
                 sum += each[j];
-            for (int j = 0; j < LANES; j++)
-                size += __builtin_fabsf(each[j]);
             answer[0] += 2.0 * sum;
-            answer[1] += 2.0 * size;
         }
     }
 }
@@ -374,7 +380,7 @@ static void N(positions)(void *given, long example, int worker)
         float *squares = w->squares + 2 * w->examples * k;
         squares[example] = (float)found[k][0];
         squares[w->examples + example] =
-            (float)(found[k][1] * w->room + ((double)w->positions * traces + 1.0) * w->least);
+            (float)(found[k][1] * found[k][1] * w->rooms[k] + ((double)w->positions * traces + 1.0) * w->least);
     }
 }
 

@@ -46,7 +46,7 @@ typedef struct {
 typedef struct {
     factor left, rights[MOST_RIGHTS];
     float *squares; /* (count, 2, examples): the sums, and their slack */
-    double room, least;
+    double rooms[MOST_RIGHTS], least; /* slack: rooms · (Σ_t |left_t||right_t|)², and for what vanished */
     float *scratch;
     long examples, positions, count;
     long scratch_each;
@@ -73,6 +73,7 @@ typedef struct {
 #define NOISE_PIECE 1024 /* pairs */
 #define ROWS_PIECE 32768 /* numbers */
 #define OUTPUT_BLOCK 8
+#define CHAIN 64 /* additions in a row */
 #define MOST_LANES 16
 #define MOST_READ 64 /* a vector may be read beyond what is used of it */
 

@@ -20,6 +20,7 @@ except ImportError:  # nobody compiled it
     _kernels = None  # type: ignore[assignment]
 
 __all__ = [
+    "additions",
     "bytes_for",
     "convolution_gradients",
     "first_angle",
@@ -34,8 +35,10 @@ __all__ = [
     "usable",
 ]
 
-_WANTED: Final = os.environ.get("PRIVET_NATIVE", "1") != "0"
+_WANTED: Final = os.environ.get("PRIVET_NATIVE", "1").lower() not in ("0", "false", "no", "off")
 _MOST_RIGHTS: Final = 4
+# What else a product of positions goes through: the product, and sums of up to 16 of them.
+_SUMMED: Final = 24
 # Where torch's threads live. A forked child inherits the belief that they run, and would wait for them for ever.
 _HOME: Final = here()
 
@@ -57,15 +60,15 @@ _SCRATCH: Final = _Scratch()
 
 
 def processor() -> str | None:
-    """For what kind of processor the kernels in use are made; None if there are none."""
-    return _kernels.processor if _kernels is not None and _WANTED else None
+    """For what kind of processor the loops are made; None if there are none, or they are not for this process."""
+    return _kernels.processor if _kernels is not None and _WANTED and here() == _HOME else None
 
 
 def usable(*tensors: Tensor) -> bool:
     """Whether the kernels can take these: float32 in this machine's own memory, and not in a forked process."""
     if _kernels is None or not _WANTED or here() != _HOME:
         return False
-    return all(each.dtype == torch.float32 and each.is_cpu for each in tensors)
+    return all(each.dtype == torch.float32 and each.is_cpu and not each.is_neg() for each in tensors)
 
 
 def has_cipher() -> bool:
@@ -156,7 +159,8 @@ def convolution_gradients(
     examples, channels, height, width = inputs.shape
     _, outputs, rows, columns = gradient.shape
     reach = [(places - 1) * step + size for places, step, size in zip((rows, columns), stride, window, strict=True)]
-    fits = reach[0] <= height + 2 * padding[0] and reach[1] <= width + 2 * padding[1]
+    sound = min((*window, *stride)) >= 1 and min(padding) >= 0
+    fits = sound and reach[0] <= height + 2 * padding[0] and reach[1] <= width + 2 * padding[1]
     shapes = out is None or out.shape == (examples, outputs, *window, channels)
     given = (inputs, gradient) if out is None else (inputs, gradient, out)
     whole = all(each.is_contiguous() for each in given)
@@ -172,16 +176,23 @@ def convolution_gradients(
     return squares
 
 
+def additions(terms: int) -> int:
+    """How many additions a term of a sum of so many products goes through, at most, in these loops."""
+    return min(terms, _kernels.chain) + -(-terms // _kernels.chain)
+
+
 def takes_products(left: Tensor, rights: Sequence[Tensor]) -> bool:
     """Whether `squares_of_products` can take these."""
     return len(rights) <= _MOST_RIGHTS and takes_rows(left, *rights)
 
 
-def squares_of_products(left: Tensor, rights: Sequence[Tensor], room: float, least: float) -> Tensor:
+def squares_of_products(left: Tensor, rights: Sequence[Tensor], unit: float, least: float) -> Tensor:
     """Σ_{t,s} (left_t · left_s)(right_t · right_s) of each example, for each of the right factors.
 
-    Returns (rights, 2, B): the sums, and their slack, which is `room` times the sum of the products' sizes, and what
-    may have vanished: `least` for each term of (left_t · left_s) times the other, and for the product.
+    Returns (rights, 2, B): the sums, and their slack, `unit` being that of rounding. Each product of two rows may be
+    off by a unit for each addition in a row, times the rows' lengths; so the sum by these, times
+    (Σ_t |left_t||right_t|)², which is not small beside the sum itself where the positions cancel. And `least` for what
+    may have vanished in each.
 
     The matrices of products are symmetric, so a little over half of them is computed, and none is ever in memory.
     """
@@ -190,9 +201,10 @@ def squares_of_products(left: Tensor, rights: Sequence[Tensor], room: float, lea
         raise ValueError("up to four right factors for the same positions, all in rows of float32, are needed")
     factors = [(each.data_ptr(), each.shape[2], each.stride(0), each.stride(1)) for each in (left, *rights)]
     squares = left.new_empty(len(rights), 2, examples)
+    rooms = tuple(1.01 * unit * (additions(left.shape[2]) + additions(each.shape[2]) + _SUMMED) for each in rights)
     threads = torch.get_num_threads()
     scratch = _SCRATCH.address(threads * _kernels.positions_room(positions, sum(each[1] for each in factors)))
     _kernels.positions(
-        factors[0], tuple(factors[1:]), squares.data_ptr(), scratch, examples, positions, room, least, threads
+        factors[0], tuple(factors[1:]), rooms, squares.data_ptr(), scratch, examples, positions, least, threads
     )
     return squares

@@ -1,4 +1,4 @@
-/* The Python side: addresses and sizes in, nothing out. Callers check what they give; see privet/training/native/__init__.py. */
+/* The Python side: addresses and sizes in, nothing out. Callers check what they give; see privet/training/native/loops.py. */
 
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
@@ -174,15 +174,15 @@ static PyObject *positions(PyObject *self, PyObject *args)
 {
     unsigned long long squares, scratch;
     int threads;
-    PyObject *left, *rights;
+    PyObject *left, *rights, *rooms;
     positions_work w;
     (void)self;
-    if (!PyArg_ParseTuple(args, "O!O!KKllddi", &PyTuple_Type, &left, &PyTuple_Type, &rights, &squares, &scratch,
-                          &w.examples, &w.positions, &w.room, &w.least, &threads) ||
+    if (!PyArg_ParseTuple(args, "O!O!O!KKlldi", &PyTuple_Type, &left, &PyTuple_Type, &rights, &PyTuple_Type,
+                          &rooms, &squares, &scratch, &w.examples, &w.positions, &w.least, &threads) ||
         !factor_of(left, &w.left))
         return NULL;
     w.count = (long)PyTuple_Size(rights);
-    if (w.count > MOST_RIGHTS) {
+    if (w.count > MOST_RIGHTS || PyTuple_Size(rooms) != w.count) {
         PyErr_SetString(PyExc_ValueError, "too many factors");
         return NULL;
     }
@@ -193,6 +193,7 @@ static PyObject *positions(PyObject *self, PyObject *args)
         if (!factor_of(PyTuple_GetItem(rights, k), w.rights + k))
             return NULL;
         w.scratch_each += w.rights[k].size;
+        w.rooms[k] = PyFloat_AsDouble(PyTuple_GetItem(rooms, k));
     }
     w.scratch_each = positions_scratch(w.positions, w.scratch_each);
     Py_BEGIN_ALLOW_THREADS
@@ -234,7 +235,8 @@ PyMODINIT_FUNC PyInit__kernels(void)
 {
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddStringConstant(module, "processor", kernels_here()->name) < 0 ||
-                   PyModule_AddIntConstant(module, "cipher", cipher_here()) < 0))
+                   PyModule_AddIntConstant(module, "cipher", cipher_here()) < 0 ||
+                   PyModule_AddIntConstant(module, "chain", CHAIN) < 0))
         return NULL;
     return module;
 }

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod, sqrt
 
 import torch
 from torch import Tensor
 
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part, Squares, signed
+from privet.training.engine.parts import Dense, Part, Squares, joined, squares_of_grams, squares_of_rows
 from privet.training.rules import kernels
 from privet.training.rules.kernels import Geometry
 from privet.training.rules.tuning import Way, way
@@ -68,14 +69,29 @@ class Convolved:
             return self.known
         if self._way.by_places:
             size = kernels.chunk_of_places(self.geometry, self.inputs)
-            found = [signed(kernels.products_of_places(self.geometry, *pair)) for pair in self._pairs(size)]
+            terms = sum(self.geometry.kernel[:2]) + prod(self.geometry.kernel[2:])
+            products = (kernels.products_of_places(self.geometry, *pair) for pair in self._pairs(size))
+            found = [squares_of_grams(*each, terms) for each in products]
         elif self._has_loops:
-            return kernels.in_loops(self.geometry, self.inputs, self.gradient, None)
+            return self._slackened(kernels.in_loops(self.geometry, self.inputs, self.gradient, None))
         else:
             size = max(1, _SOME // self.geometry.size)
             buffer = self.inputs.new_empty(size, *self.geometry.kernel)
-            found = [Dense(self._written(*pair, buffer[: len(pair[0])])).squares() for pair in self._pairs(size)]
-        return Squares(torch.cat([each.value for each in found]), torch.cat([each.slack for each in found]))
+            written = (Dense(self._written(*pair, buffer[: len(pair[0])])).squares() for pair in self._pairs(size))
+            found = [self._slackened(Squares(*joined(written)))]
+        return Squares(*joined(found))
+
+    def _slackened(self, found: Squares) -> Squares:
+        """With the slack of norms of gradients that are not those that are added, which the library sums anew.
+
+        A gradient's entry may be off by a unit of rounding for each addition, times Σ_t |window_t||gradient_t| in all,
+        which is at most √points |inputs| |gradient| (Cauchy & Schwarz).
+        """
+        lengths = [squares_of_rows(each.flatten(1)).value.sqrt() for each in (self.inputs, self.gradient)]
+        terms = kernels.additions(prod(self.gradient.shape[2:]), loops=self._has_loops) + 8
+        unit = 1.01 * torch.finfo(self.inputs.dtype).eps / 2
+        apart = lengths[0] * lengths[1] * (sqrt(prod(self.geometry.kernel[2:])) * terms * unit)
+        return Squares(found.value, found.slack + apart * (2 * found.value.sqrt() + apart))
 
     def measured(self) -> Part:
         """With its squared norms."""

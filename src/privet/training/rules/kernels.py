@@ -23,6 +23,7 @@ __all__ = [
     "METHODS",
     "Geometry",
     "Method",
+    "additions",
     "as_groups",
     "chunk",
     "chunk_of_places",
@@ -215,11 +216,11 @@ METHODS: tuple[Method, ...] = (
 )
 
 
-def products_of_places(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> Tensor:
-    """For each example the matrix whose entries sum to its squared norm, without any weight gradient.
+def products_of_places(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """For each example the inner products of its windows, and those of its gradients, for all pairs of places.
 
-    The squared norm is Σ_{t,s} (window_t · window_s)(gradient_t · gradient_s) over pairs of places. Windows need not
-    be copied out: window_t · window_s is a sum, over the window's points, of products of single pixels, so that one
+    The squared norm is Σ_{t,s} (window_t · window_s)(gradient_t · gradient_s), without any weight gradient. Windows
+    need not be copied out: window_t · window_s is a sum, over the window's points, of products of single pixels, so that one
     product of matrices over the channels, shifted and added, gives them all. Only for one group.
     """
     places = tuple(gradient.shape[2:])
@@ -235,7 +236,12 @@ def products_of_places(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> 
         )
         total += pairs[(slice(None), *cut, *cut)]
     flat = gradient.flatten(2)
-    return total.view(len(inputs), prod(places), prod(places)).mul_(torch.bmm(flat.mT, flat))
+    return total.view(len(inputs), prod(places), prod(places)), torch.bmm(flat.mT, flat)
+
+
+def additions(places: int, *, loops: bool) -> int:
+    """How many additions a product goes through, at most, in a sum over so many places."""
+    return native.additions(places) if loops else places
 
 
 def chunk(geometry: Geometry, gradient: Tensor, most: int = _LARGEST) -> int:

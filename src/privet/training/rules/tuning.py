@@ -22,7 +22,7 @@ _ENOUGH = 256
 _TRIED = 1 << 21
 """Numbers that are written out to find the quickest way."""
 _ROOM = 1 << 22
-"""Numbers that the written-out gradients of one layer may take: 64 MB, whatever the batch and the layer."""
+"""Numbers that the written-out gradients of one layer may take: 16 MB, whatever the batch and the layer."""
 
 
 @dataclass(frozen=True)

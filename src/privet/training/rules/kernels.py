@@ -220,8 +220,8 @@ def products_of_places(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> 
     """For each example the inner products of its windows, and those of its gradients, for all pairs of places.
 
     The squared norm is Σ_{t,s} (window_t · window_s)(gradient_t · gradient_s), without any weight gradient. Windows
-    need not be copied out: window_t · window_s is a sum, over the window's points, of products of single pixels, so that one
-    product of matrices over the channels, shifted and added, gives them all. Only for one group.
+    need not be copied out: window_t · window_s is a sum, over the window's points, of products of single pixels, so
+    that one product of matrices over the channels, shifted and added, gives them all. Only for one group.
     """
     places = tuple(gradient.shape[2:])
     padded = geometry.padded(inputs)

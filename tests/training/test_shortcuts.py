@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from privet.training import DPSGD
+from privet.training.clipping import Flat
 from privet.training.engine.groups import Groups
 from privet.training.engine.parts import Dense, Lookup, Mixed, Outer, Squares
 from privet.training.native import loops
@@ -99,6 +100,35 @@ def test_places_that_cancel(method: Method, by_places: bool, monkeypatch: pytest
     true = torch.einsum("bohw,bchw->boc", gradient.double(), pictures.double()).square().sum((1, 2))
     assert torch.all(found.value.double() + found.slack.double() >= true)
     assert torch.all(found.slack > 0)
+
+
+@pytest.mark.usefixtures("loops_or_not")
+@pytest.mark.parametrize("method", [looped, windows_by_channel])
+@pytest.mark.parametrize("by_places", [True, False])
+@pytest.mark.parametrize(("size", "gradient"), [(1e-23, 1e17), (2e19, 0.0), (2e19, 1e-30), (1e-30, 1.0)])
+def test_places_beyond_the_range_of_squares(
+    method: Method, by_places: bool, size: float, gradient: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches squares that vanish or overflow: a gradient that is not clipped, or a factor that is NaN for all."""
+    monkeypatch.setattr(convolution, "way", lambda *_: Way(method, keep=False, by_places=by_places))
+    pictures = torch.full((2, 8, 6, 6), size)
+    gradients = torch.full((2, 8, 4, 4), gradient)
+    found = Convolved(pictures, gradients, Geometry((8, 8, 3, 3), (1, 1), (0, 0), (1, 1), 1)).squares()
+    true = 8 * 8 * 9 * (16 * size * gradient) ** 2
+    factor = Flat().factors([found], 1e-6, [0]).by_parameter[0]
+    assert factor is not None
+    assert bool(factor.isfinite().all())
+    assert bool((factor.double() * true**0.5 <= 1.0001e-6).all())
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("slack", [0.0, torch.nan, torch.inf])
+def test_what_is_unknown_adds_nothing(value: float, slack: float) -> None:
+    """Catches a NaN or an infinite square, of either sign, that leaves an example whole."""
+    found = Squares(torch.tensor([value, 4.0]), torch.tensor([slack, 0.0]))
+    factor = Flat().factors([found], 1.0, [0]).by_parameter[0]
+    assert factor is not None
+    assert factor.tolist() == pytest.approx([0.0, 0.5], rel=1e-5)
 
 
 def test_gradients_with_the_channels_last() -> None:

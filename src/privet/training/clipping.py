@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from math import exp, sqrt
+from math import exp, inf, sqrt
 from operator import add
 from typing import Protocol
 
@@ -48,8 +48,9 @@ class Clipping(Protocol):
 
 
 def _norms(squares: Squares) -> Tensor:
-    """Never less than the true norms: the rounding slack is added before the root."""
-    return (squares.value.clamp(min=0.0) + squares.slack).sqrt_()
+    """Never less than the true norms: the rounding slack is added before the root. What is unknown is infinite."""
+    value = squares.value.nan_to_num(nan=inf, posinf=inf, neginf=inf).clamp_(min=0.0)
+    return (value + squares.slack).nan_to_num_(nan=inf, posinf=inf).sqrt_()
 
 
 def _total(squares: Sequence[Squares | None]) -> Squares | None:

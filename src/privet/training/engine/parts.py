@@ -41,6 +41,8 @@ _UNIT = torch.finfo(torch.float32).eps / 2
 _CHUNK = 1 << 17
 """Numbers in a temporary array of products: half a megabyte, which stays in a core's own cache."""
 
+_LONG = 1 << 15
+"""Positions times columns beyond which float32 would leave products of positions too much slack."""
 _BLOCK = 64
 """Numbers whose squares are added in their own precision."""
 _PIECE = 1 << 23
@@ -371,9 +373,8 @@ def _outer_products(left: Tensor, *several: Tensor) -> list[Squares]:
     answer = []
     for right in several:
         rights = torch.bmm(right, right.mT)
-        traces = left.shape[2] * _trace(rights) + right.shape[2] * _trace(lefts)
-        found = squares_of_grams(lefts, rights, left.shape[2] + right.shape[2])
-        answer.append(Squares(found.value, found.slack + (left.shape[1] * traces + 1.0) * _LEAST))
+        terms = left.shape[2], right.shape[2]
+        answer.append(squares_of_grams(lefts, rights, terms, sum(terms)))
     return answer
 
 
@@ -381,7 +382,17 @@ def squares_of_several(left: Tensor, rights: Sequence[Tensor]) -> list[Squares]:
     """The squares of an `Outer` for each of these right factors, all with the one left factor."""
     if native.takes_products(left, rights):
         return [Squares(*each) for each in native.squares_of_products(left, rights, _UNIT, _LEAST)]
-    return _by_chunks(_outer_products, left, *rights)
+    long = left.shape[1] * (left.shape[2] + max(each.shape[2] for each in rights)) > _LONG
+    if left.dtype == torch.float64 or not long:
+        return _by_chunks(_outer_products, left, *rights)
+    found = _by_chunks(lambda *some: _outer_products(*(each.double() for each in some)), left, *rights)
+    return [_narrow(each) for each in found]
+
+
+def _narrow(found: Squares) -> Squares:
+    """In float32, with the slack of that."""
+    slack = found.slack + found.value.abs() * (4 * _UNIT) + _LEAST
+    return Squares(found.value.float(), slack.float())
 
 
 def _lookup_products(index: Tensor, right: Tensor) -> list[Squares]:
@@ -412,14 +423,17 @@ def joined(found: Iterable[Squares]) -> tuple[Tensor, Tensor]:
     return torch.cat([each.value for each in several]), torch.cat([each.slack for each in several])
 
 
-def squares_of_grams(lefts: Tensor, rights: Tensor, terms: int) -> Squares:
-    """Σ_{t,s} lefts_ts · rights_ts of matrices of inner products, which have so many terms in both together.
+def squares_of_grams(lefts: Tensor, rights: Tensor, terms: tuple[int, int], additions: int) -> Squares:
+    """Σ_{t,s} lefts_ts · rights_ts of matrices of inner products, which have so many terms.
 
-    An inner product of n terms may be off by n units of rounding times both lengths (Higham 2002, §3.1), so the sum by
-    `terms` units of (Σ_t |left_t||right_t|)², which is not small beside it where the positions cancel.
+    An inner product of n terms may be off by n units of rounding times both lengths (Higham 2002, §3.1), and by fewer
+    if they are added up in parts; so the sum by `additions` units, for both together, of (Σ_t |left_t||right_t|)²,
+    which is not small beside it where the positions cancel. And any term may have vanished.
     """
     lengths = (_diagonal(lefts) * _diagonal(rights)).clamp_(min=0.0).sqrt_().sum(1)
-    return signed(lefts * rights, lengths.square_(), terms)
+    found = signed(lefts * rights, lengths.square_(), additions)
+    traces = terms[0] * _trace(rights) + terms[1] * _trace(lefts)
+    return Squares(found.value, found.slack + (lefts.shape[1] * traces + 1.0) * _LEAST)
 
 
 def signed(products: Tensor, sizes: Tensor, terms: int) -> Squares:

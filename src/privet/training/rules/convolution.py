@@ -12,7 +12,7 @@ from torch import Tensor
 
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part, Squares, joined, squares_of_grams, squares_of_rows
+from privet.training.engine.parts import Dense, Part, Squares, joined, squares_of_grams
 from privet.training.rules import kernels
 from privet.training.rules.kernels import Geometry
 from privet.training.rules.tuning import Way, way
@@ -69,9 +69,10 @@ class Convolved:
             return self.known
         if self._way.by_places:
             size = kernels.chunk_of_places(self.geometry, self.inputs)
-            terms = sum(self.geometry.kernel[:2]) + prod(self.geometry.kernel[2:])
+            outputs, channels, *window = self.geometry.kernel
+            terms, additions = (channels * prod(window), outputs), channels + prod(window) + outputs
             products = (kernels.products_of_places(self.geometry, *pair) for pair in self._pairs(size))
-            found = [squares_of_grams(*each, terms) for each in products]
+            found = [squares_of_grams(*each, terms, additions) for each in products]
         elif self._has_loops:
             return self._slackened(kernels.in_loops(self.geometry, self.inputs, self.gradient, None))
         else:
@@ -85,13 +86,16 @@ class Convolved:
         """With the slack of norms of gradients that are not those that are added, which the library sums anew.
 
         A gradient's entry may be off by a unit of rounding for each addition, times Σ_t |window_t||gradient_t| in all,
-        which is at most √points |inputs| |gradient| (Cauchy & Schwarz).
+        which is at most √points |inputs| |gradient| (Cauchy & Schwarz); and each of its terms may have vanished.
         """
-        lengths = [squares_of_rows(each.flatten(1)).value.sqrt() for each in (self.inputs, self.gradient)]
-        terms = kernels.additions(prod(self.gradient.shape[2:]), loops=self._has_loops) + 8
-        unit = 1.01 * torch.finfo(self.inputs.dtype).eps / 2
-        apart = lengths[0] * lengths[1] * (sqrt(prod(self.geometry.kernel[2:])) * terms * unit)
-        return Squares(found.value, found.slack + apart * (2 * found.value.sqrt() + apart))
+        both = (self.inputs, self.gradient)
+        lengths = [torch.linalg.vector_norm(each.flatten(1), dim=1, dtype=torch.float64) for each in both]
+        places, limits = prod(self.gradient.shape[2:]), torch.finfo(self.inputs.dtype)
+        terms = kernels.additions(places, loops=self._has_loops) + 8
+        apart = lengths[0] * lengths[1] * (sqrt(prod(self.geometry.kernel[2:])) * terms * 1.01 * limits.eps / 2)
+        apart += sqrt(self.geometry.size) * places * limits.tiny
+        slack = found.slack + apart * (2 * found.value.double().sqrt() + apart)
+        return Squares(found.value, slack.to(found.value.dtype))
 
     def measured(self) -> Part:
         """With its squared norms."""

@@ -9,7 +9,10 @@ setup(
         Extension(
             "privet.training.native._kernels",
             sources=[f"{HERE}/{name}.c" for name in ("module", "kernels", "team", "cipher")],
-            depends=[f"{HERE}/{name}.h" for name in ("kernels", "team", "cipher", "body")],
+            depends=[
+                f"{HERE}/{name}.h"
+                for name in ("kernels", "team", "cipher", "body", "body_noise", "body_norms", "body_layers")
+            ],
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
             py_limited_api=True,
             optional=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Generator
 from importlib import import_module
 from typing import Any
@@ -14,6 +15,10 @@ from hypothesis import settings
 # from the test's own source, and none is timed.
 settings.register_profile("house", derandomize=True, deadline=None, database=None, print_blob=True)
 settings.load_profile("house")
+
+# Whoever starts the tests in the background of a shell hands an ignored Ctrl-C down, to the programs under test as well.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TOGETHER = (
     "tests/attacks/",

@@ -178,6 +178,47 @@ def test_squares_of_products(kernels: ModuleType, positions: int, time_first: bo
         assert torch.all(mine[1].double() <= lengths.square() * 1e-3 * (additions + 30))
 
 
+@pytest.mark.parametrize("positions", [1, 2, 7, 8, 9, 33, 64])
+@pytest.mark.parametrize(("places", "width"), [(1, 5), (3, 40), (1000, 17)])
+def test_squares_of_rows_that_are_looked_up(kernels: ModuleType, positions: int, places: int, width: int) -> None:
+    """Catches rows for one place that are squared one by one or twice, a row left out, and slack that is forgotten."""
+    index = torch.randint(places, (6, positions), generator=torch.Generator().manual_seed(positions))
+    right = normal(6, positions, width + 3)[:, :, :width]
+    found = native.lookup_squares(index, right, 1e-3, 0.25)
+    spread = index[:, :, None].expand_as(right)
+    tables = torch.zeros(6, places, width, dtype=torch.float64).scatter_add_(1, spread, right.double())
+    true = tables.square().sum((1, 2))
+    assert torch.allclose(found[0].double(), true, rtol=2e-6, atol=0)
+    assert torch.allclose(found[1].double(), true * 1e-3 + 0.25, rtol=1e-5, atol=0)
+
+
+def test_looked_up_rows_that_cancel_have_slack(kernels: ModuleType) -> None:
+    """Catches a norm that came out of rounding and claims to be exact: 1e8 + 1 − 1e8 + 1e-9 for one place."""
+    right = torch.tensor([1e8, 1.0, -1e8, 1e-9])[None, :, None].repeat(2, 1, 3)
+    right[1] = right[1, torch.tensor([0, 2, 1, 3])]
+    found = native.lookup_squares(torch.full((2, 4), 5), right, 0.0, 0.0).double()
+    true = right.double().sum(1).square().sum(1)
+    assert torch.all((found[0] - true).abs() <= found[1] + 2e-7 * true)
+    assert torch.all(found[1] >= 4 * 2.0**-51 * (1e8 * 3**0.5) ** 2)
+
+
+@pytest.mark.parametrize("positions", [1, 2, 63, 64, 65, 200])
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 64, 150])
+@pytest.mark.parametrize("time_first", [False, True])
+def test_gradients_of_a_layer_norm(kernels: ModuleType, positions: int, width: int, time_first: bool) -> None:
+    """Catches columns that are left out or taken from a neighbour, and a chain of additions that is begun anew."""
+    shape = (positions, 3) if time_first else (3, positions)
+    gradient, inputs = (normal(*shape, width, seed=seed) for seed in (1, 2))
+    if time_first:
+        gradient, inputs = gradient.transpose(0, 1), inputs.transpose(0, 1)
+    mean, rstd = normal(3, positions, seed=3), normal(3, positions, seed=4).abs()
+    scale, shift = native.normalised_gradients(gradient, inputs, mean, rstd)
+    wide = gradient.double()
+    terms = wide * (inputs.double() - mean.double()[:, :, None]) * rstd.double()[:, :, None]
+    assert torch.all((scale.double() - terms.sum(1)).abs() <= 1e-6 * terms.abs().sum(1) + 1e-30)
+    assert torch.all((shift.double() - wide.sum(1)).abs() <= 1e-6 * wide.abs().sum(1))
+
+
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
 def test_what_is_not_finite_stays_so(kernels: ModuleType, bad: float) -> None:
     """Catches a NaN that is lost on the way, after which its row would not be zeroed."""
@@ -187,7 +228,12 @@ def test_what_is_not_finite_stays_so(kernels: ModuleType, bad: float) -> None:
     left[1, 2, 3] = bad
     pictures, gradient = normal(3, 2, 6, 6), normal(3, 4, 4, 4)
     gradient[1, 2, 0, 0] = bad
+    twice = torch.tensor([0, 1, 0, 2, 3]).repeat(3, 1)
+    numbers = torch.ones(3, 5)
     for values in (
+        native.lookup_squares(twice, left, 1e-6, LEAST)[0],
+        native.lookup_squares(twice + 9, left[:, [2, 0, 1, 3, 4]], 1e-6, LEAST)[0],
+        *(each.sum(1) for each in native.normalised_gradients(left, right[:, :, :8], numbers, numbers)),
         native.row_squares(rows, 1e-6, LEAST)[0],
         native.product_squares(rows.abs() + 1, torch.tensor([1.0, bad, 1.0]), 1e-6, LEAST, LEAST, LEAST)[0],
         native.product_squares(rows, torch.ones(3), 1e-6, LEAST, LEAST, LEAST)[0],
@@ -272,6 +318,12 @@ def test_what_does_not_fit_is_refused() -> None:
         lambda: native.product_squares(normal(4, 4), normal(5), 0.0, 0.0, 0.0, 0.0),
         lambda: native.squares_of_products(normal(2, 3, 4), [normal(2, 4, 4)], 0.0, 0.0),
         lambda: native.squares_of_products(normal(2, 3, 4), [normal(2, 3, 4)] * 5, 0.0, 0.0),
+        lambda: native.lookup_squares(torch.zeros(2, 3, dtype=torch.int32), normal(2, 3, 4), 0.0, 0.0),
+        lambda: native.lookup_squares(torch.zeros(3, 2, dtype=torch.int64).T, normal(2, 3, 4), 0.0, 0.0),
+        lambda: native.lookup_squares(torch.zeros(2, 4, dtype=torch.int64), normal(2, 3, 4), 0.0, 0.0),
+        lambda: native.normalised_gradients(normal(2, 3, 4), normal(2, 3, 5), normal(2, 3), normal(2, 3)),
+        lambda: native.normalised_gradients(normal(2, 3, 4), normal(2, 3, 4), normal(2, 3), normal(2, 4)),
+        lambda: native.normalised_gradients(normal(2, 3, 4), normal(2, 4, 3).mT, normal(2, 3), normal(2, 3)),
         lambda: native.normals(bytes(32), None, 1.0, torch.empty(4, 2)),
         lambda: native.normals(bytes(32), None, 1.0, torch.empty(8)[::2]),
         lambda: native.normals(bytes(32), np.zeros(47, dtype=np.uint8), 1.0, torch.empty(7)),
@@ -302,7 +354,9 @@ def test_two_threads_do_not_share_working_memory() -> None:
     def squares(pair: tuple[Tensor, Tensor]) -> Tensor:
         found = native.convolution_gradients(*pair, (3, 3), (1, 1), (0, 0), None, 0.0, 0.0)
         rows = pair[0].flatten(2)
-        return torch.cat([found, *native.squares_of_products(rows, [rows], 0.0, 0.0)])
+        places = torch.arange(rows.shape[1]).remainder(5).repeat(len(rows), 1)
+        looked_up = native.lookup_squares(places, rows, 0.0, 0.0)
+        return torch.cat([found, looked_up, *native.squares_of_products(rows, [rows], 0.0, 0.0)])
 
     alone = [squares(each) for each in given]
     with ThreadPoolExecutor(4) as pool:

@@ -168,9 +168,13 @@ def _solved(system: Tensor, wanted: Tensor, penalty: float) -> Tensor:
 
 
 def _excess(scores: Tensor, labels: Tensor) -> Tensor:
-    """How far the second class's score is ahead of the first's at the place where its part of the rows ends."""
+    """How far the second class's score is ahead of the first's where its part of the rows ends: between two of them.
+
+    At one of them, rounding would decide what is said of it. Of one class alone there is no such place, and no excess.
+    """
     ahead = (scores[:, 1] - scores[:, 0]).sort(descending=True).values
-    return ahead[min(int((labels[:, 1] > 0).sum()), len(ahead) - 1)]
+    seconds = int((labels[:, 1] > 0).sum())
+    return ahead[seconds - 1 : seconds + 1].mean() if 0 < seconds < len(ahead) else ahead.new_zeros(())
 
 
 def _finite(numbers: Tensor) -> Tensor:

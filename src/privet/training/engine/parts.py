@@ -253,6 +253,9 @@ class Lookup:
             return self.known
         if self.index.shape[1] == 1:
             return squares_of_rows(self.right.flatten(1))
+        if native.takes_rows(self.right) and self.index.is_contiguous():
+            units, least = rounding(self.right, self.right.shape[1] * self.right.shape[2])
+            return Squares(*native.lookup_squares(self.index.long(), self.right, units, least))
         return _by_chunks(_lookup_products, self.index, self.right)[0]
 
     def measured(self) -> Part:

@@ -47,3 +47,28 @@ def positions(
     threads: int,
     /,
 ) -> None: ...
+def lookup_room(positions: int, size: int, /) -> int: ...
+def lookup(
+    index: int,
+    right: tuple[int, ...],
+    squares: int,
+    scratch: int,
+    examples: int,
+    positions: int,
+    units: float,
+    least: float,
+    threads: int,
+    /,
+) -> None: ...
+def normalised(
+    gradient: tuple[int, ...],
+    inputs: tuple[int, ...],
+    mean: int,
+    rstd: int,
+    scale: int,
+    shift: int,
+    examples: int,
+    positions: int,
+    threads: int,
+    /,
+) -> None: ...

@@ -53,6 +53,23 @@ typedef struct {
 } positions_work;
 
 typedef struct {
+    const int64_t *index; /* (examples, positions), contiguous */
+    factor right;
+    float *squares;       /* (2, examples): the squared norms, and their slack */
+    double units, least;
+    double *scratch;
+    long examples, positions;
+    long scratch_each;
+} lookup_work;
+
+typedef struct {
+    factor gradient, inputs;
+    const float *mean, *rstd; /* (examples, positions), contiguous */
+    float *scale, *shift;     /* (examples, size) */
+    long positions;
+} normalised_work;
+
+typedef struct {
     const cipher_key *key;
     const uint8_t *words; /* in place of the key's stream; or NULL */
     long angles;          /* where the angles begin in it, in bytes */
@@ -68,6 +85,8 @@ typedef struct {
     void (*rows)(void *work, long piece, int worker);
     void (*convolution)(void *work, long piece, int worker);
     void (*positions)(void *work, long piece, int worker);
+    void (*lookup)(void *work, long piece, int worker);
+    void (*normalised)(void *work, long piece, int worker);
 } kernel_table;
 
 #define NOISE_PIECE 1024 /* pairs */

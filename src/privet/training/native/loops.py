@@ -25,6 +25,8 @@ __all__ = [
     "convolution_gradients",
     "first_angle",
     "has_cipher",
+    "lookup_squares",
+    "normalised_gradients",
     "normals",
     "processor",
     "product_squares",
@@ -199,7 +201,7 @@ def squares_of_products(left: Tensor, rights: Sequence[Tensor], unit: float, lea
     examples, positions, _ = left.shape
     if not takes_products(left, rights) or any(each.shape[:2] != left.shape[:2] for each in rights):
         raise ValueError("up to four right factors for the same positions, all in rows of float32, are needed")
-    factors = [(each.data_ptr(), each.shape[2], each.stride(0), each.stride(1)) for each in (left, *rights)]
+    factors = [_factor(each) for each in (left, *rights)]
     squares = left.new_empty(len(rights), 2, examples)
     rooms = tuple(1.01 * unit * (additions(left.shape[2]) + additions(each.shape[2]) + _SUMMED) for each in rights)
     threads = torch.get_num_threads()
@@ -208,3 +210,43 @@ def squares_of_products(left: Tensor, rights: Sequence[Tensor], unit: float, lea
         factors[0], tuple(factors[1:]), rooms, squares.data_ptr(), scratch, examples, positions, least, threads
     )
     return squares
+
+
+def lookup_squares(index: Tensor, right: Tensor, units: float, least: float) -> Tensor:
+    """The squared norms of sums of looked-up rows: those of `right` that go to the same place add before they are squared.
+
+    `index` is (B, positions), `right` (B, positions, width). Slack as in `row_squares`, and for the sums, which are
+    found in float64.
+    """
+    shapes = index.dim() == 2 and right.dim() == 3 and index.shape == right.shape[:2]
+    whole = index.dtype == torch.int64 and index.is_cpu and index.is_contiguous()
+    if not (shapes and whole and takes_rows(right)):
+        raise ValueError("whole numbers for rows of float32 are needed, each in one piece of memory")
+    examples, positions = index.shape
+    squares, threads = right.new_empty(2, examples), torch.get_num_threads()
+    scratch = _SCRATCH.address(2 * threads * _kernels.lookup_room(positions, right.shape[2]))
+    addresses = (index.data_ptr(), _factor(right), squares.data_ptr(), scratch)
+    _kernels.lookup(*addresses, examples, positions, units, least, threads)
+    return squares
+
+
+def normalised_gradients(gradient: Tensor, inputs: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ_t gradient · (inputs − mean) · rstd and Σ_t gradient, for each example: of a layer norm's scale and shift.
+
+    The first two are (B, positions, width), the others (B, positions).
+    """
+    shapes = gradient.dim() == 3 and inputs.shape == gradient.shape
+    rows = all(each.shape == gradient.shape[:2] and each.is_contiguous() for each in (mean, rstd))
+    if not (shapes and rows and takes_rows(gradient, inputs) and usable(mean, rstd)):
+        raise ValueError("gradients and inputs of one shape, in rows of float32, and a number for each row are needed")
+    examples, positions, width = gradient.shape
+    scale, shift = gradient.new_empty(2, examples, width)
+    addresses = (mean.data_ptr(), rstd.data_ptr(), scale.data_ptr(), shift.data_ptr())
+    factors = (_factor(gradient), _factor(inputs))
+    _kernels.normalised(*factors, *addresses, examples, positions, torch.get_num_threads())
+    return scale, shift
+
+
+def _factor(rows: Tensor) -> tuple[int, int, int, int]:
+    """Where (B, positions, width) lies in memory."""
+    return rows.data_ptr(), rows.shape[2], rows.stride(0), rows.stride(1)

@@ -202,6 +202,63 @@ static PyObject *positions(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static long lookup_scratch(long positions, long size)
+{
+    return size + round_up(positions, sizeof(double)) / (long)sizeof(double); /* of float64, and a byte a position */
+}
+
+static PyObject *lookup_room(PyObject *self, PyObject *args)
+{
+    long positions, size;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "ll", &positions, &size))
+        return NULL;
+    return PyLong_FromLong(lookup_scratch(positions, size));
+}
+
+static PyObject *lookup(PyObject *self, PyObject *args)
+{
+    unsigned long long index, squares, scratch;
+    int threads;
+    PyObject *right;
+    lookup_work w;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "KO!KKllddi", &index, &PyTuple_Type, &right, &squares, &scratch, &w.examples,
+                          &w.positions, &w.units, &w.least, &threads) ||
+        !factor_of(right, &w.right))
+        return NULL;
+    w.index = (const int64_t *)(uintptr_t)index;
+    w.squares = (float *)(uintptr_t)squares;
+    w.scratch = (double *)(uintptr_t)scratch;
+    w.scratch_each = lookup_scratch(w.positions, w.right.size);
+    Py_BEGIN_ALLOW_THREADS
+    team_run(kernels_here()->lookup, &w, w.examples, threads);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+static PyObject *normalised(PyObject *self, PyObject *args)
+{
+    unsigned long long mean, rstd, scale, shift;
+    long examples;
+    int threads;
+    PyObject *gradient, *inputs;
+    normalised_work w;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O!O!KKKKlli", &PyTuple_Type, &gradient, &PyTuple_Type, &inputs, &mean, &rstd, &scale,
+                          &shift, &examples, &w.positions, &threads) ||
+        !factor_of(gradient, &w.gradient) || !factor_of(inputs, &w.inputs))
+        return NULL;
+    w.mean = (const float *)(uintptr_t)mean;
+    w.rstd = (const float *)(uintptr_t)rstd;
+    w.scale = (float *)(uintptr_t)scale;
+    w.shift = (float *)(uintptr_t)shift;
+    Py_BEGIN_ALLOW_THREADS
+    team_run(kernels_here()->normalised, &w, examples, threads);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
 /* Use the kernels of another kind of processor, if this one can run them. */
 static PyObject *choose(PyObject *self, PyObject *args)
 {
@@ -224,6 +281,9 @@ static PyMethodDef methods[] = {
     {"convolution", convolution, METH_VARARGS, NULL},
     {"positions_room", positions_room, METH_VARARGS, NULL},
     {"positions", positions, METH_VARARGS, NULL},
+    {"lookup_room", lookup_room, METH_VARARGS, NULL},
+    {"lookup", lookup, METH_VARARGS, NULL},
+    {"normalised", normalised, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import prod
 
 import torch
+from torch import Tensor
 
 from privet.core.errors import InvalidInput
+from privet.training import native
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.parts import Dense, Part
 
@@ -14,17 +16,24 @@ __all__ = ["batch_norm", "group_norm", "layer_norm"]
 
 
 def layer_norm(arrival: Arrival) -> Part:
-    """Slot 1 is the scale, 2 the shift; Σ_t b·(x − mean)·rstd = Σ_t rstd·(b·x) − Σ_t (mean·rstd)·b, by two products."""
-    width = prod(arrival.shape)
-    gradient = arrival.rows(arrival.gradient).reshape(arrival.layout.examples, -1, width)
-    if arrival.slot == 2:
-        return Dense(gradient.sum(1))
-    inputs, mean, rstd = (
-        arrival.rows(arrival.saved(name)).reshape(len(gradient), -1, size)
-        for name, size in (("input", width), ("result1", 1), ("result2", 1))
-    )
+    """Slot 1 is the scale, 2 the shift: Σ_t b·(x − mean)·rstd and Σ_t b."""
+    if "both" not in arrival.shared:
+        width = prod(arrival.shape)
+        gradient = arrival.rows(arrival.gradient).reshape(arrival.layout.examples, -1, width)
+        inputs, mean, rstd = (
+            arrival.rows(arrival.saved(name)).reshape(len(gradient), -1, size)
+            for name, size in (("input", width), ("result1", 1), ("result2", 1))
+        )
+        arrival.shared["both"] = _scale_and_shift(gradient, inputs, mean, rstd)
+    return Dense(arrival.shared["both"][arrival.slot - 1])
+
+
+def _scale_and_shift(gradient: Tensor, inputs: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
+    """In one compiled pass, or Σ_t rstd·(b·x) − Σ_t (mean·rstd)·b by two products."""
+    if native.takes_rows(gradient, inputs) and native.usable(mean, rstd):
+        return native.normalised_gradients(gradient, inputs, *(each.squeeze(2).contiguous() for each in (mean, rstd)))
     scaled = torch.bmm(rstd.mT, gradient * inputs)
-    return Dense(torch.baddbmm(scaled, (mean * rstd).mT, gradient, alpha=-1).squeeze(1))
+    return torch.baddbmm(scaled, (mean * rstd).mT, gradient, alpha=-1).squeeze(1), gradient.sum(1)
 
 
 def group_norm(arrival: Arrival) -> Part:
@@ -53,5 +62,5 @@ def batch_norm(arrival: Arrival) -> Part:
     return _channels(arrival, (gradient * inputs).sum(2) * rstd)
 
 
-def _channels(arrival: Arrival, value: torch.Tensor) -> Part:
+def _channels(arrival: Arrival, value: Tensor) -> Part:
     return Dense(arrival.rows(value, 0).sum(1))

@@ -16,7 +16,7 @@ from hypothesis import settings
 settings.register_profile("house", derandomize=True, deadline=None, database=None, print_blob=True)
 settings.load_profile("house")
 
-# Whoever starts the tests in the background of a shell hands an ignored Ctrl-C down, to the programs under test as well.
+# Whoever starts the tests in the background of a shell hands an ignored Ctrl-C down, also to the programs under test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -213,7 +213,7 @@ def squares_of_products(left: Tensor, rights: Sequence[Tensor], unit: float, lea
 
 
 def lookup_squares(index: Tensor, right: Tensor, units: float, least: float) -> Tensor:
-    """The squared norms of sums of looked-up rows: those of `right` that go to the same place add before they are squared.
+    """The squared norms of sums of looked-up rows: those of `right` that go to one place add before they are squared.
 
     `index` is (B, positions), `right` (B, positions, width). Slack as in `row_squares`, and for the sums, which are
     found in float64.

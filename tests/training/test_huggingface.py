@@ -12,8 +12,6 @@ from typing import Any, cast
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
@@ -29,12 +27,12 @@ from transformers import (
 
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.core.random.keystream import KEY_BYTES
 from privet.ledger import Ledger
 from privet.training import DPSGD, RunError
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Calls
 from privet.training.huggingface import PrivateTrainer
+from tests.training.keys import CountedKeys
 
 N, LENGTH, WORDS = 24, 10, 40
 SUBJECT = 39
@@ -194,15 +192,8 @@ class TestIsItOn:
     def test_one_noise_one_optimizer_step_and_one_count_for_each_step(self, tmp_path: Path, pieces: int) -> None:
         """Accumulated gradients are micro-batches of one step: were each of them noised, or the optimizer stepped by
         the Trainer's loop once more, the counts would differ."""
-        model, draws, taken = gpt2(), [0], [0]
+        model, rng, taken = gpt2(), CountedKeys(3), [0]
         assert weights(model).numel() < 1 << 19
-
-        class Counting(SeededRng):
-            """Counts how often a key for noise is drawn: one is enough for all weights."""
-
-            def fill_bits(self, out: npt.NDArray[np.uint8]) -> None:
-                draws[0] += len(out) == KEY_BYTES
-                super().fill_bits(out)
 
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         optimizer.register_step_post_hook(lambda *_: taken.append(taken.pop() + 1))
@@ -212,11 +203,11 @@ class TestIsItOn:
             DPSGD(noise_multiplier=1.0, batch_size=12, epochs=3, delta=1e-3),
             words(),
             optimizers=(optimizer, None),
-            rng=Counting(3),
+            rng=rng,
         )
         output = trainer.train()
         assert trainer.run is not None
-        assert draws[0] == taken[0] == trainer.run.steps == trainer.run.total == output.global_step == 6
+        assert rng.drawn == taken[0] == trainer.run.steps == trainer.run.total == output.global_step == 6
 
     def test_micro_batches_change_nothing(self, tmp_path: Path) -> None:
         """A mean over pieces, or clipping piece by piece, would give other weights."""

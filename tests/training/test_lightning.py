@@ -10,8 +10,6 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 import torch.nn.functional as F
@@ -22,10 +20,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.core.random import SeededRng
-from privet.core.random.keystream import KEY_BYTES
 from privet.ledger import Ledger
 from privet.training import DPSGD, Performance, RunError
 from privet.training.lightning import PrivateTraining
+from tests.training.keys import CountedKeys
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.. is deprecated"),
@@ -157,15 +155,8 @@ class TestIsItOn:
         self, tmp_path: Path, micro_batch: int | None
     ) -> None:
         """Were micro-batches noised one by one, or did the Trainer step once more, the counts would differ."""
-        module, draws, taken = Classifier(), [0], [0]
+        module, rng, taken = Classifier(), CountedKeys(3), [0]
         assert weights(module).numel() < 1 << 19
-
-        class Counting(SeededRng):
-            """Counts how often a key for noise is drawn: one is enough for all weights."""
-
-            def fill_bits(self, out: npt.NDArray[np.uint8]) -> None:
-                draws[0] += len(out) == KEY_BYTES
-                super().fill_bits(out)
 
         class Hooked(Callback):
             """Counts what the torch optimizer itself does."""
@@ -176,13 +167,13 @@ class TestIsItOn:
         private = PrivateTraining(
             DPSGD(noise_multiplier=1.0, batch_size=12, epochs=3, delta=1e-3),
             (X, Y),
-            rng=Counting(3),
+            rng=rng,
             performance=Performance(micro_batch=micro_batch),
         )
         trainer = quiet(tmp_path, Hooked(), private)
         trainer.fit(module, private.loader)
         assert private.run is not None
-        counts = [draws[0], taken[0], private.run.steps, private.run.total, trainer.global_step, module.steps]
+        counts = [rng.drawn, taken[0], private.run.steps, private.run.total, trainer.global_step, module.steps]
         assert counts == [6] * 6
         assert trainer.current_epoch == 3
 

@@ -20,7 +20,7 @@ class Performance:
 
     micro_batch: int | str | None = "auto"
     """At most this many rows go through the model at once; None is all; "auto" takes so many that what is kept of them
-    until they are clipped stays small (64 MB), which saves memory and, with large models, time."""
+    until they are clipped stays small (200 MB), which saves memory and, with large models, time."""
     workers: int = 0
     """Processes that read a data set which is not in memory."""
 

@@ -157,7 +157,7 @@ def test_silos_and_their_centre(tmp_path: Path) -> None:
     are, how sure teachers were, what the student says."""
     votes = [f"pate vote {place}.csv {_ASK} --teachers {1 if place else 2} --out {place}.votes" for place in range(3)]
     centre = f"pate aggregate 0.votes 1.votes 2.votes {_CENTRE}"
-    somebody = "z,19,north,yes\nz,18,south,yes\nz,100,north,no\n"
+    somebody = "z,19,north,no\nz,18,south,no\nz,20,north,no\n"
     found = replay(commanded(tmp_path / "it", silos, *votes, centre, shared=of_run), "", somebody)
     found.check()
     assert {path.name for path in (tmp_path / "it" / "run").iterdir()} == _WHOLE_RUN | _INTERNAL | {"answers.csv"}

@@ -177,7 +177,12 @@ def rows(directory: Path) -> Found:
     ):
         model = network()
         run = plan.attach(
-            model, torch.optim.SGD(model.parameters(), lr=0.1), data(), users=users, cap=4, rng=SeededRng(8)
+            model,
+            torch.optim.SGD(model.parameters(), lr=0.1),
+            data(),
+            users=users,
+            cap=4 if users is not None else 1,
+            rng=SeededRng(8),
         )
         drawn = SameRows(run).drawn
         seen: list[list[int]] = [[]]

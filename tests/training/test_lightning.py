@@ -441,6 +441,8 @@ class TestRefused:
         ("options", "match"),
         [
             ({"max_steps": 5}, "max_steps is 5, and the plan has 6 steps"),
+            ({"limit_train_batches": 2}, "limit_train_batches is 2, and which batches there are is the plan's to say"),
+            ({"overfit_batches": 1}, "overfit_batches is 1, and which batches there are is the plan's to say"),
             ({"max_epochs": 4}, "max_epochs is 4, and the plan has 3 epochs"),
             ({"gradient_clip_val": 0.5}, "gradient_clip_val is 0.5, and examples are clipped one by one"),
             ({"accumulate_grad_batches": 2}, "micro_batch"),

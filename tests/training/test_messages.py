@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.core.errors import PrivetError
-from privet.training import DPSGD, RULES, PerLayer, Run
+from privet.core.unit import Neighbours
+from privet.training import DPSGD, RULES, Batches, Performance, PerLayer, Run, fit
 from privet.training.rules import Known
 from tests.training.conftest import Attach, gradient, squared, trained_on
 from tests.training.models import filled, normal
@@ -41,6 +43,17 @@ def stepped(change: Callable[[Tensor], Any]) -> None:
         run.step(change(squared(run.model, x)))
 
 
+def backward(losses: Tensor) -> Tensor:
+    torch.autograd.backward(losses.sum())
+    return losses
+
+
+def grouped(groups: Any) -> None:
+    run = attached(plan=ALL)
+    for x in run.batches():
+        run.step(squared(run.model, x), groups)
+
+
 def with_a_stranger() -> Run:
     model = network()
     return attached(model, torch.optim.SGD([*model.parameters(), nn.Parameter(torch.zeros(3))], lr=0.1))
@@ -57,6 +70,30 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         r"no batch to step on; take one from run.batches",
     ),
     "a release without a step": (lambda: attached().release(), "no step was completed"),
+    "a backward pass of one's own": (lambda: stepped(backward), "losses have been used .*; leave out loss.backward"),
+    "groups in a list": (lambda: grouped([0, 0, 1]), "groups is of the type list; give a tensor"),
+    "groups in words": (lambda: grouped("abc"), "groups is of the type str; give a tensor"),
+    "no optimizer": (lambda: PLAN.attach(network(), None, normal(9, 4)), "optimizer is of the type NoneType; .*SGD"),  # type: ignore[arg-type]
+    "a cap of nobody": (lambda: attached(cap=3), "cap is 3, and there are no users .*; give users="),
+    "half a row": (lambda: Performance(micro_batch=2.5), "micro_batch is 2.5"),  # type: ignore[arg-type]
+    "a self-test of the mean": (
+        lambda: attached().selftest(lambda x: x.mean()),
+        "loss gives no tensor with one number for each row; .*reduction='none'",
+    ),
+    "a plan and data in the wrong order": (
+        lambda: fit(network(), PLAN, normal(9, 4), loss=print, optimizer=None),  # type: ignore[arg-type]
+        "plan is of the type Tensor; give privet.DPSGD.*after the model",
+    ),
+    "more than the population": (
+        lambda: attached(plan=replace(PLAN, population=2, delta=1e-9)),
+        "batch_size is 3, above population=2; give a smaller one, or the population",
+    ),
+    "neighbours that fixed sizes do not prove": (
+        lambda: attached(
+            plan=replace(PLAN, population=9, batches=Batches.FIXED_SIZE, neighbours=Neighbours.ADD_REMOVE)
+        ),
+        "neighbours is add/remove, and fixed-size batches .*; draw Poisson batches, or use zero-out",
+    ),
     "no rows": (lambda: attached(data=torch.zeros(0, 4)), "dataset has no rows"),
     "an impossible epsilon": (
         lambda: attached(plan=DPSGD(epsilon=1e-9, delta=1e-12, batch_size=3, epochs=9)),

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
-from privet.training import Run, RunError
+from privet.core.random import SeededRng
+from privet.training import DPSGD, Performance, Run, RunError
+from privet.training.accumulate import Sum
 from tests.training.conftest import Attach, gradient, squared, trained_on
 from tests.training.models import Described, described, filled, normal
 from tests.training.reference import loop
@@ -43,14 +45,109 @@ def test_a_batch_is_stepped_on_once(attach: Attach, network: nn.Module) -> None:
 
 def test_a_batch_is_not_skipped(attach: Attach, network: nn.Module) -> None:
     """Batches chosen by looking at them are not Poisson batches."""
-    run = attach(network, rows(), steps=3)
+    run = attach(network, rows(), steps=3, sample_rate=0.5)
     batches = run.batches()
-    next(batches)
+    first = next(batches)
     with pytest.raises(RunError, match="step"):
         next(batches)
-    for ask in (lambda: next(run.batches()), lambda: run.release(1e-5)):
-        with pytest.raises(RunError, match="step"):
-            ask()
+    for _ in range(3):  # whoever asks again gets the same
+        again = run.batches()
+        assert torch.equal(next(again), first)
+    with pytest.raises(RunError, match="no step was completed"):
+        run.release(1e-5)
+
+
+def looped(run: Run, model: nn.Module, fails: set[int]) -> int:
+    """The loop that a user writes, which an error may end at these batches; started again until all is done."""
+    taken, errors = 0, 0
+    while run.steps < run.total or errors == 0:
+        try:
+            for x in run.batches():
+                taken += 1
+                if taken in fails:
+                    raise MemoryError
+                run.step(squared(model, x))
+            break
+        except MemoryError:
+            errors += 1
+    return errors
+
+
+@pytest.mark.parametrize("micro", [None, 2])
+def test_an_error_in_the_loop_loses_nothing(attach: Attach, micro: int | None) -> None:
+    """Catches a batch that is lost, or drawn anew, when an error that has nothing to do with privacy ends the loop."""
+    found = []
+    for fails in (set[int](), {1, 2, 5, 7, 11}):
+        model = filled(nn.Sequential(nn.Linear(4, 3))).float()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        given: dict[str, Any] = {"noise_multiplier": 1.0, "steps": 6, "sample_rate": 0.6, "batch_size": 4}
+        run = attach(model, rows(), optimizer=optimizer, performance=Performance(micro_batch=micro), **given)
+        assert (looped(run, model, fails) > 3) == bool(fails)
+        assert run.steps == 6
+        found.append(torch.cat([p.detach().flatten() for p in run.release(1e-5).value.parameters()]))
+    assert torch.equal(*found)
+
+
+def test_a_step_that_was_not_completed_is_not_released(attach: Attach, network: nn.Module) -> None:
+    """Catches a run that cannot be released after an error, and a release that holds half of a step."""
+    optimizer = torch.optim.SGD(network.parameters(), lr=1.0)
+    performance = Performance(micro_batch=3)
+    run = attach(network, rows(), steps=4, noise_multiplier=1.0, optimizer=optimizer, performance=performance)
+    batches = run.batches()
+    while not run.step(squared(network, next(batches))):
+        pass
+    before = copy.deepcopy(network.state_dict())
+    assert not run.step(squared(network, next(batches)))
+    next(batches)
+    released = run.release(1e-5).value.state_dict()
+    assert all(torch.equal(released[name], value) for name, value in before.items())
+    assert run.steps == 2
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_no_gradient_is_added_twice(attach: Attach, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+    """Ctrl-C while gradients are added up, and the batch stepped on again: a row would move the sum by twice the clip.
+
+    Catches that, also where the whole sum was added (`late`) and only the run does not know it.
+    """
+    model = filled(nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))).float()
+    run = attach(model, rows()[:1] * 100, steps=3)
+    add = Sum.add
+
+    def broken(self: Sum, parts: Any, factors: Any) -> None:
+        monkeypatch.setattr(Sum, "add", add)
+        few = parts if late else [*parts[:2], None, None]
+        add(self, few, factors)
+        raise KeyboardInterrupt
+
+    batches = run.batches()
+    x = next(batches)
+    monkeypatch.setattr(Sum, "add", broken)
+    with pytest.raises(KeyboardInterrupt):
+        run.step(squared(model, x))
+    with pytest.raises(RunError, match="count twice; go on with the next batch"):
+        run.step(squared(model, x))
+    x = next(run.batches())
+    assert run.steps == 2
+    run.step(squared(model, x))
+    assert 0.9 < float(gradient(model).norm()) <= 1.0
+
+
+def test_an_average_forgets_what_it_began_with(attach: Attach) -> None:
+    """Catches the average of a short run that is hardly anything but the weights from before it."""
+    model = filled(nn.Sequential(nn.Linear(4, 3))).float()
+    plan = DPSGD(noise_multiplier=0.0, batch_size=9, sample_rate=1.0, steps=30, average=0.999)
+    run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.5), rows(), rng=SeededRng(1))
+    expected = weights = torch.cat([p.detach().flatten() for p in model.parameters()]).double()
+    first = weights
+    for x in run.batches():
+        if run.step(squared(model, x)):
+            weights = torch.cat([p.detach().flatten() for p in model.parameters()]).double()
+            decay = min(0.999, run.steps / (run.steps + 9))
+            expected = decay * expected + (1 - decay) * weights
+    released = torch.cat([p.detach().flatten() for p in run.release(1e-5).value.parameters()]).double()
+    torch.testing.assert_close(released, expected, rtol=1e-5, atol=1e-6)
+    assert float((released - weights).norm()) < 0.3 * float((released - first).norm())
 
 
 def test_nothing_after_the_release(attach: Attach, network: nn.Module) -> None:

@@ -65,6 +65,10 @@ def attach(
     if plan.noise is Noise.LATTICE and world.size > 1:
         problem = "is the lattice, whose proof is for the sums of one process"
         raise InvalidInput("noise", problem, "train in one process, or use noise='real'")
+    if users is None and cap != 1:
+        raise InvalidInput(
+            "cap", f"is {cap!r}, and there are no users whose rows it could limit", "give users= as well"
+        )
     whose = Whose.EXAMPLE if users is None else Whose.USER
     units = len(rows) if users is None else owners_of(users, len(rows))
     unit, rng = plan.unit(whose), rng if rng is not None else default_rng()

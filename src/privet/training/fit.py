@@ -77,6 +77,9 @@ def fit(
     Guarantee: that of `plan`, for `plan.unit()` (see `DPSGD`), provided that `loss` looks at each example by itself.
     That is tried out before the first step, on a few rows of which half are exchanged; a refusal costs nothing.
     """
+    if not isinstance(plan, DPSGD):
+        problem = f"is of the type {type(plan).__name__}"
+        raise InvalidInput("plan", problem, "give privet.DPSGD(…), after the model and the data set")
     _check_callbacks(callbacks)
     modes = _modes(model)
     try:

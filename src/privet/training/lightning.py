@@ -167,6 +167,10 @@ class PrivateTraining(Callback):
     def _limits(self, trainer: Trainer) -> int:
         """The plan's number of steps; refuses limits that say otherwise."""
         steps, epochs = self.plan.sampler(self._units).steps_of(), epochs_of(self.plan, self._units)
+        for name, usual in (("limit_train_batches", 1.0), ("overfit_batches", 0.0)):
+            if getattr(trainer, name) != usual:
+                problem = f"is {getattr(trainer, name)}, and which batches there are is the plan's to say"
+                raise InvalidInput(name, problem, "leave it out, or give the plan other epochs or steps")
         if trainer.max_steps not in (-1, steps):
             problem = f"is {trainer.max_steps}, and the plan has {steps} steps, for which its noise is meant"
             raise InvalidInput("max_steps", problem, "leave it out, or give the plan other epochs or steps")

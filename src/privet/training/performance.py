@@ -27,6 +27,6 @@ class Performance:
     def __post_init__(self) -> None:
         if isinstance(self.micro_batch, str) and self.micro_batch != "auto":
             raise InvalidInput("micro_batch", f"is {self.micro_batch!r}", 'give a number, "auto" or None')
-        if isinstance(self.micro_batch, int):
+        if self.micro_batch is not None and not isinstance(self.micro_batch, str):
             checked.count("micro_batch", self.micro_batch)
         checked.count("workers", self.workers, 0)

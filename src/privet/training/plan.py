@@ -159,6 +159,9 @@ class DPSGD:
         if self.batches is Batches.SHUFFLED:
             return Shuffled(self.batch_size, rows, int(self.epochs or 0))
         if self.sample_rate is None and self.batch_size > public:
+            if self.population is not None:
+                advice = "give a smaller one, or the population that there is"
+                raise InvalidInput("batch_size", f"is {self.batch_size}, above population={public}", advice)
             advice = (
                 "give a smaller one; or a tuple (X, Y), if the data set is a list [X, Y]: a list is read row by row"
             )
@@ -174,12 +177,14 @@ class DPSGD:
         proven = self._proven()
         neighbours = self.neighbours or next(iter(proven))
         if neighbours not in proven:
-            why = "the number of rows is read from the data" if self.counts_rows else "the sampling does not prove it"
-            advice = (
-                "give population=, or sample_rate= and steps="
-                if neighbours is Neighbours.ADD_REMOVE
-                else "use " + (" or ".join(each.value for each in proven))
-            )
+            others = " or ".join(each.value for each in proven)
+            if self.batches is not Batches.POISSON:
+                why = f"{self.batches.value} batches are of a number of rows that everybody knows"
+                advice = f"draw Poisson batches, or use {others}"
+            elif neighbours is Neighbours.ADD_REMOVE:
+                why, advice = "the number of rows is read from the data", "give population=, or sample_rate= and steps="
+            else:
+                why, advice = "the sampling does not prove it", f"use {others}"
             raise InvalidInput("neighbours", f"is {neighbours.value}, and {why}", advice)
         return Unit(whose=whose, neighbours=neighbours)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
@@ -43,6 +43,8 @@ class RunError(PrivetError):
     """A run was used in another order than batch, step, batch, step, …, release."""
 
 
+_CLOSELY = 9
+"""An average's decay after t steps is at most t / (t + this): the weights of its beginning are soon forgotten."""
 _GUARDS: WeakKeyDictionary[torch.optim.Optimizer, RemovableHandle] = WeakKeyDictionary()
 """For each optimizer that a run uses, what refuses steps which are not the run's."""
 
@@ -53,6 +55,8 @@ class _Progress:
     """Steps begun, whether or not they were finished: what has been paid for."""
     open: Micro | None = None
     """The micro-batch that was handed out and waits for its losses."""
+    left: Iterator[Micro] = field(default_factory=lambda: iter(()))
+    """The step's other micro-batches."""
     drawing: bool = False
     """Whether the ledger knows that noise may have been drawn."""
     released: bool = False
@@ -67,7 +71,8 @@ def _only_by(step: ReferenceType[Step]) -> Callable[..., None]:
         own = step()
         if own is not None and not own.stepping:
             problem = "optimizer.step() was called outside of run.step(), with gradients that nobody clipped or noised"
-            raise RunError(f"{problem}; leave it out: run.step(losses) does it, and loss.backward() too")
+            advice = "leave it out: run.step(losses) does it, and loss.backward() too"
+            raise RunError(f"{problem}; {advice}. (Or another run is attached to this optimizer: go on with the last.)")
 
     return hook
 
@@ -105,7 +110,7 @@ class Run:
         self.world = world
         self._step = Step(plan, model, optimizer, rules, performance, rng, world)
         self._progress = _Progress()
-        self._loop: ReferenceType[Iterator[Any]] | None = None
+        self._loop: ReferenceType[Generator[Any, None, None]] | None = None
         if optimizer in _GUARDS:
             _GUARDS.pop(optimizer).remove()  # an earlier run's, which has been left for this one
         if hasattr(optimizer, "_optimizer_step_pre_hooks"):  # a host's stand-in has none, and nobody else steps it
@@ -152,42 +157,58 @@ class Run:
         A batch is drawn as the accountant priced it, so its size varies. An empty one comes as a single row of
         zeros that counts for nothing, so that the loop need not care. With micro-batches a step takes several rounds;
         `step` says when one is complete. The first, second, fourth, … batch comes in two pieces: by the small one the
-        model is examined. A run has one such loop: whoever asks again goes on with it.
+        model is examined. A run has one such loop: whoever asks again goes on with it. Where an error ended the loop
+        and a batch got no step, that batch comes again.
         """
         loop = None if self._loop is None else self._loop()
+        if loop is not None and self._progress.open is not None:
+            loop.close()
+            loop = None
         if loop is None:
             loop = self._rounds()
             self._loop = ref(loop)  # or the run would hold itself
         return loop
 
-    def _rounds(self) -> Iterator[Any]:
+    def _rounds(self) -> Generator[Any, None, None]:
         try:
             yield from self._pieces()
         finally:
             self._loop = None
 
     def _pieces(self) -> Iterator[Any]:
+        progress = self._progress
         while True:
             self._ask("a batch")
-            turn = self.world.turn(self._take, self._step.parameters, self.clip)
-            if turn is None:
+            if self._step.torn:
+                progress.open, progress.left = None, iter(())  # its sum is of no use, and it stays paid
+            progress.open = progress.open or next(progress.left, None)
+            if progress.open is None:
+                if self._next():
+                    continue
                 return
-            self._progress.steps = turn.number + 1
+            indices = progress.open.indices
             with self.world.together():
-                self._step.begin()
-            for micro in split(turn.drawn, self._step.most_rows, survey=self._step.due):
-                with self.world.together():
-                    if self._step.due:
-                        self._rows.check(micro.indices)
-                    batch = self._rows.batch(micro.indices) if len(micro.indices) else self._rows.placeholder()
-                self._progress.open = micro
-                self._step.watch()
-                try:
-                    yield batch
-                finally:
-                    self._step.calls.close()
-                if self._progress.open is not None:
-                    raise RunError("the last batch got no step; it still waits: call run.step(losses) once for it")
+                if self._step.due:
+                    self._rows.check(indices)
+                batch = self._rows.batch(indices) if len(indices) else self._rows.placeholder()
+            self._step.watch()
+            try:
+                yield batch
+            finally:
+                self._step.calls.close()
+            if progress.open is not None and not self._step.torn:
+                raise RunError("the last batch got no step; it still waits: call run.step(losses) once for it")
+
+    def _next(self) -> bool:
+        """Begin the next step, whose micro-batches are then to be handed out; false if there is none."""
+        turn = self.world.turn(self._take, self._step.parameters, self.clip)
+        if turn is None:
+            return False
+        self._progress.steps = turn.number + 1
+        with self.world.together():
+            self._step.begin()
+        self._progress.left = split(turn.drawn, self._step.most_rows, survey=self._step.due)
+        return True
 
     def step(self, losses: Tensor, groups: Tensor | None = None) -> bool:
         """Clip, sum, add noise once, divide by a public number, let the optimizer step, and count.
@@ -204,11 +225,14 @@ class Run:
         micro = self._progress.open
         if micro is None:
             raise RunError("there is no batch to step on; take one from run.batches(), and step on it once")
+        if self._step.torn:
+            problem = "the step broke off while gradients were added up, so that some of them would count twice"
+            raise RunError(f"{problem}; go on with the next batch of run.batches(): this step is lost, and stays paid")
         try:
             # Norms, sums and noise are in float32 at least, whatever the model computes in.
             with torch.autocast(self._step.parameters[0].device.type, enabled=False), self.world.together():
                 self._step.add(losses, micro, groups)
-                self._progress.open = None
+                self._progress.open, self._step.torn = None, False
                 if not micro.last:
                     return False
                 self._draw()
@@ -235,7 +259,7 @@ class Run:
         return replace(found, assumptions=(*others, ASSUMPTION))
 
     def release(self, delta: float | None = None) -> Release[nn.Module]:
-        """The model, with its bill; the run ends here.
+        """The model, with its bill; the run ends here. A step that is not complete adds nothing to it, and stays paid.
 
         Guarantee: that of the plan's event for its unit (see `Run`); `release.guarantee` at the given δ.
         """
@@ -263,9 +287,11 @@ class Run:
 
         Args:
             loss: from a batch to its per-example losses, as in the loop; then the gradients of three rows are checked
-                against autograd too. Dropout must be off for that, for it differs from call to call.
+                against autograd too, with the model in eval mode, since dropout differs from call to call.
         """
         self._ask("a self-test")
+        if self._progress.open is not None:
+            raise RunError("a batch waits for its step; call run.step(losses) on it before a self-test")
         rows = min(3, len(self._rows))
 
         def few(row: int | None) -> Any:
@@ -322,8 +348,6 @@ class Run:
     def _ask(self, what: str) -> None:
         if self._progress.released:
             raise RunError(f"the run has ended, so {what} cannot be had; attach a new run, which costs anew")
-        if self._progress.open is not None and what != "a step":
-            raise RunError("the last batch got no step; it still waits: call run.step(losses) on it, or run.close()")
 
     def _take(self) -> Turn | None:
         """Draw the next batch from the whole data set, and count its step; of several processes one does this."""
@@ -351,10 +375,13 @@ class Run:
 
     @torch.no_grad()
     def _follow(self) -> None:
-        """Let the average follow the weights; buffers are copied."""
+        """Let the average follow the weights; buffers are copied.
+
+        At first it follows closely, or a short run's average would be made of the weights that it began with.
+        """
         if self._average is None:
             return
-        decay = self.plan.average
+        decay = min(self.plan.average, self.steps / (self.steps + _CLOSELY))
         for slow, fast in zip(self._average.parameters(), self.model.parameters(), strict=True):
             slow.lerp_(fast, 1.0 - decay)
         for copied, buffer in zip(self._average.buffers(), self.model.buffers(), strict=True):

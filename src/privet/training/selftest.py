@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.training.accumulate import Sum
 from privet.training.coupling import untouched
@@ -60,12 +62,25 @@ def selftest(step: Step, losses_of: Callable[[Any], Tensor] | None, few: Any) ->
     try:
         checks = [_noise(own), _clip(own), _parameters(own)]
         if losses_of is not None:
-            with untouched(step._model):  # noqa: SLF001 (the model is the run's own)
+            with untouched(step._model), _evaluated(step._model):  # noqa: SLF001 (the model is the run's own)
                 checks.append(_gradients(own, losses_of, few))
     finally:
         for parameter, gradient in zip(step.parameters, before, strict=True):
             parameter.grad = gradient
     return SelfTest(tuple(checks))
+
+
+@contextmanager
+def _evaluated(model: nn.Module) -> Iterator[None]:
+    """In eval mode: dropout would give a row other gradients alone than among others."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        for module, _ in modes:
+            module.training = False
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 def _twin(step: Step) -> Step:
@@ -125,14 +140,14 @@ def _parameters(step: Step) -> Check:
 def _gradients(step: Step, losses_of: Callable[[Any], Tensor], few: Any) -> Check:
     """The engine's norms for a few rows, against autograd on each of them alone."""
     step.watch()
-    losses = losses_of(few(None))
+    losses = _each(losses_of(few(None)))
     calls = step.calls.found
     step.calls.close()
     parts = step.engine.gradients(losses, None, calls)
     squares = torch.stack([part.squares().value.double() for part in parts if part is not None]).sum(0)
     errors = []
     for row in range(len(losses)):
-        alone = losses_of(few(row))
+        alone = _each(losses_of(few(row)))
         gradients = torch.autograd.grad(alone.sum(), step.parameters, allow_unused=True)
         square = sum(float(g.double().square().sum()) for g in gradients if g is not None)
         errors.append(abs(float(squares[row]) - square) / max(square, 1e-30))
@@ -140,6 +155,13 @@ def _gradients(step: Step, losses_of: Callable[[Any], Tensor], few: Any) -> Chec
     worst = float(torch.tensor(errors, dtype=torch.float64).max())
     expected = "at most 0.001" if worst == worst else "a number: these rows' losses or gradients are none (NaN)"
     return Check("largest relative error of a squared gradient norm", worst <= 1e-3, worst, expected)
+
+
+def _each(losses: object) -> Tensor:
+    if not isinstance(losses, Tensor) or losses.dim() != 1:
+        problem = "gives no tensor with one number for each row"
+        raise InvalidInput("loss", problem, "give a function from a batch to losses, such as with reduction='none'")
+    return losses
 
 
 def _pairs(step: Step) -> list[tuple[Tensor, Tensor]]:

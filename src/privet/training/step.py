@@ -76,6 +76,11 @@ class Step:
         self._within, self._per_row, self._units = 0.0, 0.0, 0
         self.seen, self.shortened = 0, 0
         self.stepping = False
+        self.torn = False
+        """Whether the sum holds some of a piece's gradients, or all of them, while the piece still counts as waiting.
+
+        Set before the sum changes and taken back by the run. Whatever breaks off in between, Ctrl-C too, leaves it set,
+        and no unit is added twice."""
 
     @property
     def most_rows(self) -> int | None:
@@ -101,7 +106,7 @@ class Step:
         else:
             self.sum.flat.zero_()
         self._within, self._units = 0.0, 0
-        self.seen, self.shortened = 0, 0
+        self.seen, self.shortened, self.torn = 0, 0, False
         self.engine.round += 1
         self._attributes, self._written = None, set()
 
@@ -115,7 +120,13 @@ class Step:
         calls = self.calls.found
         self.calls.close()
         self._examine(calls, losses, last=micro.last)
-        parts = self.engine.gradients(losses, weights, calls)
+        try:
+            parts = self.engine.gradients(losses, weights, calls)
+        except RuntimeError as problem:
+            if "a second time" not in str(problem):
+                raise
+            advice = "leave out loss.backward(), and give each batch's losses to one run.step(losses)"
+            raise InvalidInput("losses", "have been used for a backward pass before", advice) from None
         self._require_unchanged()  # not in the backward pass either
         self._weights = None
         if self.due and not self.engine.reached:
@@ -200,6 +211,7 @@ class Step:
             squares = [None if part is None else part.squares() for part in parts]
         factors = self.plan.clipping.factors(squares, self.clip, self._layers)
         share = 1.0 / (self.plan.batch_size or 1) if self.grid is None else 1.0
+        self.torn = True
         scaled = {id(each): each * share for each in factors.by_parameter if each is not None}
         self.sum.add(parts, [None if each is None else scaled[id(each)] for each in factors.by_parameter])
         seen, within = len(factors.unclipped), float(factors.unclipped.sum())
@@ -248,7 +260,7 @@ class Step:
                 if parameter.requires_grad != (id(parameter) in ours):
                     state = "thawed" if parameter.requires_grad else "frozen"
                     problem = f"has a parameter that was {state}, or added, after the run was attached"
-                    raise InvalidInput("optimizer", problem, "release this run and attach a new one")
+                    raise InvalidInput("optimizer", problem, "undo that, or release this run and attach a new one")
 
 
 def _units_of(parts: list[Part | None]) -> int:

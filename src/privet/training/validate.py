@@ -141,6 +141,9 @@ def check(model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> t
 
 def require(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Raise one error that lists every refusal; notes do not raise."""
+    if not hasattr(optimizer, "param_groups"):
+        problem = f"is of the type {type(optimizer).__name__}"
+        raise InvalidInput("optimizer", problem, "give one of torch.optim, such as SGD(model.parameters(), lr=0.1)")
     refusals = [each for each in check(model, optimizer) if each.kind is Kind.REFUSAL]
     if refusals:
         argument = "optimizer" if all(each.path == _OPTIMIZER for each in refusals) else "model"

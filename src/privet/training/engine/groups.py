@@ -23,12 +23,16 @@ class Groups:
     @staticmethod
     def of(ids: Tensor, rows: int, units: int) -> Groups:
         """Checked: one id for each row, each the position of a unit in the batch."""
+        if not isinstance(ids, Tensor):
+            problem, advice = f"is of the type {type(ids).__name__}", "give a tensor with one integer for each loss"
+            raise InvalidInput("groups", problem, advice)
         if ids.dim() != 1 or len(ids) != rows or ids.is_floating_point() or ids.dtype == torch.bool:
             problem = f"is a {ids.dtype} tensor of shape {tuple(ids.shape)}"
             raise InvalidInput("groups", problem, f"give one integer for each of the {rows} losses")
         if rows and not (int(ids.min()) >= 0 and int(ids.max()) < units):
             problem = f"has ids outside 0 … {units - 1}"
-            raise InvalidInput("groups", problem, "an id is the position of the row's unit in the batch")
+            advice = "an id is the place of the row's unit in the batch; with users, run.groups has those of the rows"
+            raise InvalidInput("groups", problem, advice)
         return Groups(ids.to(torch.int64), units)
 
     def weights(self) -> Tensor:

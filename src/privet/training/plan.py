@@ -83,7 +83,9 @@ class DPSGD:
     clipping: Clipping = field(default=Flat())
     noise: Noise = Noise.REAL
     average: float = 0.0
-    """Release the running average of the weights with this decay, such as 0.999; 0 releases the last ones."""
+    """Release the running average of the weights with this decay, such as 0.99; 0 releases the last ones.
+
+    After t steps the decay is at most t / (t + 9), so that what the weights were at first is soon forgotten."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "batches", checked.member("batches", self.batches, Batches))

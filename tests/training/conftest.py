@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from privet.core.random import Rng, SeededRng
 from privet.training import DPSGD, Flat, Performance, Run, step
 from privet.training.clipping import Clipping
+from privet.training.native import loops
 from tests.training.models import filled
 
 __all__ = ["Attach"]
@@ -95,3 +96,11 @@ def trained_on(run: Run, model: nn.Module, loss: Callable[[nn.Module, Tensor], T
 def gradient(model: nn.Module) -> Tensor:
     """What the optimizer was given, as one vector."""
     return torch.cat([p.grad.detach().flatten() for p in model.parameters() if p.grad is not None])
+
+
+@pytest.fixture(params=[True, False], ids=["compiled", "torch"])
+def loops_or_not(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """With the compiled loops, and without."""
+    if not request.param:
+        monkeypatch.setattr(loops, "_kernels", None)
+    return bool(request.param)

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from privet.core.event import Gaussian, Joint
 from privet.training import Adaptive, Automatic, Flat, PerLayer
 from privet.training.clipping import Clipping
-from privet.training.engine.parts import Dense, Lookup, Mixed, Outer, Part, Squares
+from privet.training.engine.parts import Dense, Lookup, Mixed, Outer, Part
+from privet.training.engine.squares import Squares
 from tests.training.conftest import Attach, squared
 from tests.training.models import filled, generator, normal, tokens
 

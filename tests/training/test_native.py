@@ -174,8 +174,9 @@ def test_squares_of_products(kernels: ModuleType, positions: int, time_first: bo
         assert torch.allclose(mine[0].double(), entries.sum((1, 2)), rtol=1e-5, atol=1e-5 * float(entries.abs().sum()))
         lengths = (left.double().norm(dim=2) * right.double().norm(dim=2)).sum(1)
         additions = native.additions(left.shape[2]) + native.additions(right.shape[2])
-        assert torch.all(mine[1].double() >= lengths.square() * 1e-3 * (additions + 18))
-        assert torch.all(mine[1].double() <= lengths.square() * 1e-3 * (additions + 30))
+        slack = lengths.square() * 1.01e-3 * (additions + 24)
+        expected = longer(entries.sum((1, 2)), slack, lengths * 1.01e-3 * (positions + 2))
+        assert torch.allclose(mine[1].double(), expected, rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("positions", [1, 2, 7, 8, 9, 33, 64])
@@ -184,22 +185,21 @@ def test_squares_of_rows_that_are_looked_up(kernels: ModuleType, positions: int,
     """Catches rows for one place that are squared one by one or twice, a row left out, and slack that is forgotten."""
     index = torch.randint(places, (6, positions), generator=torch.Generator().manual_seed(positions))
     right = normal(6, positions, width + 3)[:, :, :width]
-    found = native.lookup_squares(index, right, 1e-3, 0.25)
+    found = native.lookup_squares(index, right, 1e-3, 0.25, 1e-4)
     spread = index[:, :, None].expand_as(right)
     tables = torch.zeros(6, places, width, dtype=torch.float64).scatter_add_(1, spread, right.double())
     true = tables.square().sum((1, 2))
     assert torch.allclose(found[0].double(), true, rtol=2e-6, atol=0)
-    assert torch.allclose(found[1].double(), true * 1e-3 + 0.25, rtol=1e-5, atol=0)
+    # Rows that share a place may give a longer sum when they are added one by one: a unit for each, and two.
+    lengths = torch.zeros(6, places, dtype=torch.float64).scatter_add_(1, index, right.double().norm(dim=2))
+    counts = torch.zeros(6, places, dtype=torch.float64).scatter_add_(1, index, torch.ones(index.shape).double())
+    each = torch.where(counts > 1, (counts + 2) * 1.01e-4 * lengths, 0.0)
+    assert torch.allclose(found[1].double(), longer(true, true * 1e-3 + 0.25, each.norm(dim=1)), rtol=1e-5, atol=0)
 
 
-def test_looked_up_rows_that_cancel_have_slack(kernels: ModuleType) -> None:
-    """Catches a norm that came out of rounding and claims to be exact: 1e8 + 1 − 1e8 + 1e-9 for one place."""
-    right = torch.tensor([1e8, 1.0, -1e8, 1e-9])[None, :, None].repeat(2, 1, 3)
-    right[1] = right[1, torch.tensor([0, 2, 1, 3])]
-    found = native.lookup_squares(torch.full((2, 4), 5), right, 0.0, 0.0).double()
-    true = right.double().sum(1).square().sum(1)
-    assert torch.all((found[0] - true).abs() <= found[1] + 2e-7 * true)
-    assert torch.all(found[1] >= 4 * 2.0**-51 * (1e8 * 3**0.5) ** 2)
+def longer(square: Tensor, slack: Tensor, apart: Tensor) -> Tensor:
+    """The slack of a square whose root may be longer by `apart`."""
+    return slack + apart * (2 * (square + slack).sqrt() + apart)
 
 
 @pytest.mark.parametrize("positions", [1, 2, 63, 64, 65, 200])
@@ -231,8 +231,8 @@ def test_what_is_not_finite_stays_so(kernels: ModuleType, bad: float) -> None:
     twice = torch.tensor([0, 1, 0, 2, 3]).repeat(3, 1)
     numbers = torch.ones(3, 5)
     for values in (
-        native.lookup_squares(twice, left, 1e-6, LEAST)[0],
-        native.lookup_squares(twice + 9, left[:, [2, 0, 1, 3, 4]], 1e-6, LEAST)[0],
+        native.lookup_squares(twice, left, 1e-6, LEAST, 1e-7)[0],
+        native.lookup_squares(twice + 9, left[:, [2, 0, 1, 3, 4]], 1e-6, LEAST, 1e-7)[0],
         *(each.sum(1) for each in native.normalised_gradients(left, right[:, :, :8], numbers, numbers)),
         native.row_squares(rows, 1e-6, LEAST)[0],
         native.product_squares(rows.abs() + 1, torch.tensor([1.0, bad, 1.0]), 1e-6, LEAST, LEAST, LEAST)[0],
@@ -318,9 +318,9 @@ def test_what_does_not_fit_is_refused() -> None:
         lambda: native.product_squares(normal(4, 4), normal(5), 0.0, 0.0, 0.0, 0.0),
         lambda: native.squares_of_products(normal(2, 3, 4), [normal(2, 4, 4)], 0.0, 0.0),
         lambda: native.squares_of_products(normal(2, 3, 4), [normal(2, 3, 4)] * 5, 0.0, 0.0),
-        lambda: native.lookup_squares(torch.zeros(2, 3, dtype=torch.int32), normal(2, 3, 4), 0.0, 0.0),
-        lambda: native.lookup_squares(torch.zeros(3, 2, dtype=torch.int64).T, normal(2, 3, 4), 0.0, 0.0),
-        lambda: native.lookup_squares(torch.zeros(2, 4, dtype=torch.int64), normal(2, 3, 4), 0.0, 0.0),
+        lambda: native.lookup_squares(torch.zeros(2, 3, dtype=torch.int32), normal(2, 3, 4), 0.0, 0.0, 0.0),
+        lambda: native.lookup_squares(torch.zeros(3, 2, dtype=torch.int64).T, normal(2, 3, 4), 0.0, 0.0, 0.0),
+        lambda: native.lookup_squares(torch.zeros(2, 4, dtype=torch.int64), normal(2, 3, 4), 0.0, 0.0, 0.0),
         lambda: native.normalised_gradients(normal(2, 3, 4), normal(2, 3, 5), normal(2, 3), normal(2, 3)),
         lambda: native.normalised_gradients(normal(2, 3, 4), normal(2, 3, 4), normal(2, 3), normal(2, 4)),
         lambda: native.normalised_gradients(normal(2, 3, 4), normal(2, 4, 3).mT, normal(2, 3), normal(2, 3)),
@@ -355,7 +355,7 @@ def test_two_threads_do_not_share_working_memory() -> None:
         found = native.convolution_gradients(*pair, (3, 3), (1, 1), (0, 0), None, 0.0, 0.0)
         rows = pair[0].flatten(2)
         places = torch.arange(rows.shape[1]).remainder(5).repeat(len(rows), 1)
-        looked_up = native.lookup_squares(places, rows, 0.0, 0.0)
+        looked_up = native.lookup_squares(places, rows, 0.0, 0.0, 0.0)
         return torch.cat([found, looked_up, *native.squares_of_products(rows, [rows], 0.0, 0.0)])
 
     alone = [squares(each) for each in given]

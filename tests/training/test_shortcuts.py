@@ -9,8 +9,8 @@ from torch import nn
 from privet.training import DPSGD
 from privet.training.clipping import Flat
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Lookup, Mixed, Outer, Squares
-from privet.training.native import loops
+from privet.training.engine.parts import Dense, Lookup, Mixed, Outer
+from privet.training.engine.squares import Squares
 from privet.training.rules import convolution
 from privet.training.rules.convolution import Convolved
 from privet.training.rules.kernels import Geometry, Method, has_loops, in_loops, looped, windows_by_channel
@@ -55,13 +55,6 @@ def cancelling(k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     left = torch.linspace(0.5643125176429749, 0.5711323618888855, k)[None, :, None].expand(2, k, width).contiguous()
     right = torch.eye(k).sub_(1.0 / k)[None].expand(2, k, k).contiguous()
     return left, right
-
-
-@pytest.fixture(params=[True, False], ids=["compiled", "torch"])
-def loops_or_not(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    if not request.param:
-        monkeypatch.setattr(loops, "_kernels", None)
-    return bool(request.param)
 
 
 @pytest.mark.usefixtures("loops_or_not")

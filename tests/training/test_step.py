@@ -144,6 +144,28 @@ def test_empty_batches(clipping: Clipping, micro: int | None, attach: Attach) ->
     assert abs(float(moved.square().mean()) / variance - 1) < ALARM * sqrt(2 / moved.numel())
 
 
+@pytest.mark.parametrize("quantile", [0.01, 0.99])
+def test_the_noise_follows_an_adaptive_clip(quantile: float, attach: Attach) -> None:
+    """Catches noise of the clip that the plan began with, where gradients are clipped to another; false alarm: 1e-8."""
+    model = wide()
+    run = attach(
+        model,
+        normal(5, 100).float(),
+        sample_rate=1e-12,
+        steps=4,
+        noise_multiplier=1.5,
+        clipping=Adaptive(quantile=quantile, count_noise=1e-6, rate=2.0),
+    )
+    clips = []
+    for x in run.batches():
+        clips.append(run.clip)
+        run.step(squared(model, x))
+        noise = gradient(model).double()
+        assert abs(float(noise.square().mean()) / (1.5 * clips[-1]) ** 2 - 1) < ALARM * sqrt(2 / noise.numel())
+    assert (clips[-1] > 10) == (quantile > 0.5)
+    assert (clips[-1] < 0.1) == (quantile < 0.5)
+
+
 # --- Rows that are no numbers ----------------------------------------------------------------------------------------
 
 SPOILED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

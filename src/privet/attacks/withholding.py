@@ -11,7 +11,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng, default_rng
 from privet.training.clipping import Flat
-from privet.training.engine.parts import Squares
+from privet.training.engine.squares import Squares
 from privet.training.noise import fill
 from privet.training.plan import DPSGD
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from math import exp, inf, sqrt
-from operator import add
 from typing import Protocol
 
 import torch
@@ -15,7 +13,7 @@ from torch import Tensor
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian, Joint, Leaf
-from privet.training.engine.parts import Squares
+from privet.training.engine.squares import Squares
 
 __all__ = ["Adaptive", "Automatic", "Clipping", "Factors", "Flat", "PerLayer"]
 
@@ -54,8 +52,12 @@ def _norms(squares: Squares) -> Tensor:
 
 
 def _total(squares: Sequence[Squares | None]) -> Squares | None:
+    """Over all parameters, in float64: there may be thousands of them."""
     known = [each for each in squares if each is not None]
-    return reduce(add, known) if known else None
+    if not known:
+        return None
+    values, slacks = (torch.stack(each) for each in ([of.value for of in known], [of.slack for of in known]))
+    return Squares(values.sum(0, dtype=torch.float64), slacks.sum(0, dtype=torch.float64))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from privet.training.distributed import World
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Call, Calls
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part, Squares, numbers
+from privet.training.engine.parts import Dense, Part, numbers
+from privet.training.engine.squares import Squares
 from privet.training.grid import Grid
 from privet.training.micro import TELLING, Micro
 from privet.training.noise import fill

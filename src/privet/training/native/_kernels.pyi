@@ -44,6 +44,7 @@ def positions(
     examples: int,
     positions: int,
     least: float,
+    unit: float,
     threads: int,
     /,
 ) -> None: ...
@@ -57,6 +58,7 @@ def lookup(
     positions: int,
     units: float,
     least: float,
+    unit: float,
     threads: int,
     /,
 ) -> None: ...

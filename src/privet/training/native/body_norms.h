@@ -129,6 +129,13 @@ static void N(rows)(void *given, long piece, int worker)
     }
 }
 
+/* The slack of a squared norm, where what is added may be `apart` longer than what was measured. */
+static inline double N(lengthened)(double square, double slack, double apart)
+{
+    double most = square > 0.0 ? square + slack : slack;
+    return slack + apart * (2.0 * __builtin_sqrt(most) + apart);
+}
+
 /* ---- norms of sums of products ---- */
 
 /* Adds what a tile of products of positions says: what lies above the diagonal counts twice. */
@@ -192,17 +199,18 @@ static void N(positions)(void *given, long example, int worker)
     }
     for (long k = 0; k < w->count; k++) {
         double traces = (double)w->left.size * found[k][3] + (double)w->rights[k].size * found[k][2];
+        double slack = found[k][1] * found[k][1] * w->rooms[k] + ((double)w->positions * traces + 1.0) * w->least;
         float *squares = w->squares + 2 * w->examples * k;
         squares[example] = (float)found[k][0];
         squares[w->examples + example] =
-            (float)(found[k][1] * found[k][1] * w->rooms[k] + ((double)w->positions * traces + 1.0) * w->least);
+            (float)N(lengthened)(found[k][0], slack, (double)(w->positions + 2) * w->unit * found[k][1]);
     }
 }
 
 /* ---- norms of sums of looked-up rows ---- */
 
-/* Rows that go to the same place are added up in float64 before they are squared; of m rows with the lengths L in all,
-the sum may then be off by m 2^-53 L, and its square by less than m 2^-51 L^2. */
+/* Rows that go to the same place are added up in float64 before they are squared. The library will add them one by one in
+float32: of m rows with the lengths L in all, its sum may be longer by (m + 2) units of rounding of L. */
 static void N(lookup)(void *given, long example, int worker)
 {
     const lookup_work *w = given;
@@ -236,10 +244,12 @@ static void N(lookup)(void *given, long example, int worker)
             own = 0.0;
             for (long j = 0; j < size; j++)
                 own += sum[j] * sum[j];
-            apart += (double)(others + 1) * 0x1p-51 * lengths * lengths;
+            lengths *= (double)(others + 3) * w->unit;
+            apart += lengths * lengths;
         }
         squares += own;
     }
     w->squares[example] = (float)squares;
-    w->squares[w->examples + example] = (float)(squares * w->units + apart + w->least);
+    w->squares[w->examples + example] =
+        (float)N(lengthened)(squares, squares * w->units + w->least, __builtin_sqrt(apart));
 }

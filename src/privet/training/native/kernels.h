@@ -47,6 +47,7 @@ typedef struct {
     factor left, rights[MOST_RIGHTS];
     float *squares; /* (count, 2, examples): the sums, and their slack */
     double rooms[MOST_RIGHTS], least; /* slack: rooms · (Σ_t |left_t||right_t|)², and for what vanished */
+    double unit;                      /* of rounding, in the sum that will be added */
     float *scratch;
     long examples, positions, count;
     long scratch_each;
@@ -57,6 +58,7 @@ typedef struct {
     factor right;
     float *squares;       /* (2, examples): the squared norms, and their slack */
     double units, least;
+    double unit;          /* of rounding, in the sum that will be added */
     double *scratch;
     long examples, positions;
     long scratch_each;

@@ -194,7 +194,8 @@ def squares_of_products(left: Tensor, rights: Sequence[Tensor], unit: float, lea
     Returns (rights, 2, B): the sums, and their slack, `unit` being that of rounding. Each product of two rows may be
     off by a unit for each addition in a row, times the rows' lengths; so the sum by these, times
     (Σ_t |left_t||right_t|)², which is not small beside the sum itself where the positions cancel. And `least` for what
-    may have vanished in each.
+    may have vanished in each. What will be added is the library's sum of the same products, which may be longer than
+    the true one by a unit for each position.
 
     The matrices of products are symmetric, so a little over half of them is computed, and none is ever in memory.
     """
@@ -206,17 +207,16 @@ def squares_of_products(left: Tensor, rights: Sequence[Tensor], unit: float, lea
     rooms = tuple(1.01 * unit * (additions(left.shape[2]) + additions(each.shape[2]) + _SUMMED) for each in rights)
     threads = torch.get_num_threads()
     scratch = _SCRATCH.address(threads * _kernels.positions_room(positions, sum(each[1] for each in factors)))
-    _kernels.positions(
-        factors[0], tuple(factors[1:]), rooms, squares.data_ptr(), scratch, examples, positions, least, threads
-    )
+    places, slack = (squares.data_ptr(), scratch, examples, positions), (least, 1.01 * unit)
+    _kernels.positions(factors[0], tuple(factors[1:]), rooms, *places, *slack, threads)
     return squares
 
 
-def lookup_squares(index: Tensor, right: Tensor, units: float, least: float) -> Tensor:
+def lookup_squares(index: Tensor, right: Tensor, units: float, least: float, unit: float) -> Tensor:
     """The squared norms of sums of looked-up rows: those of `right` that go to one place add before they are squared.
 
-    `index` is (B, positions), `right` (B, positions, width). Slack as in `row_squares`, and for the sums, which are
-    found in float64.
+    `index` is (B, positions), `right` (B, positions, width). Slack as in `row_squares`; and rows that are added one by
+    one, as the library will do it, may give a longer sum, by `unit` for each of them.
     """
     shapes = index.dim() == 2 and right.dim() == 3 and index.shape == right.shape[:2]
     whole = index.dtype == torch.int64 and index.is_cpu and index.is_contiguous()
@@ -226,7 +226,7 @@ def lookup_squares(index: Tensor, right: Tensor, units: float, least: float) -> 
     squares, threads = right.new_empty(2, examples), torch.get_num_threads()
     scratch = _SCRATCH.address(2 * threads * _kernels.lookup_room(positions, right.shape[2]))
     addresses = (index.data_ptr(), _factor(right), squares.data_ptr(), scratch)
-    _kernels.lookup(*addresses, examples, positions, units, least, threads)
+    _kernels.lookup(*addresses, examples, positions, units, least, 1.01 * unit, threads)
     return squares
 
 

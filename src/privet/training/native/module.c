@@ -177,8 +177,8 @@ static PyObject *positions(PyObject *self, PyObject *args)
     PyObject *left, *rights, *rooms;
     positions_work w;
     (void)self;
-    if (!PyArg_ParseTuple(args, "O!O!O!KKlldi", &PyTuple_Type, &left, &PyTuple_Type, &rights, &PyTuple_Type,
-                          &rooms, &squares, &scratch, &w.examples, &w.positions, &w.least, &threads) ||
+    if (!PyArg_ParseTuple(args, "O!O!O!KKllddi", &PyTuple_Type, &left, &PyTuple_Type, &rights, &PyTuple_Type,
+                          &rooms, &squares, &scratch, &w.examples, &w.positions, &w.least, &w.unit, &threads) ||
         !factor_of(left, &w.left))
         return NULL;
     w.count = (long)PyTuple_Size(rights);
@@ -223,8 +223,8 @@ static PyObject *lookup(PyObject *self, PyObject *args)
     PyObject *right;
     lookup_work w;
     (void)self;
-    if (!PyArg_ParseTuple(args, "KO!KKllddi", &index, &PyTuple_Type, &right, &squares, &scratch, &w.examples,
-                          &w.positions, &w.units, &w.least, &threads) ||
+    if (!PyArg_ParseTuple(args, "KO!KKlldddi", &index, &PyTuple_Type, &right, &squares, &scratch, &w.examples,
+                          &w.positions, &w.units, &w.least, &w.unit, &threads) ||
         !factor_of(right, &w.right))
         return NULL;
     w.index = (const int64_t *)(uintptr_t)index;

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part, Squares, joined, squares_of_grams
+from privet.training.engine.parts import Dense, Part
+from privet.training.engine.squares import Squares, joined, lengthened, squares_of_grams
 from privet.training.rules import kernels
 from privet.training.rules.kernels import Geometry
 from privet.training.rules.tuning import Way, way
@@ -72,30 +73,30 @@ class Convolved:
             outputs, channels, *window = self.geometry.kernel
             terms, additions = (channels * prod(window), outputs), channels + prod(window) + outputs
             products = (kernels.products_of_places(self.geometry, *pair) for pair in self._pairs(size))
-            found = [squares_of_grams(*each, terms, additions) for each in products]
+            found = Squares(*joined(squares_of_grams(*each, terms, additions) for each in products))
         elif self._has_loops:
-            return self._slackened(kernels.in_loops(self.geometry, self.inputs, self.gradient, None))
+            found = kernels.in_loops(self.geometry, self.inputs, self.gradient, None)
         else:
             size = max(1, _SOME // self.geometry.size)
             buffer = self.inputs.new_empty(size, *self.geometry.kernel)
             written = (Dense(self._written(*pair, buffer[: len(pair[0])])).squares() for pair in self._pairs(size))
-            found = [self._slackened(Squares(*joined(written)))]
-        return Squares(*joined(found))
+            found = Squares(*joined(written))
+        return self._slackened(found)
 
     def _slackened(self, found: Squares) -> Squares:
         """With the slack of norms of gradients that are not those that are added, which the library sums anew.
 
         A gradient's entry may be off by a unit of rounding for each addition, times Σ_t |window_t||gradient_t| in all,
-        which is at most √points |inputs| |gradient| (Cauchy & Schwarz); and each of its terms may have vanished.
+        which is at most √points |inputs| |gradient| (Cauchy & Schwarz); and each of its terms may have vanished. That
+        is so for what was measured and for what is added; the library may add the places one by one.
         """
         both = (self.inputs, self.gradient)
         lengths = [torch.linalg.vector_norm(each.flatten(1), dim=1, dtype=torch.float64) for each in both]
         places, limits = prod(self.gradient.shape[2:]), torch.finfo(self.inputs.dtype)
-        terms = kernels.additions(places, loops=self._has_loops) + 8
+        terms = kernels.additions(places, loops=self._has_loops) + places + 8
         apart = lengths[0] * lengths[1] * (sqrt(prod(self.geometry.kernel[2:])) * terms * 1.01 * limits.eps / 2)
         apart += sqrt(self.geometry.size) * places * limits.tiny
-        slack = found.slack + apart * (2 * found.value.double().sqrt() + apart)
-        return Squares(found.value, slack.to(found.value.dtype))
+        return lengthened(found, apart)
 
     def measured(self) -> Part:
         """With its squared norms."""

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from privet.training import native
-from privet.training.engine.parts import Squares, rounding
+from privet.training.engine.squares import Squares, rounding
 
 __all__ = [
     "METHODS",

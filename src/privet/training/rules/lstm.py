@@ -10,7 +10,8 @@ from torch import Tensor
 
 from privet.core.errors import InvalidInput
 from privet.training.engine.arrival import Arrival
-from privet.training.engine.parts import Dense, Outer, Part, squares_of_several
+from privet.training.engine.parts import Dense, Outer, Part
+from privet.training.engine.squares import squares_of_several
 
 __all__ = ["lstm_layer"]
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part, Squares
+from privet.training.engine.parts import Dense, Part
+from privet.training.engine.squares import Squares
 
 __all__ = ["Turned"]
 

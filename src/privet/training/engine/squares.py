@@ -209,5 +209,6 @@ def signed(products: Tensor, sizes: Tensor, terms: int) -> Squares:
 
 
 def lengths_of(rows: Tensor) -> Tensor:
+    """The length of each position's row."""
     found: Tensor = torch.linalg.vector_norm(rows, dim=2)
     return found

@@ -291,7 +291,7 @@ class Run:
         """
         self._ask("a self-test")
         if self._progress.open is not None:
-            raise RunError("a batch waits for its step; call run.step(losses) on it before a self-test")
+            raise RunError("a batch waits for its step; go on with run.batches(), and ask for a self-test after a step")
         rows = min(3, len(self._rows))
 
         def few(row: int | None) -> Any:

@@ -198,8 +198,7 @@ class Step:
     def add_clipped(self, parts: list[Part | None]) -> None:
         """Clip each unit's gradient and add it to the sum; one that holds NaN or infinity adds nothing."""
         if self.grid is not None:
-            self._units += _units_of(parts)
-            if self._units > self.grid.most:
+            if self._units + _units_of(parts) > self.grid.most:
                 raise InvalidInput(
                     "batch_size", "is far below what the batches have", "give a population that is right"
                 )
@@ -213,6 +212,7 @@ class Step:
         factors = self.plan.clipping.factors(squares, self.clip, self._layers)
         share = 1.0 / (self.plan.batch_size or 1) if self.grid is None else 1.0
         self.torn = True
+        self._units += len(factors.unclipped)
         scaled = {id(each): each * share for each in factors.by_parameter if each is not None}
         self.sum.add(parts, [None if each is None else scaled[id(each)] for each in factors.by_parameter])
         seen, within = len(factors.unclipped), float(factors.unclipped.sum())

@@ -107,13 +107,13 @@ def test_positions_of_a_linear_layer(k: int) -> None:
 
 @pytest.mark.usefixtures("loops_or_not")
 @pytest.mark.parametrize("method", [looped, windows_by_channel])
-@pytest.mark.parametrize(("window", "places"), [(1, 1536), (9, 1536), (9, 6144)])
+@pytest.mark.parametrize(("window", "places"), [(1, 1536), (9, 3072)])
 @pytest.mark.parametrize("turned", [False, True])
 def test_places_of_a_convolution(
     method: Method, window: int, places: int, turned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Catches norms of gradients that are summed in short chains, where the library adds place by place: 2.7 times the
-    clip for 6,144 places."""
+    """Catches norms of gradients that are summed in short chains, where the library adds place by place: 1.4 times the
+    clip for 3,072 places."""
     monkeypatch.setattr(convolution, "way", lambda *_: Way(method, keep=False))
     forth = places * 2 // 3
     geometry = Geometry((16, 16, window), (1,), (0,), (1,), 1)

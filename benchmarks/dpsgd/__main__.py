@@ -155,7 +155,7 @@ def main() -> None:
     """Measure all cases, or the named one, and write the results."""
     parser = argparse.ArgumentParser(prog=COMMAND)
     parser.add_argument("--case", default="", help="only cases whose name contains this")
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long to measure each case")
+    parser.add_argument("--seconds", type=float, default=25.0, help="how long to measure each case")
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--peak", nargs=2, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -21,7 +21,7 @@ from privet.query import plan
 
 __all__ = ["Attack", "attack", "clinic", "exact_difference", "main", "most_right"]
 
-SCHEMA = Schema((Identifier("name"), Category("diabetes", ("0", "1"))))
+SCHEMA = Schema((Identifier("name"), Category("diabetes", ("0", "1"), source="codebook")))
 QUESTION = "count where diabetes = 1"
 
 

@@ -21,7 +21,7 @@ from privet.query import plan
 
 __all__ = ["Accuracy", "accuracy", "main"]
 
-SCHEMA = Schema((Number("age", 0, 100),))
+SCHEMA = Schema((Number("age", 0, 100, source="domain limit"),))
 
 
 @dataclass(frozen=True)

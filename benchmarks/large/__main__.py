@@ -22,6 +22,7 @@ import polars as pl
 RESULTS = Path(__file__).parents[1] / "results" / "large.json"
 NUMBERS = 18
 WARDS = ("north", "south", "east", "west")
+SOURCE = 'source = { kind = "codebook", by = "this benchmark", on = 2026-11-18 }\n'
 TRAIN = """
 import resource, sys
 from privet.cli import main
@@ -41,9 +42,10 @@ def write(folder: Path, rows: int) -> None:
     odds = (columns["c0"].to_numpy() - 50) / 15 + (columns["c1"].to_numpy() - 50) / 20
     columns["y"] = pl.Series(np.where(drawn.random(rows) < 1 / (1 + np.exp(-odds)), "yes", "no"))
     pl.DataFrame(columns).write_csv(folder / "large.csv")
-    numbers = "".join(f'[[column]]\nname = "c{n}"\nkind = "number"\nlow = 0\nhigh = 100\n' for n in range(NUMBERS))
+    bounds = f'kind = "number"\nlow = 0\nhigh = 100\n{SOURCE}'
+    numbers = "".join(f'[[column]]\nname = "c{n}"\n{bounds}' for n in range(NUMBERS))
     categories = "".join(
-        f'[[column]]\nname = "{name}"\nkind = "category"\nvalues = {json.dumps(values)}\n'
+        f'[[column]]\nname = "{name}"\nkind = "category"\nvalues = {json.dumps(values)}\n{SOURCE}'
         for name, values in (("ward", list(WARDS)), ("y", ["no", "yes"]))
     )
     (folder / "large.toml").write_text(f'privet = 1\ntarget = "y"\nrows = {rows}\n{numbers}{categories}')

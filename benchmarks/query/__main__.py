@@ -37,10 +37,10 @@ LEAST, MOST, SECONDS = 15, 400, 2.0
 """Turns: as many as fit into so many seconds, within bounds."""
 SCHEMA = Schema(
     (
-        Category("diabetes", ("0", "1")),
-        Number("age", 0, 100),
-        Number("bmi", 10, 60),
-        Category("ward", ("north", "south", "east", "west")),
+        Category("diabetes", ("0", "1"), source="codebook"),
+        Number("age", 0, 100, source="domain limit"),
+        Number("bmi", 10, 60, source="domain limit"),
+        Category("ward", ("north", "south", "east", "west"), source="codebook"),
     )
 )
 

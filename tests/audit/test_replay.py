@@ -29,6 +29,7 @@ from privet.query import plan as planned
 from privet.training import DPSGD, Adaptive, PerLayer, fit
 from privet.training.convex import InputPerturbation, ObjectivePerturbation, OutputPerturbation, Softmax
 from privet.training.tuning import Trials, select
+from tests.data.sources import sourced
 from tests.mechanisms.examples import CASES, EXAMPLES, REPLACE
 from tests.query.tables import BY_USER, NASTY, SCHEMA, frame
 
@@ -145,7 +146,7 @@ def test_convex_training() -> None:
     assert moved(found)["OutputPerturbation", "l2"] > 0
     objective = ObjectivePerturbation(Softmax(2), epsilon=2.0, delta=1e-5, regularization=20.0)
     replay(lambda data, rng: objective.fit(*data, source="rows", rng=rng), (x, y), fewer).check()
-    schema = Schema((Number("a", -1, 1), Category("b", ("0", "1")), Category("sick", ("no", "yes"))), "sick")
+    schema = sourced(Schema((Number("a", -1, 1), Category("b", ("0", "1")), Category("sick", ("no", "yes"))), "sick"))
     told = InputPerturbation(schema, 1.0)
     codes = np.stack([x[:, 0], y], 1)
     other = codes.copy()

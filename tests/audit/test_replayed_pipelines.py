@@ -290,7 +290,14 @@ def test_shuffled_reports() -> None:
 
 # --- Estimators ------------------------------------------------------------------------------------------------------
 
-_QUICK: dict[str, Any] = {"bounds": (0, 10), "rows": 80, "bins": 4, "epochs": 2, "random_state": 1}
+_QUICK: dict[str, Any] = {
+    "bounds": (0, 10),
+    "source": "domain limit",
+    "rows": 80,
+    "bins": 4,
+    "epochs": 2,
+    "random_state": 1,
+}
 _ESTIMATORS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "classifier": (
         lambda: PrivateClassifier(classes=["no", "yes"], **_QUICK),

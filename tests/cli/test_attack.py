@@ -17,11 +17,12 @@ from privet.cli.attacking.outcomes import above, attacked
 from privet.report import load
 from tests.cli.conftest import Run
 from tests.cli.test_train import done, refused
+from tests.data.sources import vouched
 
 pytest.importorskip("torch")
 pytest.importorskip("polars")
 
-SCHEMA = """\
+SCHEMA = vouched("""\
 privet = 1
 target = "ill"
 rows = 240
@@ -42,7 +43,7 @@ high = 1
 name = "ill"
 kind = "category"
 values = ["no", "yes"]
-"""
+""")
 
 
 def trial(path: str, rows: int, seed: int) -> None:

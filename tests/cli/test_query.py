@@ -12,16 +12,19 @@ from privet.ledger import Ledger, State
 from tests.cli.conftest import Done, Run
 from tests.cli.test_errors import refused
 from tests.cli.test_page import specs_in
+from tests.data.sources import sourced
 from tests.query.tables import clinic
 
-SCHEMA = Schema(
-    (
-        Number("age", 0, 100),
-        Number("bmi", 10, 60),
-        Category("ward", ("north", "south")),
-        Category("sick", ("0", "1")),
-        Category("town", ()),
-        Identifier("id"),
+SCHEMA = sourced(
+    Schema(
+        (
+            Number("age", 0, 100),
+            Number("bmi", 10, 60),
+            Category("ward", ("north", "south")),
+            Category("sick", ("0", "1")),
+            Category("town", ()),
+            Identifier("id"),
+        )
     )
 )
 
@@ -142,7 +145,7 @@ def test_a_table_that_cannot_be_read(table: Run) -> None:
 
 def test_users(table: Run) -> None:
     """Fails when a budget for users cannot be charged with the questions of a schema that names them."""
-    schema = Schema(SCHEMA.columns, user="id", most_rows_per_user=2)
+    schema = sourced(Schema(SCHEMA.columns, user="id", most_rows_per_user=2))
     Path("users.toml").write_text(schema.to_toml(), encoding="utf-8")
     words = "query clinic.csv 'mean(age)' --epsilon 1 --schema users.toml"
     assert "unit is one user, add/remove, central, and the budget" in refused(table(words, "--ledger clinic"))

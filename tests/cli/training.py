@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.data.sources import vouched
+
 __all__ = ["SCHEMA", "patients"]
 
-SCHEMA = """\
+SCHEMA = vouched("""\
 privet = 1
 target = "readmitted"
 rows = 600
@@ -32,7 +34,7 @@ values = ["north", "south"]
 name = "readmitted"
 kind = "category"
 values = ["no", "yes"]
-"""
+""")
 
 
 def patients(folder: Path, rows: int = 600, *, extra: str = "") -> Path:

@@ -29,6 +29,7 @@ from privet.mechanisms import DiscreteGaussian, ThresholdedCounts
 
 HEADER = ("who", "size", "kind", "y")
 Row = tuple[str, ...]
+LEARNED = "learned under the budget"
 
 
 def stored(path: Path, rows: list[Row]) -> Source:
@@ -191,9 +192,9 @@ def test_a_crowd_is_described(tmp_path: Path) -> None:
     made = plan_for(source, epsilon=2.0).release(source, rng=SeededRng(2))
     assert made.value.columns == (
         Identifier("who"),
-        Number("size", 16, 64),
-        Category("kind", ("a", "b", "c")),
-        Category("y", ("0", "1")),
+        Number("size", 16, 64, source=LEARNED),
+        Category("kind", ("a", "b", "c"), source=LEARNED),
+        Category("y", ("0", "1"), source=LEARNED),
     )
     assert made.value.rows is not None
     assert abs(made.value.rows - 8001) < 200
@@ -206,7 +207,11 @@ def test_a_crowd_of_odd_cells_is_no_error(tmp_path: Path) -> None:
     odd: list[Row] = [("z", "0" if n % 2 else "37", ("\x1ca", "x" * 200, "?", " b ")[n % 4], "") for n in range(8000)]
     source = stored(tmp_path / "t.csv", odd)
     schema = plan_for(source, epsilon=2.0).release(source, rng=SeededRng(4)).value
-    assert schema.columns[1:] == (Number("size", 0, 64), Category("kind", ("b",)), Category("y", ()))
+    assert schema.columns[1:] == (
+        Number("size", 0, 64, source=LEARNED),
+        Category("kind", ("b",), source=LEARNED),
+        Category("y", (), source=LEARNED),
+    )
     assert len(read(tmp_path / "t.csv", schema)) == 0
 
 
@@ -245,7 +250,7 @@ def test_adult_is_described(data_dir: Path) -> None:
     assert schema.classes == ("<=50K", ">50K")
     kinds = {column.name: type(column) for column in schema.columns}
     assert kinds["age"] is kinds["capital-gain"] is Number
-    assert schema.find("age") == Number("age", 16, 128)
+    assert schema.find("age") == Number("age", 16, 128, source=LEARNED)
     found = schema.find("education")
     assert isinstance(found, Category)
     assert len(found.values) >= 12

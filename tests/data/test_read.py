@@ -20,6 +20,7 @@ from privet.core.errors import InvalidInput
 from privet.core.random import default_rng
 from privet.data import Category, Identifier, Missing, Number, Schema, Source, Table, blocks, read, source
 from privet.data.read import _Growing
+from tests.data.sources import sourced
 
 ROWS: list[tuple[str, ...]] = [
     ("ann", "20", "north", "yes"),
@@ -209,7 +210,7 @@ def test_whole_numbers_are_read_alike_beside_a_missing_cell(tmp_path: Path) -> N
     """A column becomes floats in some programs when one cell is missing: fails when that moves the other rows' people,
     categories or answers, as 1 and 1.0 would."""
     wards = Category("ward", ("1", "2", "-3"))
-    schema = Schema((Identifier("who"), wards, Number("age", 0, 9)), user="who", most_rows_per_user=5)
+    schema = sourced(Schema((Identifier("who"), wards, Number("age", 0, 9)), user="who", most_rows_per_user=5))
     plain = pl.DataFrame({"who": [7, 8, 2**52, 7], "ward": [1, 2, -3, 1], "age": [1, 2, 3, 4]})
     more = pl.concat([plain, pl.DataFrame({"who": [None], "ward": [None], "age": [None]}, schema=plain.schema)])
     read_so, counted = [], []

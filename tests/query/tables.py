@@ -5,10 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from privet.data import Category, Identifier, Number, Schema
+from tests.data.sources import sourced
 
 AGE, BMI = Number("age", 0, 100), Number("bmi", 10, 60)
 WARD, SICK, TOWN = Category("ward", ("north", "south")), Category("sick", ("0", "1")), Category("town", ())
-SCHEMA = Schema((AGE, BMI, WARD, SICK, TOWN, Identifier("id")))
+SCHEMA = sourced(Schema((AGE, BMI, WARD, SICK, TOWN, Identifier("id"))))
 BY_USER = Schema(SCHEMA.columns, user="id", most_rows_per_user=2)
 
 NASTY = [

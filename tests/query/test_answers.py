@@ -14,6 +14,7 @@ from privet.core.random import SeededRng
 from privet.data import Category, Identifier, Missing, Number, Schema
 from privet.query import Answer, moments, plan
 from privet.query.consistency import agreed, projected
+from tests.data.sources import sourced
 from tests.query.tables import BY_USER, SCHEMA, clinic
 
 ROWS = 3000
@@ -131,7 +132,7 @@ def test_a_number_that_noise_took_below_zero_may_be_larger() -> None:
             assert (row.low, row.high) == pytest.approx((0, 100), abs=60)
             assert row.high > row.low  # type: ignore[operator]
     assert below > 200
-    (found,) = answers(["sum(x)"], pl.DataFrame({"x": [-1.0]}), Schema((Number("x", -9, 0),)), epsilon=0.01)
+    (found,) = answers(["sum(x)"], pl.DataFrame({"x": [-1.0]}), sourced(Schema((Number("x", -9, 0),))), epsilon=0.01)
     assert found.rows[0].low < -1000  # type: ignore[operator]
 
 
@@ -175,7 +176,7 @@ def test_the_rule_for_missing_values_is_kept() -> None:
     """Fails when what is missing counts as 0, or a rule of the schema is ignored."""
     table = pl.DataFrame({"x": [10.0, None, math.nan, 30.0] * 500})
     for rule, mean, total in ((Missing.INDICATOR, 20.0, 20_000), (Missing.HIGH, 60.0, 120_000), (5.0, 12.5, 25_000)):
-        schema = Schema((Number("x", 0, 100, missing=rule),))
+        schema = sourced(Schema((Number("x", 0, 100, missing=rule),)))
         found = answers(["mean(x)", "sum(x)"], table, schema)
         assert found[0].value == pytest.approx(mean, abs=0.1)
         assert found[1].value == pytest.approx(total, abs=1)
@@ -184,7 +185,7 @@ def test_the_rule_for_missing_values_is_kept() -> None:
 def test_no_rows_no_error() -> None:
     """Fails when an all-missing column or an empty group gives an error, or a number outside of the bounds."""
     table = pl.DataFrame({"x": [None] * 50, "g": ["b"] * 50}, schema={"x": pl.Float64, "g": pl.String})
-    schema = Schema((Number("x", 20, 40), Category("g", ("a", "b"))))
+    schema = sourced(Schema((Number("x", 20, 40), Category("g", ("a", "b")))))
     for answer in answers(["mean(x) by g", "variance(x)", "median(x)", "max(x)", "sum(x)"], table, schema, epsilon=1.0):
         for row in answer.rows:
             assert math.isfinite(row.value)
@@ -225,7 +226,7 @@ def test_clamping_is_said_separately() -> None:
     assert count.notes == ()
     (low,) = answers(["min(age)"])
     assert any("1 % quantile" in note for note in low.notes)
-    (low,) = answers(["min(age)"], TABLE, Schema(SCHEMA.columns, rows=ROWS), epsilon=1.0)
+    (low,) = answers(["min(age)"], TABLE, sourced(Schema(SCHEMA.columns, rows=ROWS)), epsilon=1.0)
     assert any("this is the 0.8 % quantile" in note for note in low.notes)
 
 
@@ -246,7 +247,7 @@ def test_an_extreme_is_as_far_out_as_its_epsilon_allows(
     text: str, epsilon: float, rows: int | None, wanted: float
 ) -> None:
     """Fails when the quantile that stands for an extreme does not follow the rule: 2·ln(1024/0.01)/ε rows beyond it."""
-    made = plan(text, Schema(SCHEMA.columns, rows=rows), epsilon=epsilon)
+    made = plan(text, sourced(Schema(SCHEMA.columns, rows=rows)), epsilon=epsilon)
     assert made.methods[0].quantile == pytest.approx(wanted)
 
 
@@ -256,7 +257,7 @@ def test_an_extreme_with_little_epsilon_is_not_noise() -> None:
 
     One draw in 100 may go astray; more than 4 of 60 do once in 3,000 runs; seeded."""
     table = pl.DataFrame({"age": [20 + n % 41 for n in range(50_000)]})
-    made = plan("max(age)", Schema((Number("age", 0, 1000),), rows=50_000), epsilon=0.05)
+    made = plan("max(age)", sourced(Schema((Number("age", 0, 1000),), rows=50_000)), epsilon=0.05)
     totals, rng = made.tally(made.feed(table)), SeededRng(4)
     found = [made.draw(totals, rng=rng).value[0].value for _ in range(60)]
     assert sum(value > 62 for value in found) <= 4
@@ -342,7 +343,7 @@ def test_corners_bound_the_box() -> None:
 
 def test_a_user_needs_a_limit() -> None:
     """Fails when users without a limit on their rows could be asked about: nothing would bound them."""
-    schema = Schema((Number("x", 0, 1), Identifier("id")), user="id")
+    schema = sourced(Schema((Number("x", 0, 1), Identifier("id")), user="id"))
     with pytest.raises(InvalidInput, match="most_rows_per_user is missing"):
         plan("count", schema, epsilon=1.0)
 
@@ -353,7 +354,7 @@ def test_a_user_needs_a_limit() -> None:
 )
 def test_bounds_that_float64_cannot_count_between(text: str, bounds: tuple[float, float]) -> None:
     """Fails when such bounds divide by zero, or are found out by a row: NaN is no whole number."""
-    schema = Schema((Number("x", *bounds), Category("g", ("a",))))
+    schema = sourced(Schema((Number("x", *bounds), Category("g", ("a",)))))
     with pytest.raises(InvalidInput, match="out of float64's reach; use another unit of measure"):
         plan(text, schema, epsilon=1.0)
     table = pl.DataFrame({"x": [0.0, 1.0, None, math.inf], "g": "a"})
@@ -387,7 +388,9 @@ def test_rounding_is_in_the_interval_of_a_variance() -> None:
     were chosen to be rounded apart, the noise is less than that."""
     low, high = (3277 - 0.51 + 1) / 32768 * 100, (29491 + 0.51) / 32768 * 100
     x = np.where(np.arange(2_000_000) % 2 == 0, low, high)
-    made = plan(["variance(x)", "covariance(x, w)"], Schema((Number("x", 0, 100), Number("w", 0, 100))), epsilon=1.0)
+    made = plan(
+        ["variance(x)", "covariance(x, w)"], sourced(Schema((Number("x", 0, 100), Number("w", 0, 100)))), epsilon=1.0
+    )
     answers = made.answer(pl.DataFrame({"x": x, "w": x}), rng=SeededRng(1)).value
     for answer in answers:
         (row,) = answer.rows

@@ -21,6 +21,7 @@ from privet.ledger import Ledger, State
 from privet.query import Account, Reply, Stored, ask
 from privet.query.feed import Feed
 from privet.query.stored import Shelf
+from tests.data.sources import sourced
 from tests.query.tables import BY_USER, SCHEMA, clinic
 
 TABLE = clinic(400)
@@ -143,7 +144,7 @@ def test_other_data_are_not_answered_from_the_store(account: Account) -> None:
     asked(account, "count")
     assert asked(account, "count", data=TABLE.head(399)).free == (False,)
     assert asked(account, "count", data=TABLE.with_columns(pl.col("age") + 1)).free == (False,)
-    other = Schema((Number("age", 0, 99), *SCHEMA.columns[1:]))
+    other = sourced(Schema((Number("age", 0, 99), *SCHEMA.columns[1:])))
     assert asked(account, "count", schema=other).free == (False,)
     account.ledger.create("school", epsilon=3.0, delta=1e-5)
     assert asked(Account(account.ledger, "school", account.stored), "count").free == (False,)

@@ -13,6 +13,7 @@ from privet.data import Category, Missing, Number, Outside, Schema
 from privet.data.source import codes_of, numbers_of
 from privet.query import Comparison, Op, parse
 from privet.query.cells import Cells
+from tests.data.sources import sourced
 
 CELLS: dict[str, pl.Series] = {
     "texts": pl.Series(["1", " 2 ", "", "?", "-99", "nan", "inf", "-inf", "x", "1e400", "0x10", "2.0", None, "100"]),
@@ -41,7 +42,7 @@ WORDS = (("", "?", "NA"), ("", "?", "-99"))
 def test_numbers_are_read_alike(column: Number, kind: str, words: tuple[str, ...]) -> None:
     """Fails when a missing, infinite or outlying cell becomes something else than in a table that a model sees."""
     cells = CELLS[kind].alias("x")
-    schema = Schema((column, Category("y", ("a",))), missing=words)
+    schema = sourced(Schema((column, Category("y", ("a",))), missing=words))
     found = (
         cells.to_frame().select(Cells(schema, {"x": cells.dtype}).number("x").alias("found"))["found"].cast(pl.Float64)
     )
@@ -55,7 +56,7 @@ def test_numbers_are_read_alike(column: Number, kind: str, words: tuple[str, ...
 def test_categories_are_read_alike(column: Category, kind: str, words: tuple[str, ...]) -> None:
     """Fails when a value, a blank, a missing cell or `other` gets another code than in a table of `privet.data`."""
     cells = CELLS[kind].alias("x")
-    schema = Schema((column, Category("y", ("a",))), missing=words)
+    schema = sourced(Schema((column, Category("y", ("a",))), missing=words))
     reading = Cells(schema, {"x": cells.dtype})
     found = cells.to_frame().select(reading.code("x").alias("found"))["found"]
     wanted = codes_of(cells, column, words)
@@ -92,7 +93,7 @@ def test_conditions_are_true_or_false(text: str, kind: str, words: tuple[str, ..
     """Fails when a comparison with a missing number is true, NaN is more than 2, or a short cut changes a row."""
     cells = CELLS[kind].alias("x")
     for column in NUMBERS[0], NUMBERS[2]:
-        schema = Schema((column, Category("y", ("a",))), missing=words)
+        schema = sourced(Schema((column, Category("y", ("a",))), missing=words))
         where = parse(f"count where {text}", schema).where
         assert where is not None
         met = (

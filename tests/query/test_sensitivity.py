@@ -14,11 +14,12 @@ from privet.query import parse
 from privet.query.feed import Feed
 from privet.query.sheet import GRAIN, Sheet
 from privet.query.tally import Totals, tallied
+from tests.data.sources import sourced
 from tests.query.tables import BY_USER, NASTY, QUESTIONS, SCHEMA, frame
 
 CELLS = ["-9", "-1", "0", "1/3", "1", "7", ""]
-SMALL = Schema((Number("x", 0, 1), Number("y", -2, 3), Category("g", ("a", "b"))))
-MIRRORED = Schema((Number("x", 0, 1), Number("y", -3, 2), Category("g", ("a", "b"))))
+SMALL = sourced(Schema((Number("x", 0, 1), Number("y", -2, 3), Category("g", ("a", "b")))))
+MIRRORED = sourced(Schema((Number("x", 0, 1), Number("y", -3, 2), Category("g", ("a", "b")))))
 """The bound that is larger is below 0: a row moves a sum furthest down."""
 
 
@@ -119,7 +120,7 @@ def test_a_forgotten_factor_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_users_are_limited_across_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a user's rows are limited in each piece of a table and not in all of it, or rows of nobody count."""
-    schema = Schema((Number("x", 0, 1), Identifier("id")), user="id", most_rows_per_user=3)
+    schema = sourced(Schema((Number("x", 0, 1), Identifier("id")), user="id", most_rows_per_user=3))
     table = pl.DataFrame({"x": [1.0] * 60, "id": ["a", "b", ""] * 20})
     monkeypatch.setattr("privet.query.feed._SLICE", 7)
     assert totals(Sheet(parse("count", schema), schema), table).public.tolist() == [[6]]

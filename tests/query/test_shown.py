@@ -12,6 +12,7 @@ from privet.core.random import SeededRng
 from privet.data import Category, Schema
 from privet.query import plan
 from privet.query.shown import interval_of_shown
+from tests.data.sources import sourced
 
 
 def tail(least: int, scale: float) -> float:
@@ -57,7 +58,7 @@ def test_small_groups_that_are_seen() -> None:
     A right interval is called wrong once in a million runs at most; seeded. The usual interval holds for none of them.
     """
     towns = [f"town {n}" for n in range(4000) for _ in range(9)] + ["Bath"] * 500
-    schema = Schema((Category("town", ()),))
+    schema = sourced(Schema((Category("town", ()),)))
     made = plan("count by town", schema, epsilon=1.0, delta=1e-5)
     (answer,) = made.answer(pl.DataFrame({"town": towns}), rng=SeededRng(8)).value
     threshold = made.methods[0].threshold

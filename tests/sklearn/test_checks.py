@@ -27,8 +27,11 @@ REGRESSOR = {
     "check_regressors_train": NOISE,
 }
 CASES = [
-    (PrivateClassifier(8.0, bounds=(-10, 10), classes=(0, 1, 2), bins=4, epochs=1), CLASSIFIER),
-    (PrivateRegressor(8.0, bounds=(-10, 10), target_bounds=(-300, 300), bins=4, epochs=1), REGRESSOR),
+    (PrivateClassifier(8.0, source="domain limit", bounds=(-10, 10), classes=(0, 1, 2), bins=4, epochs=1), CLASSIFIER),
+    (
+        PrivateRegressor(8.0, source="domain limit", bounds=(-10, 10), target_bounds=(-300, 300), bins=4, epochs=1),
+        REGRESSOR,
+    ),
 ]
 
 
@@ -48,5 +51,7 @@ def test_with_little_noise_the_regressor_fits() -> None:
     """The check that noise forbids passes at ε = 50: catches a regressor that does not learn."""
     check_regressors_train(
         "PrivateRegressor",
-        PrivateRegressor(50.0, bounds=(-4, 4), target_bounds=(-3, 3), bins=4, epochs=20, public_scores=True),
+        PrivateRegressor(
+            50.0, source="domain limit", bounds=(-4, 4), target_bounds=(-3, 3), bins=4, epochs=20, public_scores=True
+        ),
     )

@@ -122,7 +122,15 @@ def test_one_row_of_no_class_leaves_a_fit_as_it_was(make: Any) -> None:
     The row that is added counts for nothing, so that only the sum's rounding differs.
     """
     rows, labels = some_rows()
-    given = {"bounds": (-3, 3), "categories": {1: [0, 1]}, "rows": ROWS, "batch_size": ROWS, "epochs": 1, "bins": 4}
+    given = {
+        "source": "codebook",
+        "bounds": (-3, 3),
+        "categories": {1: [0, 1]},
+        "rows": ROWS,
+        "batch_size": ROWS,
+        "epochs": 1,
+        "bins": 4,
+    }
     own = {"classes": [0, 1]} if make is PrivateClassifier else {"target_bounds": (0, 1)}
 
     def weights(x: Rows, y: list[Any]) -> npt.NDArray[Any]:
@@ -290,7 +298,7 @@ def test_values_that_are_one_are_not_listed_twice(twice: list[Any]) -> None:
     with pytest.raises(InvalidInput, match="categories"):
         Columns.of((0, 1), {0: twice}, None, 2)
     with pytest.raises(InvalidInput, match="classes"):
-        PrivateClassifier(bounds=(0, 1), classes=twice, rows=ROWS).fit(rows, labels)
+        PrivateClassifier(source="domain limit", bounds=(0, 1), classes=twice, rows=ROWS).fit(rows, labels)
 
 
 def test_rows_in_lists_have_shapes_too() -> None:

@@ -41,7 +41,15 @@ def made_up(rows: int = 120) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 
 
 def classifier(**changed: Any) -> PrivateClassifier:
-    given: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "rows": 100, "delta": 1e-4, "bins": 2, "epochs": 1}
+    given: dict[str, Any] = {
+        "source": "codebook",
+        "bounds": (0, 1),
+        "classes": [0, 1],
+        "rows": 100,
+        "delta": 1e-4,
+        "bins": 2,
+        "epochs": 1,
+    }
     return PrivateClassifier(**(given | changed))
 
 
@@ -216,7 +224,14 @@ def test_a_search_that_would_look_without_paying_is_refused(changed: Any, estima
 def test_classes_of_someones_own_are_refused() -> None:
     """Catches a price by the name of a parent, whose methods a child may have replaced."""
     x, y = made_up()
-    given: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "rows": 100, "bins": 2, "epochs": 1}
+    given: dict[str, Any] = {
+        "source": "codebook",
+        "bounds": (0, 1),
+        "classes": [0, 1],
+        "rows": 100,
+        "bins": 2,
+        "epochs": 1,
+    }
     own = Own(classifier(), GRID, scoring=private_scorer(0.5), cv=HashedFolds(2))
     for made in (Scaled(**given), search(Scaled(**given)), own):
         with pytest.raises(InvalidInput, match="class of someone's own"):
@@ -297,7 +312,7 @@ def test_what_is_not_ours_has_no_release() -> None:
 
 def test_cross_validation_with_regressors(tmp_path: Path) -> None:
     x, _ = made_up()
-    model = PrivateRegressor(bounds=(0, 1), target_bounds=(0, 1), rows=100, bins=2, epochs=1)
+    model = PrivateRegressor(source="domain limit", bounds=(0, 1), target_bounds=(0, 1), rows=100, bins=2, epochs=1)
     with Ledger(tmp_path / "ledger.db") as ledger:
         ledger.create("clinic", epsilon=5.0, delta=1e-2)
         scorer = private_scorer(0.5, target_bounds=(0, 1), ledger=tmp_path / "ledger.db", budget="clinic")

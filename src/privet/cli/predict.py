@@ -72,7 +72,7 @@ def _rows(data: str, data_dir: Path | None, described: Described) -> Tensor:
         fits = (
             test.x.shape[1:] == described.shape
             if isinstance(test, Images)
-            else test.schema.features == getattr(schema, "features", None)
+            else schema is not None and test.schema.without_sources().features == schema.without_sources().features
         )
         if not fits:
             raise InvalidInput("data", f"is {data}, and the model learned from something else", "give rows like those")

@@ -71,7 +71,7 @@ def query(
     if plot is not None:
         require_writable(plot)
     _require_table(data)  # before the schema is looked for beside it
-    known = _schema(data, schema)
+    known = _schema(data, schema, questions)
     with console.waiting("Asking …"):
         if ledger is None:
             reply = _alone(data, questions, known, epsilon, delta, confidence)
@@ -124,16 +124,14 @@ def _kept(stored: Path | None, url: str) -> Path | None:
     return kept
 
 
-def _schema(data: Path, given: Path | None) -> Schema:
-    from privet.data.schema import Schema
+def _schema(data: Path, given: Path | None, questions: list[str]) -> Schema:
+    from privet.data import load_schema, require_vouched
+    from privet.query import columns_read, understood
 
     place = given if given is not None else data.with_name(data.name.partition(".")[0] + ".schema.toml")
-    try:
-        return Schema.from_toml(place.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (getattr(error, "strerror", None) or "it is not UTF-8 text").lower()
-        advice = "describe the columns, with bounds and values that are public; see docs/data.md"
-        raise InvalidInput("schema", f"{str(place)!r} cannot be read: {reason}", advice) from None
+    schema = load_schema(place)
+    require_vouched(schema, place, columns_read(understood(questions, schema), schema))
+    return schema
 
 
 def _require_name(ledger: str) -> None:

@@ -16,15 +16,15 @@ from privet.cli.teach import help_of
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from privet.data import Schema
+    from privet.data import BoundsSource, Schema
 
-__all__ = ["about", "check", "draft", "schema"]
+__all__ = ["about", "check", "confirm", "draft", "schema"]
 
 schema = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
 
 _READ = (
     "This draft was read from private data: its bounds, values and columns can tell what is in single rows, and no "
-    "budget has paid for them. Confirm every line from public knowledge before you use it, and do not pass it on."
+    "budget has paid for them. No command accepts it before `privet schema confirm`. Do not share it."
 )
 _INTERNAL = "INTERNAL: read from private rows and not paid for; do not share"
 _Table = Annotated[Path, typer.Argument(metavar="FILE", help="The table: CSV, also gzipped, or Parquet.")]
@@ -33,9 +33,11 @@ _Table = Annotated[Path, typer.Argument(metavar="FILE", help="The table: CSV, al
 def about() -> None:
     """Say what is public about a table: its columns, their bounds and values, and what is to be predicted.
 
-    A first draft for a person to confirm, and whether a file fits the schema that came of it:
+    Draft it from the file, state where every bound and list of values comes from, and check the file against it:
 
     privet schema draft patients.csv --target readmitted
+
+    privet schema confirm patients.schema.toml
 
     privet schema check patients.schema.toml patients.csv
     """
@@ -72,7 +74,34 @@ def draft(
         console.line(f"{place}: {columns} {'column' if columns == 1 else 'columns'} to confirm", "bold")
         if found.warnings:
             console.line("What to look at first is said at its beginning.")
-        console.line(f"Then see whether it holds together: privet schema check {place}", "dim")
+        console.line(f"Correct it from public knowledge, then run: privet schema confirm {place}", "dim")
+
+
+def confirm(
+    file: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema, as TOML; sources are written into it.")],
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who vouches for the sources. Asked for if left out.")
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=SOURCE", help="Answer for one column; repeat it for others."),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Ask again for columns that have a source.")] = False,
+) -> None:
+    """State where each column's bounds or values come from, column by column. Reads no data.
+
+    A source is one of: codebook (documentation of the data), domain limit (what is possible at all), public data (other
+    rows, which need no protection), learned under the budget. Who vouched, when and for what is written into the schema
+    after each answer, appears on every card, and is an assumption of every guarantee. Correct bounds in the file first;
+    answer "none" for a column whose bounds are not public: train without --schema learns bounds under the budget.
+
+    privet schema confirm patients.schema.toml
+
+    privet schema confirm patients.schema.toml --by "Ada Lovelace" --source "age=domain limit" --source ward=codebook
+    """
+    from privet.cli.schema_confirm import confirm_columns
+
+    confirm_columns(file, by, source or [], again)
 
 
 def check(
@@ -97,7 +126,9 @@ def check(
         raise InvalidInput("internal", "is given without a file", "name the table as well")
     if batch_size is not None and not internal:
         raise InvalidInput("batch_size", "is given without --internal, and rows are not counted", "leave it out")
-    found = _read(described)
+    from privet.data import load_schema
+
+    found = load_schema(described)
     if file is not None:
         _require_fit(found, file)
     _show(found, file, internal)
@@ -111,17 +142,6 @@ def check(
         console.show_rows(seen.head, seen.rows, right=seen.head[2:])
         console.bullets(seen.remarks)
         console.line(_INTERNAL, "bold red")
-
-
-def _read(path: Path) -> Schema:
-    from privet.data import Schema
-
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidInput("schema", f"{str(path)!r} cannot be read: {reason}", "check the path") from None
-    return Schema.from_toml(text)
 
 
 def _require_fit(schema: Schema, file: Path) -> None:
@@ -148,6 +168,7 @@ def _show(schema: Schema, file: Path | None, internal: bool) -> None:
 
     fits = "The schema can be read" + ("." if file is None else f", and {file.name} has its columns.")
     console.line(fits, "bold green")
+    sources = dict(schema.sources())
     kinds = [type(column).__name__.lower() for column in schema.columns]
     rows = [
         (
@@ -155,16 +176,26 @@ def _show(schema: Schema, file: Path | None, internal: bool) -> None:
             kind,
             f"{len(column.values)} values" if isinstance(column, Category) else _bounds(column),
             _role(schema, column.name),
+            _source(sources.get(column.name)),
         )
         for column, kind in zip(schema.columns, kinds, strict=True)
     ]
-    console.show_rows(("column", "kind", "holds", "for"), rows)
+    console.show_rows(("column", "kind", "holds", "used as", "source"), rows)
+    if unknown := [name for name, source in sources.items() if source is None]:
+        console.line(f"Without a source, no command accepts it: {', '.join(unknown)}.", "yellow")
+        console.line("Add sources with: privet schema confirm", "yellow")
     if schema.rows is None:
         console.line("The number of rows is not stated: a run would have to learn it, and pay for it.", "yellow")
     if schema.target is None:
         console.line("No target is stated: name it in the schema, or with --target.", "yellow")
     if file is not None and not internal:
         console.line("Of the file only the header was read.", "dim")
+
+
+def _source(source: BoundsSource | None) -> str:
+    if source is None:
+        return ""
+    return source.kind.value if source.by is None else f"{source.kind.value} ({source.by}, {source.on})"
 
 
 def _bounds(column: object) -> str:
@@ -182,5 +213,5 @@ def _role(schema: Schema, name: str) -> str:
 
 
 schema.callback(help=help_of(about))(about)
-for _command in (draft, check):
+for _command in (draft, confirm, check):
     schema.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)

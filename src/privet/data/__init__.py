@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from privet.data.asked import Kind
+from privet.data.bounds_source import BoundsSource, SourceKind
 from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside
 from privet.data.draft import Draft, draft
 from privet.data.learn import Learning, learn, learning
 from privet.data.read import read
 from privet.data.schema import Schema, Task
+from privet.data.schema_file import load_schema, require_vouched, with_sources
 from privet.data.sets import NAMES, Named, adult_schema, named
 from privet.data.source import Source
 from privet.data.split import held_out, hold_out
@@ -15,6 +17,7 @@ from privet.data.table import Images, Table
 
 __all__ = [
     "NAMES",
+    "BoundsSource",
     "Category",
     "Column",
     "Draft",
@@ -28,6 +31,7 @@ __all__ = [
     "Outside",
     "Schema",
     "Source",
+    "SourceKind",
     "Table",
     "Task",
     "adult_schema",
@@ -36,6 +40,9 @@ __all__ = [
     "hold_out",
     "learn",
     "learning",
+    "load_schema",
     "named",
     "read",
+    "require_vouched",
+    "with_sources",
 ]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
+from privet.data.bounds_source import BoundsSource, SourceKind
 
 __all__ = ["Category", "Column", "Identifier", "Missing", "Number", "Outside"]
 
@@ -48,9 +49,12 @@ class Number:
     missing: Missing | float = Missing.INDICATOR
     """A rule, or the number itself, within the bounds."""
     outside: Outside = Outside.CLAMP
+    source: BoundsSource | SourceKind | str | None = None
+    """Where the bounds come from; kept as a `BoundsSource`. Without one, no guarantee can rest on them."""
 
     def __post_init__(self) -> None:
         _checked_name(self.name)
+        object.__setattr__(self, "source", BoundsSource.of(self.source))
         low, high = checked.finite("low", self.low), checked.finite("high", self.high)
         if not low < high or not np.isfinite(high - low):
             raise InvalidInput("high", f"is {high:g}, and low is {low:g}", "give the range of the values, lowest first")
@@ -93,9 +97,12 @@ class Category:
     missing: str | None = None
     """Which of the values stands for a missing one; unless stated, a missing one is `other`. In a target, the row
     is left out."""
+    source: BoundsSource | SourceKind | str | None = None
+    """Where the list of values comes from; kept as a `BoundsSource`. Without one, no guarantee can rest on it."""
 
     def __post_init__(self) -> None:
         _checked_name(self.name)
+        object.__setattr__(self, "source", BoundsSource.of(self.source))
         if isinstance(self.values, str) or not all(isinstance(value, str) for value in self.values):
             raise InvalidInput("values", "are not all texts", 'write them as texts: ["0", "1"]')
         object.__setattr__(self, "values", tuple(self.values))

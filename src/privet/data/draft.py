@@ -19,12 +19,12 @@ from privet.data.source import Source, numbers_of, texts_of
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Draft", "draft"]
+__all__ = ["DRAFT_WARNING", "Draft", "draft"]
 
-_WARNING = """\
+DRAFT_WARNING = """\
 This draft was read from private data: its bounds, values and columns can tell what is in single rows, and no budget
-has paid for them. Confirm every line from public knowledge (a code book, a form, the law) before you use it, and do
-not pass it on until you have.
+has paid for them. No command accepts it before every column states the source of its bounds or values: compare each
+with a codebook or a limit of the domain, correct it, and run `privet schema confirm` on this file. Do not share it.
 """
 _IN_CELLS = (
     "some cells hold line ends, so that lines_in_cells is set: all guarantees then assume that no record is malformed, "
@@ -51,7 +51,7 @@ class Draft:
 
     def to_toml(self) -> str:
         """The schema under a comment that says where it came from."""
-        return self.schema.to_toml(_WARNING + "".join(f"- {warning}\n" for warning in self.warnings))
+        return self.schema.to_toml(DRAFT_WARNING + "".join(f"- {warning}\n" for warning in self.warnings))
 
 
 def draft(

@@ -9,12 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.data.asked import SIZES, TEXT, Kind
+from privet.data.bounds_source import BoundsSource, SourceKind
 from privet.data.columns import Category, Column, Identifier, Number
 
 __all__ = ["MOST_CLASSES", "Found", "column_of"]
 
 MOST_CLASSES = 20
 """Of a target that holds numbers and nobody described: with more values it is a number."""
+
+_LEARNED = BoundsSource(SourceKind.LEARNED)
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,8 @@ def column_of(name: str, kind: Kind, is_target: bool, found: Found) -> Column:
         return Identifier(name)
     if kind is Kind.NUMBER or (kind is Kind.UNKNOWN and _votes_number(name, is_target, found)):
         low, high = _bounds(found.sizes[name][:TEXT], found.noise)
-        return Number(name, low, high)
-    return Category(name, tuple(found.values[name]))
+        return Number(name, low, high, source=_LEARNED)
+    return Category(name, tuple(found.values[name]), source=_LEARNED)
 
 
 def _votes_number(name: str, is_target: bool, found: Found) -> bool:

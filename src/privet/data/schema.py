@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
+from privet.data.bounds_source import BoundsSource, assumptions_of
 from privet.data.columns import Category, Column, Identifier, Number
 
 __all__ = ["SEPARATORS", "Schema", "Task"]
@@ -97,6 +98,46 @@ class Schema:
                 problem = f"{table} a column {name!r}, which the schema lacks"
                 raise InvalidInput(argument, problem, 'describe it there, with kind = "identifier" to leave it out')
 
+    def sources(self, names: Iterable[str] | None = None) -> tuple[tuple[str, BoundsSource | None], ...]:
+        """Return the source of each column that has bounds or values; of the named columns, or of all.
+
+        An identifier has neither, and a category whose list of values is empty states nothing about the rows.
+        """
+        wanted = None if names is None else set(names)
+        return tuple(
+            (column.name, BoundsSource.of(column.source))
+            for column in self.columns
+            if (wanted is None or column.name in wanted)
+            and (isinstance(column, Number) or (isinstance(column, Category) and column.values))
+        )
+
+    def require_sources(self, names: Iterable[str] | None = None, *, file: str = "FILE") -> None:
+        """Refuse columns whose bounds or values have no source: a draft reads them from the private rows.
+
+        Args:
+            names: The columns that are used; all of them if left out.
+            file: The schema's file, for the advice.
+
+        Raises:
+            InvalidInput: A column has no source; it is named.
+
+        >>> Schema((Number("age", 17, 90, source="codebook"),)).require_sources()
+        """
+        unknown = [repr(name) for name, source in self.sources(names) if source is None]
+        if unknown:
+            problem = f"has no source for the bounds or values of {', '.join(unknown)}"
+            advice = f'run: privet schema confirm {file} (it adds source = "codebook" or another to each column)'
+            raise InvalidInput("schema", problem, advice)
+
+    def without_sources(self) -> Schema:
+        """Return what decides how rows are read, and nothing else: equal for schemas that read every row alike."""
+        return replace(
+            self,
+            columns=tuple(
+                column if isinstance(column, Identifier) else replace(column, source=None) for column in self.columns
+            ),
+        )
+
     @property
     def features(self) -> tuple[Number | Category, ...]:
         """The columns that a model sees, in the order of `Table.x`."""
@@ -112,12 +153,18 @@ class Schema:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What must be true of a file for one row to change no other: guarantees for its rows rest on it, too.
+        """What guarantees for the rows rest on beside the mechanism: that the bounds and values are not the rows' own,
+        and that one row of the file cannot change how another is read.
 
-        >>> Schema((Number("age", 17, 90),)).assumptions
-        ()
+        >>> Schema((Number("age", 17, 90, source="codebook"),)).assumptions
+        ("the bounds or values of 'age' come from a codebook and not from the private rows \
+(stated in the schema, nobody is named)",)
         """
-        return (_WELL_FORMED,) if self.lines_in_cells else ()
+        return self.assumptions_for(None)
+
+    def assumptions_for(self, names: Iterable[str] | None) -> tuple[str, ...]:
+        """Return the assumptions of whatever reads only the named columns."""
+        return (*assumptions_of(self.sources(names)), *((_WELL_FORMED,) if self.lines_in_cells else ()))
 
     @property
     def task(self) -> Task:

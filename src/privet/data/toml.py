@@ -8,20 +8,24 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from privet.core import checked
 from privet.core.errors import InvalidInput
+from privet.data.bounds_source import BoundsSource, SourceKind
 from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside
 from privet.data.schema import Schema
 
-__all__ = ["VERSION", "parsed", "written"]
+__all__ = ["VERSION", "parsed", "source_line", "written"]
 
 VERSION = 1
 
 _TOP = ("target", "rows", "user", "most_rows_per_user", "missing", "separator", "lines_in_cells")
 _KEYS = {
-    "number": ("low", "high", "missing", "outside"),
-    "category": ("values", "missing"),
+    "number": ("low", "high", "missing", "outside", "source"),
+    "category": ("values", "missing", "source"),
     "identifier": (),
 }
+_SOURCE_KEYS = ("kind", "by", "on", "reference")
+_OPTIONAL = ("missing", "outside", "source")
 _HEADER = re.compile(r"\s*\[\[\s*column\s*\]\]")
 
 
@@ -44,14 +48,36 @@ def _of(column: Column) -> list[str]:
             lines = ['kind = "number"', f"low = {_value(column.low)}", f"high = {_value(column.high)}"]
             rule = column.missing.value if isinstance(column.missing, Missing) else column.missing
             lines += [f"missing = {_value(rule)}"] if rule != Missing.INDICATOR.value else []
-            return lines + (
-                [f"outside = {_value(column.outside.value)}"] if column.outside is not Outside.CLAMP else []
-            )
+            lines += [f"outside = {_value(column.outside.value)}"] if column.outside is not Outside.CLAMP else []
+            return lines + _source_of(column)
         case Category():
             lines = ['kind = "category"', f"values = {_value(column.values)}"]
-            return lines + ([f"missing = {_value(column.missing)}"] if column.missing is not None else [])
+            lines += [f"missing = {_value(column.missing)}"] if column.missing is not None else []
+            return lines + _source_of(column)
         case Identifier():
             return ['kind = "identifier"']
+
+
+def _source_of(column: Number | Category) -> list[str]:
+    source = BoundsSource.of(column.source)
+    return [] if source is None else [source_line(source)]
+
+
+def source_line(source: BoundsSource) -> str:
+    """Return the line of a column that states its source.
+
+    >>> from datetime import date
+    >>> source_line(BoundsSource(SourceKind.CODEBOOK, "Ada Lovelace", date(2026, 11, 18)))
+    'source = { kind = "codebook", by = "Ada Lovelace", on = 2026-11-18 }'
+    """
+    kind = _value(source.kind.value)
+    if source.by is None and source.reference is None:
+        return f"source = {kind}"
+    parts = [f"kind = {kind}"]
+    parts += [f"by = {_value(source.by)}"] if source.by is not None else []
+    parts += [f"on = {source.on}"] if source.on is not None else []
+    parts += [f"reference = {_value(source.reference)}"] if source.reference is not None else []
+    return f"source = {{ {', '.join(parts)} }}"
 
 
 def _value(value: str | float | tuple[str, ...]) -> str:
@@ -112,7 +138,7 @@ def _column(table: Mapping[str, Any], where: _Lines, place: int) -> Column:
             problem = f"{where.of(place, key)}{called} has `{key}`, which means nothing for kind {kind!r}"
             raise InvalidInput("schema", problem, f"use one of: {', '.join(keys)}")
     for key in keys:
-        if key not in table and key not in ("missing", "outside"):
+        if key not in table and key not in _OPTIONAL:
             advice = f"add a line: {key} = …" + ("; values = [], if they are not public" if key == "values" else "")
             raise InvalidInput("schema", f"{where.of(place)}{called} has no `{key}`", advice)
     given = {key: value for key, value in table.items() if key != "kind"}
@@ -120,12 +146,28 @@ def _column(table: Mapping[str, Any], where: _Lines, place: int) -> Column:
         given["values"] = tuple(given["values"])
     elif "values" in given:
         raise InvalidInput("schema", f"{where.of(place, 'values')}{called}: values is not a list", 'write ["a", "b"]')
+    if "source" in given:
+        given["source"] = _source(given["source"], f"{where.of(place, 'source')}{called}: source")
     try:
         made: Column = {"number": Number, "category": Category, "identifier": Identifier}[kind](**given)
         return made
     except InvalidInput as error:
         problem = f"{where.of(place, error.argument)}{called}: {error.argument} {error.problem}"
         raise InvalidInput("schema", problem, error.advice) from None
+
+
+def _source(given: object, what: str) -> BoundsSource:
+    known = ", ".join(_SOURCE_KEYS)
+    try:
+        if isinstance(given, str):
+            return BoundsSource(checked.member("source", given, SourceKind))
+        if not isinstance(given, dict) or "kind" not in given or not set(given) <= set(_SOURCE_KEYS):
+            example = '{ kind = "codebook", by = "your name", on = 2026-11-18 }'
+            raise InvalidInput("source", f"is neither a word nor a table of {known}", f"write: source = {example}")
+        return BoundsSource(**given)
+    except InvalidInput as error:
+        within = "" if error.argument == "source" else f" has `{error.argument}`, which"
+        raise InvalidInput("schema", f"{what}{within} {error.problem}", error.advice) from None
 
 
 class _Lines:

@@ -6,7 +6,7 @@ from privet.query.answers import Answer, Row
 from privet.query.ask import Account, Reply, ask
 from privet.query.conditions import All, AnyOf, Comparison, Condition, Missing, Not, OneOf, Op
 from privet.query.parser import parse
-from privet.query.plan import Plan, plan
+from privet.query.plan import Plan, columns_read, plan, understood
 from privet.query.questions import (
     Count,
     Covariance,
@@ -51,6 +51,8 @@ __all__ = [
     "TopK",
     "Variance",
     "ask",
+    "columns_read",
     "parse",
     "plan",
+    "understood",
 ]

@@ -75,6 +75,7 @@ def ask(
     checked.share("delta", delta)
     checked.confidence("confidence", confidence)
     listed = understood(questions, schema)
+    schema.require_sources(columns_read(listed, schema))
     feed = Feed.of(data, schema, columns_read(listed, schema))
     stamp, fingerprint = feed.stamp(), feed.fingerprint()
 

@@ -66,6 +66,7 @@ class Plan:
     confidence: float = 0.95
 
     def __post_init__(self) -> None:
+        self.schema.require_sources(self.columns)
         if self.guarantee.epsilon.upper > self.epsilon:  # what was declared is what is done, or nothing is
             problem = f"is {self.epsilon}, and the parts cost {self.guarantee.epsilon.upper}"
             raise InvalidInput("epsilon", problem, "make the plan with privet.query.plan")
@@ -91,7 +92,7 @@ class Plan:
     def guarantee(self) -> Guarantee:
         """What that costs."""
         found = accounting.epsilon(self.event, self.delta, unit=self.unit)
-        return replace(found, assumptions=(*found.assumptions, *self.schema.assumptions))
+        return replace(found, assumptions=(*found.assumptions, *self.schema.assumptions_for(self.columns)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -166,7 +167,8 @@ def plan(
     A question that is there more than once is one question, with all its weights.
 
     >>> from privet.data import Category, Number
-    >>> clinic = Schema((Number("age", 0, 100), Category("ward", ("north", "south"))))
+    >>> age = Number("age", 0, 100, source="domain limit")
+    >>> clinic = Schema((age, Category("ward", ("north", "south"), source="codebook")))
     >>> made = plan(["count", "mean(age) by ward"], clinic, epsilon=0.5)
     >>> round(made.guarantee.epsilon.upper, 3)
     0.5

@@ -176,5 +176,5 @@ class Shelf:
         found = self.connection.execute("SELECT value FROM secret WHERE one = 1").fetchone()
         if found is None or not isinstance(found[0], bytes) or len(found[0]) != 32:
             raise self.damaged("its key is gone")
-        parts = [_FORMAT, budget, data.keyed(found[0]), schema.to_toml(), str(question)]
+        parts = [_FORMAT, budget, data.keyed(found[0]), schema.without_sources().to_toml(), str(question)]
         return hmac.digest(found[0], json.dumps(parts).encode(), "sha256").hex()

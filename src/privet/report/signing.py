@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privet.core.errors import InvalidInput, PrivetError
+from privet.data import Schema
+from privet.report.card import Public
 from privet.report.curves import curves_of
 from privet.report.put import put
 from privet.report.repriced import require_priced
@@ -89,6 +91,7 @@ def sign(
     """
     folder, secret = Path(folder), _secret(Path(key))
     card = load(folder)
+    _require_sources(card)
     _require_page(folder, card, renew, progress)
     head = None if card.ledger is None else card.ledger.value.head
     public = _hex(secret.public_key())
@@ -122,6 +125,7 @@ def verify(folder: _Path, key: _Path | None = None) -> Signed:
     card = read_card(folder)
     try:
         require_priced(card)
+        _require_sources(card)
     except InvalidInput as error:
         raise NotGenuine(f"{CARD} {error.problem}, whoever signed it") from None
     if REPORT in found and not states((folder / REPORT).read_text(encoding="utf-8", errors="replace"), card):
@@ -129,6 +133,16 @@ def verify(folder: _Path, key: _Path | None = None) -> Signed:
     if said["head"] != (None if card.ledger is None else card.ledger.value.head):
         raise NotGenuine(f"{SIGNATURE} has another chain head than {CARD}")
     return Signed(said["key"], tuple(said["files"]), said["head"], trusted)
+
+
+def _require_sources(card: TrainingCard) -> None:
+    """Raise where the card takes bounds or values for public, and its schema does not say where they come from."""
+    if not isinstance(card.schema, Public):
+        return
+    unknown = [repr(name) for name, source in Schema.from_toml(card.schema.value).sources() if source is None]
+    if unknown:
+        problem = f"has a schema without a source for the bounds or values of {', '.join(unknown)}"
+        raise InvalidInput("card", problem, "add one (privet schema confirm), and train again with that schema")
 
 
 def _require_page(folder: Path, card: TrainingCard, renew: bool, progress: Callable[[int, int], None]) -> None:

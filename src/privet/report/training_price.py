@@ -29,6 +29,7 @@ def priced(
     unit: Unit,
     population: int | None = None,
     assumptions: tuple[str, ...] | None = None,
+    rests_on: tuple[str, ...] = (),
     described: tuple[tuple[str, str], ...] = (),
     conditions: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
@@ -42,6 +43,7 @@ def priced(
         population: the public number of units, if it is known, against which δ is held.
         assumptions: what the guarantee rests on, where whoever ran it knows better than the price
             (`release.guarantee.assumptions`: noise on a grid is not "real-valued noise").
+        rests_on: further assumptions, of the data: where bounds and values come from (`Schema.assumptions`).
         described, conditions, notes: as for `price_run`.
 
     >>> from privet.core.event import Gaussian
@@ -61,9 +63,9 @@ def priced(
         conditions=conditions,
         notes=notes,
     )
-    if assumptions is not None:
-        stated = replace(card.guarantee.value, assumptions=assumptions)
-        card = replace(card, guarantee=Public(stated))
+    of_noise = card.guarantee.value.assumptions if assumptions is None else assumptions
+    stated = replace(card.guarantee.value, assumptions=(*of_noise, *rests_on))
+    card = replace(card, guarantee=Public(stated))
     bill = tuple(BillLine(what, event, epsilon(event, delta, unit=unit)) for what, event in lines)
     return card, Public(bill)
 

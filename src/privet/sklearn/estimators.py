@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from privet.core.errors import InvalidInput
-from privet.data.columns import Number
+from privet.data import BoundsSource, Number, SourceKind
 from privet.sklearn.cells import keys, numbers
 from privet.sklearn.fitting import Fitting
 from privet.sklearn.rows import Bounds, column, listed, pair, plain
@@ -19,6 +19,7 @@ from privet.training.models import Family
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 
+SourceLike: TypeAlias = BoundsSource | SourceKind | str
 _BLANK = 0
 """The target of a row that counts for nothing."""
 
@@ -33,6 +34,9 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
         bounds: (low, high), each a number or one number for each feature: required. Cells beyond them count as they do.
         classes: all classes there are: required. A row of another class counts for nothing.
         categories: {column: values} for columns that hold categories, by name or place; they need no bounds.
+        source: where bounds, values and classes come from: required. "codebook", "domain limit", "public data" or
+            "learned under the budget" for all of them, or {column: source} with the key "target" for the classes. It is
+            among the assumptions of the guarantee, because it cannot be checked here.
         rows: about how many rows there are, as a public number; without it the exact number is public by definition.
         family: `auto`, `linear` or `residual` (`privet.training.models`).
         bins: how many bins each number is cut into.
@@ -59,6 +63,7 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
         bounds: Bounds | None = None,
         classes: Sequence[Any] | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
+        source: SourceLike | Mapping[Any, SourceLike] | None = None,
         rows: int | None = None,
         family: Family | str = "auto",
         bins: int = 16,
@@ -76,6 +81,7 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
         self.bounds = bounds
         self.classes = classes
         self.categories = categories
+        self.source = source
         self.rows = rows
         self.family = family
         self.bins = bins
@@ -122,8 +128,8 @@ class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[
     Args:
         target_bounds: (low, high) of the target: required. Targets beyond them count as they do, and a row without a
             number as target counts for nothing; predictions stay within.
-        epsilon, delta, bounds, categories, rows, family, bins, clip, batch_size, epochs, learning_rate, ledger, budget,
-            public_scores, random_state: as for `PrivateClassifier`.
+        epsilon, delta, bounds, categories, source, rows, family, bins, clip, batch_size, epochs, learning_rate, ledger,
+            budget, public_scores, random_state: as for `PrivateClassifier`.
 
     Attributes:
         release_: the model, with its event, unit and randomness; it speaks of targets on [-1, 1].
@@ -140,6 +146,7 @@ class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[
         bounds: Bounds | None = None,
         target_bounds: Bounds | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
+        source: SourceLike | Mapping[Any, SourceLike] | None = None,
         rows: int | None = None,
         family: Family | str = "auto",
         bins: int = 16,
@@ -157,6 +164,7 @@ class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[
         self.bounds = bounds
         self.target_bounds = target_bounds
         self.categories = categories
+        self.source = source
         self.rows = rows
         self.family = family
         self.bins = bins

@@ -20,10 +20,11 @@ from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee, three_digits_down
 from privet.core.random import Rng, SeededRng
 from privet.core.release import Release
-from privet.data.columns import Number
-from privet.data.schema import Schema
+from privet.data import Number, Schema
+from privet.data.bounds_source import assumptions_of
 from privet.ledger import Ledger
 from privet.sklearn.rows import Columns, cells, plain
+from privet.sklearn.sources import sources_of
 from privet.training.models import Family, Model, choose, each_alone
 from privet.training.plan import DPSGD
 from privet.training.recipe import Kind, Recipe, recipe
@@ -38,6 +39,7 @@ class Fitting:
     delta: Any
     bounds: Any
     categories: Any
+    source: Any
     rows: Any
     family: Family | str
     bins: int
@@ -75,6 +77,8 @@ class Fitting:
         held = len(given[0])
         names = getattr(self, "feature_names_in_", None)
         columns = Columns.of(self.bounds, self.categories, names, len(given))
+        labels = [f"x{place}" for place in range(len(given))] if names is None else [str(name) for name in names]
+        assumed = assumptions_of(sources_of(self.source, labels))
         y, counts = targets(held)
         rows = self._rows(held)
         model = choose(columns.schema, outputs, rows, self.family, self.bins)
@@ -84,9 +88,11 @@ class Fitting:
             x, y, counts = np.zeros((1, x.shape[1])), np.zeros(1, dtype=y.dtype), np.zeros(1)
         data = tuple(torch.from_numpy(np.ascontiguousarray(part)) for part in (x.astype(np.float32), y, counts))
         release = self._train(chosen, model, data)
-        self.columns_, self.release_ = columns, release
         if release.guarantee is not None:
-            self.guarantee_ = release.guarantee
+            stated = release.guarantee
+            self.guarantee_ = replace(stated, assumptions=(*stated.assumptions, *assumed))
+            release = replace(release, guarantee=self.guarantee_)
+        self.columns_, self.release_ = columns, release
         return self
 
     def _rows(self, counted: int) -> int:

@@ -19,8 +19,11 @@ from privet.core.unit import Neighbours, Trust, Unit
 from privet.data import Category, Number, Schema
 from privet.ledger import Ledger
 from privet.training.convex import InputPerturbation
+from tests.data.sources import sourced
 
-SMALL = Schema((Number("age", 0, 10), Category("ward", ("a", "b")), Category("sick", ("no", "yes"))), target="sick")
+SMALL = sourced(
+    Schema((Number("age", 0, 10), Category("ward", ("a", "b")), Category("sick", ("no", "yes"))), target="sick")
+)
 RECORDS = [
     (x, ward, y)
     for x, ward, y in itertools.product([-1.0, -0.2, 1.0, float("nan"), 7.0], [0.0, 1.0, 2.0, -3.0], [0, 1])
@@ -72,7 +75,7 @@ def test_reports_have_the_law(record: tuple[float, float, int]) -> None:
     assert statistic(InputPerturbation(SMALL, 1.15)) > limit
 
 
-@pytest.mark.parametrize("schema", [SMALL, Schema(SMALL.columns, target="age")])
+@pytest.mark.parametrize("schema", [SMALL, sourced(Schema(SMALL.columns, target="age"))])
 def test_a_record_moves_its_own_report_alone(schema: Schema) -> None:
     """Replays the same randomness on a neighbour: catches statistics of the rows, and draws that depend on values."""
     plan = InputPerturbation(schema, 1.0)
@@ -149,7 +152,7 @@ def test_shares_come_back() -> None:
 
 def test_numbers_are_learned() -> None:
     """Catches a target rounded with a bias: the mean prediction is the mean, and most of the variance is explained."""
-    schema = Schema((Number("age", 0, 10), Category("ward", ("a", "b")), Number("dose", 0, 1)), target="dose")
+    schema = sourced(Schema((Number("age", 0, 10), Category("ward", ("a", "b")), Number("dose", 0, 1)), target="dose"))
     drawn = np.random.default_rng(3)
     x = np.stack([drawn.uniform(-1, 1, 40_000), drawn.integers(0, 2, 40_000)], 1)
     y = 0.4 * x[:, 0] + 0.3 * x[:, 1] + 0.1
@@ -173,9 +176,9 @@ def test_what_is_wrong_in_public_is_refused() -> None:
     with pytest.raises(InvalidInput, match="epsilon"):
         InputPerturbation(SMALL, 0.0)
     with pytest.raises(InvalidInput, match="target"):
-        InputPerturbation(Schema(columns), 1.0)
+        InputPerturbation(sourced(Schema(columns)), 1.0)
     with pytest.raises(InvalidInput, match="two classes"):
-        InputPerturbation(Schema((*columns[:2], Category("sick", ("no",))), target="sick"), 1.0)
+        InputPerturbation(sourced(Schema((*columns[:2], Category("sick", ("no",))), target="sick")), 1.0)
     with pytest.raises(InvalidInput, match="column"):
         InputPerturbation(SMALL, 1.0).codes(np.zeros((3, 5)))
     with pytest.raises(InvalidInput, match="rows"):

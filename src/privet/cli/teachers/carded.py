@@ -53,6 +53,7 @@ def card_of(done: Finished) -> TrainingCard:
         bill.delta,
         unit=bill.unit,
         population=inputs.rows,
+        rests_on=() if inputs.schema is None else inputs.schema.assumptions,
         conditions=_conditions(done),
         notes=_notes(done),
     )
@@ -105,9 +106,7 @@ def _conditions(done: Finished) -> tuple[str, ...]:
     if done.inputs.drafted:
         found.append("The schema was read from the public rows.")
     elif done.inputs.schema is not None:
-        found.append("The schema (columns, bounds, values, number of rows) is known without the private rows.")
-    if done.inputs.schema is not None:
-        found += [f"{each[:1].upper()}{each[1:]}." for each in done.inputs.schema.assumptions]
+        found.append("Which columns there are, their kinds and the number of rows are known without the private rows.")
     if done.inputs.unit.whose is Whose.USER:
         found.append("Every row has the id of the person it is about.")
     elif done.inputs.schema is not None:

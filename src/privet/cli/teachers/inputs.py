@@ -134,7 +134,11 @@ def _drafted(wanted: Wanted) -> Schema:
     header = draft(path).schema
     has = header.find(wanted.target) is not None
     found = draft(path, wanted.target).schema if has else header
-    columns: list[Any] = [column for column in found.columns if column.name != wanted.target]
+    columns: list[Any] = [
+        column if isinstance(column, Identifier) else replace(column, source="public data")
+        for column in found.columns
+        if column.name != wanted.target
+    ]
     label = found.find(wanted.target) if has else None
     values = wanted.classes or (label.values if isinstance(label, Category) else ())
     if len(values) < 2:
@@ -144,7 +148,8 @@ def _drafted(wanted: Wanted) -> Schema:
     if wanted.user is not None:
         columns = [column for column in columns if column.name != wanted.user]
         columns.append(Identifier(wanted.user))
-    columns.append(Category(wanted.target, tuple(values)))
+    source = "domain limit" if wanted.classes else "public data"
+    columns.append(Category(wanted.target, tuple(values), source=source))
     return Schema(
         tuple(columns),
         wanted.target,

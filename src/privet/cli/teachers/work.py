@@ -336,7 +336,7 @@ def _model(inputs: Inputs, front: torch.nn.Module, student: Student) -> tuple[Mo
 
 def _stated(wanted: Wanted, inputs: Inputs, bill: Bill, key: str | None) -> Stated:
     """What a run is begun with."""
-    schema = None if inputs.schema is None else inputs.schema.to_toml()
+    schema = None if inputs.schema is None else inputs.schema.without_sources().to_toml()
     asked = about(inputs.public, inputs.classes)
     facts = repr((schema, inputs.classes, inputs.shape, inputs.rows, str(bill.unit), bill.delta, asked, wanted.teacher))
     key = key or secrets.token_hex(16)

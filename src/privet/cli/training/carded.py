@@ -60,6 +60,7 @@ def card_of(done: Finished) -> TrainingCard:
         bill.delta,
         unit=bill.unit,
         population=None if _learned(done) and not asked.rows else inputs.units,
+        rests_on=() if inputs.schema is None else inputs.schema.assumptions,
         conditions=_conditions(done),
         notes=_notes(done),
     )
@@ -163,9 +164,8 @@ def _model(done: Finished) -> str:
 def _conditions(done: Finished) -> tuple[str, ...]:
     found = []
     if not done.inputs.paid and done.inputs.schema is not None:
-        found.append("The schema (columns, bounds, values, number of rows) is known without the rows.")
-    if done.inputs.schema is not None:
-        found += [f"{each[:1].upper()}{each[1:]}." for each in done.inputs.schema.assumptions]
+        rows = " and the number of rows" if done.inputs.rows is not None else ""
+        found.append(f"Which columns there are, their kinds{rows} are known without the rows.")
     if done.inputs.kind is Kind.PICTURES:
         found.append("Shape, classes and number of pictures are known without the pictures.")
     if done.inputs.test is not None:

@@ -204,7 +204,7 @@ class _Unwound:
 
 def stated(asked: Asked, inputs: Inputs, bill: Bill, key: str | None = None) -> Stated:
     """What a run is begun with."""
-    schema = None if inputs.schema is None else inputs.schema.to_toml()
+    schema = None if inputs.schema is None else inputs.schema.without_sources().to_toml()
     facts = repr((schema, inputs.classes, inputs.shape, inputs.peak, inputs.rows, str(bill.unit), bill.delta))
     key = key or secrets.token_hex(16)
     found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)

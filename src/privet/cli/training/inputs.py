@@ -16,7 +16,21 @@ from privet.cli.training.asked import Asked, MethodWord
 from privet.cli.training.others import require_other, require_other_records, require_other_rows
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit, Whose
-from privet.data import NAMES, Category, Images, Kind, Learning, Schema, Source, Table, learning, named, read
+from privet.data import (
+    NAMES,
+    Category,
+    Images,
+    Kind,
+    Learning,
+    Schema,
+    Source,
+    Table,
+    learning,
+    load_schema,
+    named,
+    read,
+    require_vouched,
+)
 from privet.training.recipe import Kind as Shown
 
 __all__ = ["Data", "Inputs", "arrays_in", "images_of", "require_labels", "schema_of", "with_schema"]
@@ -163,13 +177,8 @@ def _table(asked: Asked, path: Path) -> Inputs:
 
 def schema_of(place: str | None, target: str | None, rows: int | None) -> Schema:
     """The schema of a file, with a target and a number of rows that were given beside it."""
-    path = Path(place or "")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not text"
-        raise InvalidInput("schema", f"is {str(path)!r}, which cannot be read: {reason}", "check the path") from None
-    schema = Schema.from_toml(text)
+    schema = load_schema(place or "")
+    require_vouched(schema, place or "")
     if target is not None:
         schema = replace(schema, target=target)
     if rows is not None:

@@ -47,7 +47,9 @@ class InputPerturbation:
     bin of its own. A number that is to be predicted is rounded at random to one end of its range; its mean stays.
 
     >>> from privet.data.columns import Category, Number
-    >>> schema = Schema((Number("age", 0, 100), Category("ward", ("a", "b")), Category("sick", ("no", "yes"))), "sick")
+    >>> age = Number("age", 0, 100, source="domain limit")
+    >>> ward, sick = (Category(name, ("no", "yes"), source="codebook") for name in ("ward", "sick"))
+    >>> schema = Schema((age, ward, sick), "sick")
     >>> plan = InputPerturbation(schema, epsilon=2.0)
     >>> plan.event.epsilon, str(plan.unit), [each.categories for each in plan.responses]
     (2.0, 'one example, replace, local', [10, 6])
@@ -62,6 +64,7 @@ class InputPerturbation:
     def __post_init__(self) -> None:
         if not isinstance(self.schema, Schema):
             raise InvalidInput("schema", f"is a {type(self.schema).__name__}", "give a privet.data.Schema")
+        self.schema.require_sources()
         checked.count("bins", self.bins)
         if self.outputs < 2:
             raise InvalidInput("schema", "has a target of fewer than two classes", "list all classes in its values")

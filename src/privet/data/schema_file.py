@@ -1,0 +1,128 @@
+"""A schema's file: read it, require that somebody vouches for it, and write sources into it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from privet.core.errors import InvalidInput
+from privet.data.bounds_source import BoundsSource
+from privet.data.columns import Identifier
+from privet.data.draft import DRAFT_WARNING
+from privet.data.schema import Schema
+from privet.data.toml import source_line
+
+__all__ = ["load_schema", "require_vouched", "with_sources"]
+
+_HEADER = re.compile(r"\s*\[\[\s*column\s*\]\]")
+_SOURCE = re.compile(r"\s*source\s*=")
+
+
+def load_schema(path: str | os.PathLike[str]) -> Schema:
+    """Return the schema in a TOML file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidInput: The file cannot be read, or is not a schema; the line is named.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
+        problem = f"is {str(path)!r}, which cannot be read: {reason}"
+        raise InvalidInput("schema", problem, "check the path; see docs/data.md for the format") from None
+    return Schema.from_toml(text)
+
+
+def require_vouched(schema: Schema, path: str | os.PathLike[str], names: tuple[str, ...] | None = None) -> None:
+    """Refuse a file in which a column that is used has no source, or nobody vouches for it by name.
+
+    Args:
+        schema: The schema of the file.
+        path: The file, for the advice.
+        names: The columns that are used; all of them if left out.
+
+    Raises:
+        InvalidInput: The columns are named, and the command that adds what is missing.
+    """
+    schema.require_sources(names, file=str(path))
+    unnamed = [repr(name) for name, source in schema.sources(names) if source is not None and source.needs_name]
+    if unnamed:
+        problem = f"names nobody who vouches for the source of {', '.join(unnamed)}"
+        advice = f'run: privet schema confirm {path} (it adds by = "your name" and on = the date to each source)'
+        raise InvalidInput("schema", problem, advice)
+
+
+def with_sources(text: str, sources: Mapping[str, BoundsSource]) -> str:
+    """Return a schema's text with the sources of some columns added or replaced; comments stay.
+
+    Once every column has a source, the warning of `privet schema draft` is removed from the head of the file.
+
+    Args:
+        text: The TOML of a schema.
+        sources: The new source of each named column.
+
+    >>> from privet.data.bounds_source import SourceKind
+    >>> text = 'privet = 1\\n[[column]]\\nname = "age"  # in years\\nkind = "number"\\nlow = 0\\nhigh = 120\\n'
+    >>> print(with_sources(text, {"age": BoundsSource(SourceKind.DOMAIN_LIMIT)}))
+    privet = 1
+    [[column]]
+    name = "age"  # in years
+    kind = "number"
+    low = 0
+    high = 120
+    source = "domain limit"
+    <BLANKLINE>
+    """
+    schema = Schema.from_toml(text)
+    wanted = replace(
+        schema,
+        columns=tuple(
+            column
+            if isinstance(column, Identifier)
+            else replace(column, source=sources.get(column.name, column.source))
+            for column in schema.columns
+        ),
+    )
+    edited = _inserted(text, schema, sources)
+    # Text that is laid out in another way (column = [{…}], a source over several lines) is written anew.
+    if not _means(edited, wanted):
+        edited = wanted.to_toml()
+    complete = all(source is not None and not source.needs_name for _, source in wanted.sources())
+    return _without_warning(edited) if complete else edited
+
+
+def _means(text: str, schema: Schema) -> bool:
+    try:
+        return Schema.from_toml(text) == schema
+    except InvalidInput:
+        return False
+
+
+def _inserted(text: str, schema: Schema, sources: Mapping[str, BoundsSource]) -> str:
+    """The text with one line a column, after the last line of its table that is neither blank nor a comment."""
+    lines = text.splitlines()
+    headers = [number for number, line in enumerate(lines) if _HEADER.match(line)]
+    if len(headers) != len(schema.columns):
+        return text
+    ends = [*headers[1:], len(lines)]
+    for column, start, end in reversed(list(zip(schema.columns, headers, ends, strict=True))):
+        if column.name not in sources:
+            continue
+        old = [number for number in range(start, end) if _SOURCE.match(lines[number])]
+        if old:
+            lines[old[0]] = source_line(sources[column.name])
+            continue
+        last = max(n for n in range(start, end) if lines[n].strip() and not lines[n].lstrip().startswith("#"))
+        lines.insert(last + 1, source_line(sources[column.name]))
+    return "\n".join(lines) + "\n"
+
+
+def _without_warning(text: str) -> str:
+    warning = "".join(f"# {line}\n" for line in DRAFT_WARNING.splitlines())
+    return text.replace(warning, "", 1)

@@ -19,7 +19,7 @@ from privet.training.models import Family
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 
-SourceLike: TypeAlias = BoundsSource | SourceKind | str
+_SourceLike: TypeAlias = BoundsSource | SourceKind | str
 _BLANK = 0
 """The target of a row that counts for nothing."""
 
@@ -63,7 +63,7 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
         bounds: Bounds | None = None,
         classes: Sequence[Any] | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
-        source: SourceLike | Mapping[Any, SourceLike] | None = None,
+        source: _SourceLike | Mapping[Any, _SourceLike] | None = None,
         rows: int | None = None,
         family: Family | str = "auto",
         bins: int = 16,
@@ -146,7 +146,7 @@ class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[
         bounds: Bounds | None = None,
         target_bounds: Bounds | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
-        source: SourceLike | Mapping[Any, SourceLike] | None = None,
+        source: _SourceLike | Mapping[Any, _SourceLike] | None = None,
         rows: int | None = None,
         family: Family | str = "auto",
         bins: int = 16,

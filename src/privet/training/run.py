@@ -28,6 +28,7 @@ from privet.training.grid import ASSUMPTION
 from privet.training.micro import Micro, split
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
+from privet.training.rehearsal import REHEARSED, Rehearsal
 from privet.training.rules import Known
 from privet.training.sampling import Sampler
 from privet.training.selftest import SelfTest, selftest
@@ -62,6 +63,10 @@ class _Progress:
     released: bool = False
     finished: bool = False
     """Whether any step was."""
+    rehearsal: Rehearsal | None = None
+    """Under way, while the loop runs on rows that count for nothing."""
+    rehearse: Micro | None = None
+    """What the step that has begun is to be rehearsed with, before its first piece."""
 
 
 def _only_by(step: ReferenceType[Step]) -> Callable[..., None]:
@@ -148,7 +153,8 @@ class Run:
     @property
     def groups(self) -> Tensor | None:
         """For each row of the current batch the place of its user among those in it; None where rows are units."""
-        micro = self._progress.open
+        rehearsal = self._progress.rehearsal
+        micro = self._progress.open if rehearsal is None else rehearsal.micro
         return None if micro is None or micro.groups is None else torch.from_numpy(micro.groups)
 
     def batches(self) -> Iterator[Any]:
@@ -180,12 +186,15 @@ class Run:
         while True:
             self._ask("a batch")
             if self._step.torn:
-                progress.open, progress.left = None, iter(())  # its sum is of no use, and it stays paid
+                progress.open, progress.left, progress.rehearse = None, iter(()), None  # its sum is of no use, and it stays paid
             progress.open = progress.open or next(progress.left, None)
             if progress.open is None:
                 if self._next():
                     continue
                 return
+            if progress.rehearse is not None:
+                yield from self._rehearse(progress.rehearse)
+                progress.rehearse = None
             indices = progress.open.indices
             with self.world.together():
                 if self._step.due:
@@ -199,6 +208,25 @@ class Run:
             if progress.open is not None and not self._step.torn:
                 raise RunError("the last batch got no step; it still waits: call run.step(losses) once for it")
 
+    def _rehearse(self, micro: Micro) -> Iterator[Any]:
+        """Let the loop run on exchanged rows first, to see whether each loss depends on its own row alone."""
+        progress, rehearsal = self._progress, Rehearsal(self.model, micro)
+        passes = rehearsal.passes()
+        try:
+            while True:
+                with self.world.together():
+                    trial = next(passes, None)
+                    if trial is None:
+                        return
+                    rehearsal.batch = batch = self._rows.batch(trial.indices)
+                progress.rehearsal = rehearsal
+                yield batch
+                if rehearsal.waits:
+                    raise RunError("the last batch got no step; it still waits: call run.step(losses) once for it")
+        finally:
+            progress.rehearsal = None
+            passes.close()
+
     def _next(self) -> bool:
         """Begin the next step, whose micro-batches are then to be handed out; false if there is none."""
         turn = self.world.turn(self._take, self._step.parameters, self.clip)
@@ -207,7 +235,10 @@ class Run:
         self._progress.steps = turn.number + 1
         with self.world.together():
             self._step.begin()
-        self._progress.left = split(turn.drawn, self._step.most_rows, survey=self._step.due)
+        due, most = self._step.due, self._step.most_rows
+        self._progress.left = split(turn.drawn, most, survey=due)
+        few = min(REHEARSED, most or REHEARSED)
+        self._progress.rehearse = next(split(turn.drawn, few, survey=False)) if due else None
         return True
 
     def step(self, losses: Tensor, groups: Tensor | None = None) -> bool:
@@ -228,6 +259,11 @@ class Run:
         if self._step.torn:
             problem = "the step broke off while gradients were added up, so that some of them would count twice"
             raise RunError(f"{problem}; go on with the next batch of run.batches(): this step is lost, and stays paid")
+        if self._progress.rehearsal is not None:
+            with self.world.together():
+                self._step.require_losses(losses, self._progress.rehearsal.micro, groups)
+            self._progress.rehearsal.take(losses)
+            return False
         try:
             # Norms, sums and noise are in float32 at least, whatever the model computes in.
             with torch.autocast(self._step.parameters[0].device.type, enabled=False), self.world.together():

@@ -13,7 +13,7 @@ from privet.core.random import Rng
 from privet.training import device_noise
 from privet.training.accumulate import Sum
 from privet.training.clipping import Adaptive
-from privet.training.coupling import Inputs, check_forward, check_scale
+from privet.training.coupling import Inputs, check_forward
 from privet.training.distributed import World
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Call, Calls
@@ -21,12 +21,13 @@ from privet.training.engine.groups import Groups
 from privet.training.engine.parts import Dense, Part, numbers
 from privet.training.engine.squares import Squares
 from privet.training.grid import Grid
-from privet.training.micro import TELLING, Micro
+from privet.training.micro import Micro
 from privet.training.noise import fill
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
 from privet.training.rules import Known
 from privet.training.state import Attributes, Weights, buffer_names
+from privet.training.tail import Tail
 
 __all__ = ["Step"]
 
@@ -64,6 +65,7 @@ class Step:
         self._weights: Weights | None = None
         self._attributes: Attributes | None = None
         self._inputs: Inputs = {}
+        self._tail: Tail | None = None
         self._allowed: set[str] = set()
         self._written: set[str] = set()
         self._rng, self._performance, self.world = rng, performance, world or World()
@@ -109,11 +111,11 @@ class Step:
         self._within, self._units = 0.0, 0
         self.seen, self.shortened, self.torn = 0, 0, False
         self.engine.round += 1
-        self._attributes, self._written = None, set()
+        self._attributes, self._written, self._tail = None, set(), None
 
     def add(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> None:
         """Add one micro-batch's clipped gradients."""
-        belongs = self._groups(losses, micro, groups)
+        belongs = self.require_losses(losses, micro, groups)
         self._same_parameters()
         if not len(micro.indices):
             return  # a row of zeros stood in for an empty batch
@@ -155,8 +157,11 @@ class Step:
         """
         outermost = [call for call in calls if call.outermost]
         if self._attributes is not None:
-            if len(losses) in TELLING:
-                check_scale(losses)
+            tail = Tail.of(losses, {node for call in outermost for node in call.edges_nodes()})
+            tail.require_unscaled()
+            if self._tail is not None:
+                tail.require_like(self._tail)
+            self._tail = tail
             check_forward(self._model, outermost, len(losses), self._attributes, self._inputs, judge=last)
             if self._weights is not None and outermost:
                 self._written |= set(self._weights.changed(self._model)) & buffer_names(self._model)
@@ -219,7 +224,7 @@ class Step:
         self._within += within - seen / 2
         self.seen, self.shortened = self.seen + seen, self.shortened + seen - round(within)
 
-    def _groups(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> Groups | None:
+    def require_losses(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> Groups | None:
         """Which unit each loss belongs to; refuses losses that cannot be one for each row."""
         if not isinstance(losses, Tensor) or losses.dim() != 1:
             shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__

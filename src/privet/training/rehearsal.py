@@ -53,8 +53,9 @@ class Rehearsal:
         return self._losses is None
 
     def take(self, losses: Tensor) -> None:
-        """The losses of the current pass."""
-        self._losses = losses.detach().double()
+        """The losses of the current pass; what is not one number for each row, or k, is refused in the pass that counts."""
+        fits = isinstance(losses, Tensor) and losses.dim() == 1 and not len(losses) % len(self.micro.indices)
+        self._losses = losses.detach().double() if fits else torch.zeros(0)
 
     def passes(self) -> Iterator[Micro]:
         """The rows of each pass; raises where losses depend on other rows.
@@ -67,6 +68,8 @@ class Rehearsal:
             return
         half, places = rows // 2, np.arange(rows)
         first = yield from self._pass(self._whole)
+        if not len(first[0]):
+            return
         for start, stop in ((0, half), (half, rows)):
             stays = (places >= start) & (places < stop)
             other = yield from self._pass(self._taking(np.where(stays, places, start)))

@@ -67,6 +67,8 @@ class _Progress:
     """Under way, while the loop runs on rows that count for nothing."""
     rehearse: Micro | None = None
     """What the step that has begun is to be rehearsed with, before its first piece."""
+    refusal: InvalidInput | None = None
+    """What the rehearsal of this step found; raised with its last piece, for the other checks may know more."""
 
 
 def _only_by(step: ReferenceType[Step]) -> Callable[..., None]:
@@ -146,6 +148,11 @@ class Run:
         return self._step.shortened / self._step.seen if self._step.seen else None
 
     @property
+    def rehearsing(self) -> bool:
+        """Whether the current batch is a rehearsal's: its rows come again, and count for nothing."""
+        return self._progress.rehearsal is not None
+
+    @property
     def noise_multiplier(self) -> float:
         """Deviation of the noise over the clip: the plan's, or what was calibrated."""
         return self.plan.noise_multiplier or 0.0
@@ -163,7 +170,8 @@ class Run:
         A batch is drawn as the accountant priced it, so its size varies. An empty one comes as a single row of
         zeros that counts for nothing, so that the loop need not care. With micro-batches a step takes several rounds;
         `step` says when one is complete. The first, second, fourth, … batch comes in two pieces: by the small one the
-        model is examined. A run has one such loop: whoever asks again goes on with it. Where an error ended the loop
+        model is examined. Some of its rows come before that, a few times, exchanged and fewer, to see whether each loss
+        depends on its own row alone (`rehearsing` is true then). A run has one such loop: whoever asks again goes on with it. Where an error ended the loop
         and a batch got no step, that batch comes again.
         """
         loop = None if self._loop is None else self._loop()
@@ -223,6 +231,8 @@ class Run:
                 yield batch
                 if rehearsal.waits:
                     raise RunError("the last batch got no step; it still waits: call run.step(losses) once for it")
+        except InvalidInput as refusal:
+            progress.refusal = refusal
         finally:
             progress.rehearsal = None
             passes.close()
@@ -235,10 +245,12 @@ class Run:
         self._progress.steps = turn.number + 1
         with self.world.together():
             self._step.begin()
-        due, most = self._step.due, self._step.most_rows
-        self._progress.left = split(turn.drawn, most, survey=due)
+        progress = self._progress
+        due, most = self._step.due or progress.refusal is not None, self._step.most_rows
+        progress.refusal = None
+        progress.left = split(turn.drawn, most, survey=due)
         few = min(REHEARSED, most or REHEARSED)
-        self._progress.rehearse = next(split(turn.drawn, few, survey=False)) if due else None
+        progress.rehearse = next(split(turn.drawn, few, survey=False)) if due else None
         return True
 
     def step(self, losses: Tensor, groups: Tensor | None = None) -> bool:
@@ -260,14 +272,14 @@ class Run:
             problem = "the step broke off while gradients were added up, so that some of them would count twice"
             raise RunError(f"{problem}; go on with the next batch of run.batches(): this step is lost, and stays paid")
         if self._progress.rehearsal is not None:
-            with self.world.together():
-                self._step.require_losses(losses, self._progress.rehearsal.micro, groups)
             self._progress.rehearsal.take(losses)
             return False
         try:
             # Norms, sums and noise are in float32 at least, whatever the model computes in.
             with torch.autocast(self._step.parameters[0].device.type, enabled=False), self.world.together():
                 self._step.add(losses, micro, groups)
+                if micro.last and self._progress.refusal is not None:
+                    raise self._progress.refusal
                 self._progress.open, self._step.torn = None, False
                 if not micro.last:
                     return False
@@ -326,7 +338,7 @@ class Run:
                 against autograd too, with the model in eval mode, since dropout differs from call to call.
         """
         self._ask("a self-test")
-        if self._progress.open is not None:
+        if self._progress.open is not None and (self._progress.rehearsal is None or self._progress.rehearsal.waits):
             raise RunError("a batch waits for its step; go on with run.batches(), and ask for a self-test after a step")
         rows = min(3, len(self._rows))
 

@@ -331,9 +331,14 @@ def test_losses_divided_by_the_number_of_rows(by: Callable[[int], Any]) -> None:
     model = Model()
     plan = privet.DPSGD(noise_multiplier=1.0, batch_size=ROWS, steps=1, sample_rate=1.0)
     run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), data(), rng=SeededRng(1))
-    x, y = next(run.batches())
+
+    def loop() -> None:
+        for x, y in run.batches():
+            run.step(F.cross_entropy(model(x), y, reduction="none") * by(len(x)))
+
     with pytest.raises(InvalidInput, match="divided by"):
-        run.step(F.cross_entropy(model(x), y, reduction="none") * by(len(x)))
+        loop()
+    assert run.steps == 1
 
 
 def test_a_loss_function_that_divides_by_the_number_of_rows() -> None:
@@ -420,6 +425,6 @@ def test_a_shared_mask_as_long_as_the_batch() -> None:
     run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), x, rng=SeededRng(1))
     sizes = []
     for rows in run.batches():
-        sizes.append(len(rows))
+        sizes += [] if run.rehearsing else [len(rows)]
         run.step(model(rows, mask).square().sum(1))
     assert sizes == [11, 12]

@@ -328,7 +328,7 @@ def test_an_epoch_goes_on_where_it_was(path: Path, lost: bool) -> None:
     def go(run: Run, steps: int) -> None:
         last = run.steps + steps
         for x, y in run.batches():
-            used.extend(x[:, 0].long().tolist())
+            used.extend([] if run.rehearsing else x[:, 0].long().tolist())
             if run.step(((run.model(x / ROWS) - y) ** 2).sum(1)) and run.steps == last:
                 break
 

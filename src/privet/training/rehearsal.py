@@ -9,10 +9,12 @@ added to the sum in such a pass, and the model's buffers, its modes and the rand
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
@@ -35,30 +37,54 @@ _PROPORTION = 1e-3
 """How exactly losses follow the number of rows if they were divided by it."""
 
 
+class _Outcome(NamedTuple):
+    """The losses of a pass, and the shapes of what it was given."""
+
+    losses: Tensor
+    shapes: tuple[tuple[int, ...], ...]
+
+
 class Rehearsal:
-    """The rehearsal of one piece of a batch; for each of its `passes` the loop's body runs once and calls `take`."""
+    """The rehearsal of one piece of a batch: `begin` hands out the rows of a pass, and `take` gets their losses."""
 
     def __init__(self, model: nn.Module, micro: Micro) -> None:
         self._model, self._whole = model, micro
         self.micro = micro
         """The rows of the current pass."""
-        self.batch: object = None
-        """What the loop was given in it, for its shapes."""
-        self._losses: Tensor | None = None
+        self.waits = False
+        """Whether the current pass has no losses yet."""
+        self._passes = self._all()
+        self._during = ExitStack()
+        self._shapes: tuple[tuple[int, ...], ...] = ()
+        self._losses = torch.zeros(0)
         self._drawn: set[str] = set()
 
-    @property
-    def waits(self) -> bool:
-        """Whether the current pass has no losses yet."""
-        return self._losses is None
+    def begin(self, read: Callable[[Any], Any]) -> tuple[Any] | None:
+        """Begin the next pass, with the batch that it is made on; None if there is no further one.
+
+        Raises where losses depend on other rows.
+        """
+        micro = next(self._passes, None)
+        if micro is None:
+            return None
+        self.micro = micro
+        batch = read(micro.indices)
+        self._shapes = tuple(tuple(leaf.shape) for leaf in tree_leaves(batch) if isinstance(leaf, Tensor))
+        self.waits = True
+        return (batch,)
 
     def take(self, losses: Tensor) -> None:
-        """The losses of the current pass; what is not one number for each row, or k, is refused in the pass that counts."""
-        fits = isinstance(losses, Tensor) and losses.dim() == 1 and not len(losses) % len(self.micro.indices)
-        self._losses = losses.detach().double() if fits else torch.zeros(0)
+        """End the pass with its losses, one for each row or k of them."""
+        self._losses = losses.detach().double()
+        self.close()
 
-    def passes(self) -> Iterator[Micro]:
-        """The rows of each pass; raises where losses depend on other rows.
+    def close(self) -> None:
+        """End the pass, and restore what it may have changed."""
+        self.waits = False
+        self._during.close()
+
+    def _all(self) -> Generator[Micro, None, None]:
+        """The rows of each pass, after which its losses are there.
 
         A loop that gives other losses for the same rows (it counts its passes, or draws from a generator of its own)
         cannot be compared with itself, and is left to the other checks.
@@ -68,8 +94,6 @@ class Rehearsal:
             return
         half, places = rows // 2, np.arange(rows)
         first = yield from self._pass(self._whole)
-        if not len(first[0]):
-            return
         for start, stop in ((0, half), (half, rows)):
             stays = (places >= start) & (places < stop)
             other = yield from self._pass(self._taking(np.where(stays, places, start)))
@@ -85,28 +109,25 @@ class Rehearsal:
             if self._drawn:
                 return
         fewer = yield from self._pass(self._taking(places[:half]), evaluate=evaluate)
-        losses, shapes = first
-        shortened = losses[: half * (len(losses) // rows)], (*shapes, ())
-        if len(fewer[0]) == len(shortened[0]) and not _agree(shortened, fewer, half, places[:half] >= 0):
+        shortened = _Outcome(first.losses[: half * (len(first.losses) // rows)], first.shapes)
+        if len(fewer.losses) == len(shortened.losses) and not _agree(shortened, fewer, half, places[:half] >= 0):
             again = yield from self._pass(self._whole, evaluate=evaluate)
             if _agree(first, again, rows, places >= 0):
-                raise _divided(shortened[0], fewer[0], rows / half)
+                raise _divided(shortened.losses, fewer.losses, rows / half)
 
-    def _taking(self, places: np.ndarray) -> Micro:
+    def _taking(self, places: npt.NDArray[np.int64]) -> Micro:
         """The rows at these places of the piece, each as a row of the unit that has the place."""
         indices = self._whole.indices[places]
         groups = None if self._whole.groups is None else self._whole.groups[: len(places)]
         units = len(places) if groups is None else int(groups[-1]) + 1
         return Micro(indices, groups, units, last=False)
 
-    def _pass(self, micro: Micro, *, evaluate: bool = False) -> Iterator[Micro]:
-        """Run the loop's body once; returns the losses and the shapes of what it was given."""
-        self.micro, self._losses = micro, None
-        with _restored(self._model, evaluate=evaluate), same_randomness(self._drawn):
-            yield micro
-        shapes = tuple(tuple(leaf.shape) for leaf in tree_leaves(self.batch) if isinstance(leaf, Tensor))
-        losses, self._losses, self.batch = self._losses, None, None
-        return losses, shapes
+    def _pass(self, micro: Micro, *, evaluate: bool = False) -> Generator[Micro, None, _Outcome]:
+        """Let the loop's body run once."""
+        self._during.enter_context(_restored(self._model, evaluate=evaluate))
+        self._during.enter_context(same_randomness(self._drawn))
+        yield micro
+        return _Outcome(self._losses, self._shapes)
 
 
 @contextmanager
@@ -124,12 +145,7 @@ def _restored(model: nn.Module, *, evaluate: bool) -> Iterator[None]:
             module.training = mode
 
 
-def _agree(
-    first: tuple[Tensor, tuple[tuple[int, ...], ...]],
-    second: tuple[Tensor, tuple[tuple[int, ...], ...]],
-    rows: int,
-    stays: np.ndarray,
-) -> bool:
+def _agree(first: _Outcome, second: _Outcome, rows: int, stays: npt.NDArray[np.bool_]) -> bool:
     """Whether the losses of the rows that stayed are the same."""
     (before, shapes), (after, others) = first, second
     if before.shape != after.shape:

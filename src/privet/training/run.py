@@ -7,14 +7,13 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from privet.accounting import epsilon as price
-from privet.core.errors import InvalidInput, PrivetError
+from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.random import Rng
@@ -25,6 +24,7 @@ from privet.training.data import Rows
 from privet.training.device_noise import STRENGTH
 from privet.training.distributed import Turn, World
 from privet.training.grid import ASSUMPTION
+from privet.training.guard import RunError, guard, unguard
 from privet.training.micro import Micro, split
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
@@ -40,14 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["Run", "RunError"]
 
 
-class RunError(PrivetError):
-    """A run was used in another order than batch, step, batch, step, …, release."""
-
-
 _CLOSELY = 9
 """An average's decay after t steps is at most t / (t + this): the weights of its beginning are soon forgotten."""
-_GUARDS: WeakKeyDictionary[torch.optim.Optimizer, RemovableHandle] = WeakKeyDictionary()
-"""For each optimizer that a run uses, what refuses steps which are not the run's."""
+_WAITS = "the last batch got no step; it still waits: call run.step(losses) once for it"
 
 
 @dataclass
@@ -69,19 +64,6 @@ class _Progress:
     """What the step that has begun is to be rehearsed with, before its first piece."""
     refusal: InvalidInput | None = None
     """What the rehearsal of this step found; raised with its last piece, for the other checks may know more."""
-
-
-def _only_by(step: ReferenceType[Step]) -> Callable[..., None]:
-    """Refuses a step of the optimizer that is not this run's: its gradients were never clipped."""
-
-    def hook(*_: Any) -> None:
-        own = step()
-        if own is not None and not own.stepping:
-            problem = "optimizer.step() was called outside of run.step(), with gradients that nobody clipped or noised"
-            advice = "leave it out: run.step(losses) does it, and loss.backward() too"
-            raise RunError(f"{problem}; {advice}. (Or another run is attached to this optimizer: go on with the last.)")
-
-    return hook
 
 
 class Run:
@@ -118,10 +100,7 @@ class Run:
         self._step = Step(plan, model, optimizer, rules, performance, rng, world)
         self._progress = _Progress()
         self._loop: ReferenceType[Generator[Any, None, None]] | None = None
-        if optimizer in _GUARDS:
-            _GUARDS.pop(optimizer).remove()  # an earlier run's, which has been left for this one
-        if hasattr(optimizer, "_optimizer_step_pre_hooks"):  # a host's stand-in has none, and nobody else steps it
-            _GUARDS[optimizer] = optimizer.register_step_pre_hook(_only_by(ref(self._step)))
+        guard(optimizer, self._step)
         self._average = copy.deepcopy(model) if plan.average else None
 
     @property
@@ -150,7 +129,7 @@ class Run:
     @property
     def rehearsing(self) -> bool:
         """Whether the current batch is a rehearsal's: its rows come again, and count for nothing."""
-        return self._progress.rehearsal is not None
+        return self._progress.rehearsal is not None and self._progress.rehearsal.waits
 
     @property
     def noise_multiplier(self) -> float:
@@ -161,7 +140,7 @@ class Run:
     def groups(self) -> Tensor | None:
         """For each row of the current batch the place of its user among those in it; None where rows are units."""
         rehearsal = self._progress.rehearsal
-        micro = self._progress.open if rehearsal is None else rehearsal.micro
+        micro = self._progress.open if rehearsal is None or not rehearsal.waits else rehearsal.micro
         return None if micro is None or micro.groups is None else torch.from_numpy(micro.groups)
 
     def batches(self) -> Iterator[Any]:
@@ -171,8 +150,8 @@ class Run:
         zeros that counts for nothing, so that the loop need not care. With micro-batches a step takes several rounds;
         `step` says when one is complete. The first, second, fourth, … batch comes in two pieces: by the small one the
         model is examined. Some of its rows come before that, a few times, exchanged and fewer, to see whether each loss
-        depends on its own row alone (`rehearsing` is true then). A run has one such loop: whoever asks again goes on with it. Where an error ended the loop
-        and a batch got no step, that batch comes again.
+        depends on its own row alone (`rehearsing` is true then). A run has one such loop: whoever asks again goes on
+        with it. Where an error ended the loop and a batch got no step, that batch comes again.
         """
         loop = None if self._loop is None else self._loop()
         if loop is not None and self._progress.open is not None:
@@ -194,15 +173,20 @@ class Run:
         while True:
             self._ask("a batch")
             if self._step.torn:
-                progress.open, progress.left, progress.rehearse = None, iter(()), None  # its sum is of no use, and it stays paid
+                # Its sum is of no use, and it stays paid.
+                progress.open, progress.left, progress.rehearse = None, iter(()), None
             progress.open = progress.open or next(progress.left, None)
             if progress.open is None:
                 if self._next():
                     continue
                 return
             if progress.rehearse is not None:
-                yield from self._rehearse(progress.rehearse)
-                progress.rehearse = None
+                trial = self._trial(progress.rehearse)
+                if trial is not None:
+                    yield trial[0]
+                    if self.rehearsing:
+                        raise RunError(_WAITS)
+                    continue
             indices = progress.open.indices
             with self.world.together():
                 if self._step.due:
@@ -214,28 +198,32 @@ class Run:
             finally:
                 self._step.calls.close()
             if progress.open is not None and not self._step.torn:
-                raise RunError("the last batch got no step; it still waits: call run.step(losses) once for it")
+                raise RunError(_WAITS)
 
-    def _rehearse(self, micro: Micro) -> Iterator[Any]:
-        """Let the loop run on exchanged rows first, to see whether each loss depends on its own row alone."""
-        progress, rehearsal = self._progress, Rehearsal(self.model, micro)
-        passes = rehearsal.passes()
-        try:
-            while True:
-                with self.world.together():
-                    trial = next(passes, None)
-                    if trial is None:
-                        return
-                    rehearsal.batch = batch = self._rows.batch(trial.indices)
-                progress.rehearsal = rehearsal
-                yield batch
-                if rehearsal.waits:
-                    raise RunError("the last batch got no step; it still waits: call run.step(losses) once for it")
-        except InvalidInput as refusal:
-            progress.refusal = refusal
-        finally:
-            progress.rehearsal = None
-            passes.close()
+    def _trial(self, micro: Micro) -> tuple[Any] | None:
+        """The batch of the next pass of this step's rehearsal; None once it is over.
+
+        A pass without losses was broken off by an error: then all of them come again.
+        """
+        progress = self._progress
+        with self.world.together():
+            if progress.rehearsal is None or progress.rehearsal.waits:
+                self._stop_rehearsal()
+                self._rows.check(micro.indices)
+                progress.rehearsal = Rehearsal(self.model, micro)
+            try:
+                trial = progress.rehearsal.begin(self._rows.batch)
+            except InvalidInput as refusal:
+                trial, progress.refusal = None, refusal
+        if trial is None:
+            self._stop_rehearsal()
+            progress.rehearse = None
+        return trial
+
+    def _stop_rehearsal(self) -> None:
+        if self._progress.rehearsal is not None:
+            self._progress.rehearsal.close()
+            self._progress.rehearsal = None
 
     def _next(self) -> bool:
         """Begin the next step, whose micro-batches are then to be handed out; false if there is none."""
@@ -265,15 +253,17 @@ class Run:
             Whether the step is complete; with micro-batches, only the last one's call completes it.
         """
         self._ask("a step")
-        micro = self._progress.open
-        if micro is None:
+        micro, rehearsal = self._progress.open, self._progress.rehearsal
+        if rehearsal is not None and rehearsal.waits:
+            with self.world.together():
+                self._step.require_losses(losses, rehearsal.micro, groups)
+            rehearsal.take(losses)
+            return False
+        if micro is None or rehearsal is not None:
             raise RunError("there is no batch to step on; take one from run.batches(), and step on it once")
         if self._step.torn:
             problem = "the step broke off while gradients were added up, so that some of them would count twice"
             raise RunError(f"{problem}; go on with the next batch of run.batches(): this step is lost, and stays paid")
-        if self._progress.rehearsal is not None:
-            self._progress.rehearsal.take(losses)
-            return False
         try:
             # Norms, sums and noise are in float32 at least, whatever the model computes in.
             with torch.autocast(self._step.parameters[0].device.type, enabled=False), self.world.together():
@@ -318,7 +308,8 @@ class Run:
         if self._charge is not None:
             self._charge.commit()
         self._progress.released = True
-        self._unguard()
+        self._stop_rehearsal()
+        unguard(self.optimizer)
         self._keeper.close(self.steps, released=True)
         value = self.model if self._average is None else self._average
         return Release.of(
@@ -338,7 +329,7 @@ class Run:
                 against autograd too, with the model in eval mode, since dropout differs from call to call.
         """
         self._ask("a self-test")
-        if self._progress.open is not None and (self._progress.rehearsal is None or self._progress.rehearsal.waits):
+        if self._progress.open is not None and (self._progress.rehearsal is None or self.rehearsing):
             raise RunError("a batch waits for its step; go on with run.batches(), and ask for a self-test after a step")
         rows = min(3, len(self._rows))
 
@@ -360,7 +351,8 @@ class Run:
                 self._charge.abort()
             self._keeper.close(self.steps)
         self._step.calls.close()
-        self._unguard()
+        self._stop_rehearsal()
+        unguard(self.optimizer)
         self._progress.released = True
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -410,10 +402,6 @@ class Run:
         """Count a step before anything of it can be seen."""
         self._keeper.begin(number)
         self._progress.steps = number + 1
-
-    def _unguard(self) -> None:
-        if self.optimizer in _GUARDS:
-            _GUARDS.pop(self.optimizer).remove()
 
     def _draw(self) -> None:
         """Tell the ledger, before the first weights change, that noise may be seen from now on."""

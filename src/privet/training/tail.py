@@ -1,9 +1,9 @@
 """The part of autograd's graph between the model's outputs and the losses: the factors that a loop puts into them.
 
-Within one step nothing that is public changes: the weights, the step's number and every schedule stay. So a factor that
-all rows share, and that differs between two pieces of one step, comes from the rows of the pieces: their number, a count
-of tokens or labels, a mean. Such a factor lets one row change the contributions of all others, which no clipping bounds.
-This needs no second pass, so that it also holds for loops that cannot be repeated (see `privet.training.rehearsal`).
+Within one step nothing that is public changes: the weights, the step's number and every schedule stay. So a factor
+that all rows share, and that differs between two pieces of one step, comes from the rows of the pieces: their number, a
+count of tokens or labels, a mean. Such a factor lets one row change the contributions of all others, which no clipping
+bounds. This needs no second pass, so it also holds for loops that cannot be repeated (see `privet.training.rehearsal`).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Tail:
     def require_unscaled(self) -> None:
         """Refuse losses that `torch.amp.GradScaler` has scaled.
 
-        Their clipped gradients are bounded like others, so that the guarantee would hold; but nearly all of them would be
-        shortened to the clip, and whoever scales expects that somebody unscales.
+        Their clipped gradients are bounded like others, so that the guarantee would hold; but nearly all of them would
+        be shortened to the clip, and whoever scales expects that somebody unscales.
         """
         for kind, constant in zip(self.kinds, self.constants, strict=True):
             # A number of Python's is kept as int64 or float64; a scaler's is a tensor.
@@ -83,8 +83,8 @@ class Tail:
             if (self.rows == other.rows and one.numel() > 1) or _close(one, two):
                 continue
             problem = (
-                f"were multiplied or divided by a number that changed within a step ({_shown(two)} for {other.rows} rows, "
-                f"{_shown(one)} for {self.rows}), so that it depends on the rows of the batch"
+                "were multiplied or divided by a number that changed within a step, and nothing public does: so it "
+                "depends on the rows of the batch, such as their number"
             )
             advice = "use fixed, public numbers; one that you draw or schedule must stay until run.step returns True"
             raise InvalidInput("losses", problem, advice)
@@ -122,7 +122,9 @@ def _squares(node: Node, rows: int) -> bool:
     def axes(node: Node, output: int) -> int:
         return sum(size == rows for size in output_shape(node, output))
 
-    children = [axes(child, output) for child, output in node.next_functions if child is not None and not is_leaf(child)]
+    children = [
+        axes(child, output) for child, output in node.next_functions if child is not None and not is_leaf(child)
+    ]
     return rows > 1 and axes(node, 0) > 1 and max(children, default=2) < 2
 
 
@@ -130,7 +132,3 @@ def _close(one: Tensor, two: Tensor) -> bool:
     first, second = one.double(), two.double()
     near = (first - second).abs() <= _TOLERANCE * torch.maximum(first.abs(), second.abs())
     return bool((near | ~first.isfinite() | ~second.isfinite()).all())
-
-
-def _shown(constant: Tensor) -> str:
-    return f"{float(constant):.6g}" if constant.numel() == 1 else "one vector"

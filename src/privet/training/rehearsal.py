@@ -24,7 +24,7 @@ from privet.training.coupling import same_randomness
 from privet.training.micro import Micro
 from privet.training.state import Attributes
 
-__all__ = ["REHEARSED", "Rehearsal"]
+__all__ = ["REHEARSED", "Rehearsal", "rehearse"]
 
 REHEARSED = 32
 """The most rows of a batch that a rehearsal takes: enough to show what couples them, and few beside the batch."""
@@ -128,6 +128,32 @@ class Rehearsal:
         self._during.enter_context(same_randomness(self._drawn))
         yield micro
         return _Outcome(self._losses, self._shapes)
+
+
+def rehearse(
+    model: nn.Module, losses_of: Callable[[Any], Tensor], read: Callable[[Any], Any], rows: int
+) -> InvalidInput | None:
+    """Why a run would refuse these losses after a rehearsal; None if it would not.
+
+    Args:
+        model: is restored afterwards.
+        losses_of: from a batch to its losses, as in a loop.
+        read: from the numbers of rows to a batch.
+        rows: how many there are, of which the first few are used.
+    """
+    few = min(rows, REHEARSED)
+    rehearsal = Rehearsal(model, Micro(np.arange(few), None, few, last=True))
+    try:
+        while (trial := rehearsal.begin(read)) is not None:
+            losses = losses_of(trial[0])
+            if losses.dim() != 1 or len(losses) % len(rehearsal.micro.indices):
+                return None  # refused for that, elsewhere
+            rehearsal.take(losses)
+    except InvalidInput as refusal:
+        return refusal
+    finally:
+        rehearsal.close()
+    return None
 
 
 @contextmanager

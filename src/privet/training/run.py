@@ -85,6 +85,7 @@ class Run:
         sampler: Sampler,
         event: Event,
         unit: Unit,
+        delta: float,
         source: str,
         charge: Charge | None,
         keeper: Keeper,
@@ -96,7 +97,7 @@ class Run:
         self.plan, self.model, self.optimizer, self.unit, self.event = plan, model, optimizer, unit, event
         self.sampler, self.performance, self.source = sampler, performance, source
         self._rows, self._charge, self._keeper, self._rng = rows, charge, keeper, rng
-        self.world = world
+        self.world, self.delta = world, delta
         self._step = Step(plan, model, optimizer, rules, performance, rng, world)
         self._progress = _Progress()
         self._loop: ReferenceType[Generator[Any, None, None]] | None = None
@@ -125,6 +126,14 @@ class Run:
         It tells of the rows and is not paid for: keep it to yourself, or release it through a mechanism.
         """
         return self._step.shortened / self._step.seen if self._step.seen else None
+
+    @property
+    def ignored(self) -> float | None:
+        """The share of the last step's units whose gradients were NaN or infinite, and counted as zero.
+
+        As `clipped`, it tells of the rows and is not paid for. Where it is 1, a `PrivateWarning` says so at once.
+        """
+        return self._step.ignored / self._step.seen if self._step.seen else None
 
     @property
     def rehearsing(self) -> bool:
@@ -286,10 +295,7 @@ class Run:
 
         When to stop may depend on what was seen, and only the plan was fixed before.
         """
-        chosen = delta if delta is not None else self.plan.delta
-        if chosen is None:
-            raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
-        found = price(self.event, chosen, unit=self.unit)
+        found = price(self.event, delta if delta is not None else self.delta, unit=self.unit)
         if self.plan.noise is not Noise.LATTICE:
             on_device = any(each.device.type != "cpu" for each in self._step.parameters)
             return replace(found, assumptions=(*found.assumptions, STRENGTH)) if on_device else found
@@ -331,12 +337,7 @@ class Run:
         self._ask("a self-test")
         if self._progress.open is not None and (self._progress.rehearsal is None or self.rehearsing):
             raise RunError("a batch waits for its step; go on with run.batches(), and ask for a self-test after a step")
-        rows = min(3, len(self._rows))
-
-        def few(row: int | None) -> Any:
-            return self._rows.batch(list(range(rows)) if row is None else [row])
-
-        found = selftest(self._step, loss, few)
+        found = selftest(self._step, loss, self._rows.batch, len(self._rows))
         if not found.passed:
             raise RunError(f"the self-test failed; nothing was released\n{found}")
         return found

@@ -23,6 +23,7 @@ from privet.training.engine.squares import Squares
 from privet.training.grid import Grid
 from privet.training.micro import Micro
 from privet.training.noise import fill
+from privet.training.notices import warn_of_eval_mode, warn_of_no_gradient
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
 from privet.training.rules import Known
@@ -77,7 +78,8 @@ class Step:
         self.grid = Grid.of(plan, sum(p.numel() for p in self.parameters)) if plan.noise is Noise.LATTICE else None
         self.sum = Sum(self.parameters, wide=self.grid is not None)
         self._within, self._per_row, self._units = 0.0, 0.0, 0
-        self.seen, self.shortened = 0, 0
+        self.seen, self.shortened, self.ignored = 0, 0, 0
+        self._warned: set[str] = set()
         self.stepping = False
         self.torn = False
         """Whether the sum holds some of a piece's gradients, or all of them, while the piece still counts as waiting.
@@ -109,7 +111,7 @@ class Step:
         else:
             self.sum.flat.zero_()
         self._within, self._units = 0.0, 0
-        self.seen, self.shortened, self.torn = 0, 0, False
+        self.seen, self.shortened, self.ignored, self.torn = 0, 0, 0, False
         self.engine.round += 1
         self._attributes, self._written, self._tail = None, set(), None
 
@@ -119,6 +121,9 @@ class Step:
         self._same_parameters()
         if not len(micro.indices):
             return  # a row of zeros stood in for an empty batch
+        if "mode" not in self._warned:
+            self._warned.add("mode")
+            warn_of_eval_mode(self._model)
         weights = None if belongs is None else belongs.weights()
         calls = self.calls.found
         self.calls.close()
@@ -211,12 +216,16 @@ class Step:
         squares = [None if part is None else part.squares() for part in parts]
         bad = _not_finite(squares)
         if bad is not None:
+            if len(bad) > 1 and bool(bad.all()) and "gradient" not in self._warned:
+                self._warned.add("gradient")
+                warn_of_no_gradient()
             # NaN · 0 is NaN: the rows themselves must be zeros before anything is multiplied.
             parts = [None if part is None else part.blank(bad) for part in parts]
             squares = [None if part is None else part.squares() for part in parts]
         factors = self.plan.clipping.factors(squares, self.clip, self._layers)
         share = 1.0 / (self.plan.batch_size or 1) if self.grid is None else 1.0
         self.torn = True
+        self.ignored += 0 if bad is None else int(bad.sum())
         self._units += len(factors.unclipped)
         scaled = {id(each): each * share for each in factors.by_parameter if each is not None}
         self.sum.add(parts, [None if each is None else scaled[id(each)] for each in factors.by_parameter])

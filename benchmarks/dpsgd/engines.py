@@ -41,7 +41,7 @@ def ours(case: Case, performance: Performance = DEFAULT) -> Stepper:
     """Privet, as the loop of the README."""
     model, data = case.make(), case.data()
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
-    plan = privet.DPSGD(noise_multiplier=NOISE, clip=CLIP, batch_size=case.batch, steps=1_000_000)
+    plan = privet.DPSGD(noise_multiplier=NOISE, delta=1e-5, clip=CLIP, batch_size=case.batch, steps=1_000_000)
     run = plan.attach(model, optimizer, data, performance=performance)
     batches = iter(run.batches())
 

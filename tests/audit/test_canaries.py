@@ -124,10 +124,10 @@ def test_a_right_run_is_nearly_reached_and_not_refuted() -> None:
     assert not coins.assumptions
     assert coins.unit == claimed.unit == Unit()
     assert not coins.refutes(claimed)
-    layers = DPSGD(noise_multiplier=1.0, batch_size=60, steps=20, population=200, clipping=PerLayer())
+    layers = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=60, steps=20, population=200, clipping=PerLayer())
     found, claimed = watched(layers, 100)
     assert found.by_steps(delta=DELTA).epsilon <= claimed.epsilon.upper
-    blank = DPSGD(noise_multiplier=1.0, batch_size=60, steps=2)
+    blank = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=60, steps=2)
     assert watched(blank, 50)[1].unit.neighbours is Neighbours.ZERO_OUT
 
 
@@ -246,7 +246,7 @@ def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(InvalidInput, match="does not train the planted model"):
         planted.watch(PLAN.attach(planted, optimizer, data))
     optimizer = torch.optim.SGD(planted.parameters(), lr=0.1)
-    adaptive = DPSGD(noise_multiplier=1.0, batch_size=60, steps=2, population=200, clipping=Adaptive())
+    adaptive = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=60, steps=2, population=200, clipping=Adaptive())
     with pytest.raises(InvalidInput, match="adaptive"):
         planted.watch(adaptive.attach(planted, optimizer, data))
     with pytest.raises(InvalidInput, match="no step yet"):

@@ -48,6 +48,7 @@ def attach() -> Attach:
             sample_rate=sample_rate,
             steps=steps,
             clipping=clipping,
+            delta=1e-5,
         )
         return plan.attach(
             model,

@@ -33,7 +33,9 @@ from privet.training import DPSGD, Adaptive, Batches, Performance, Run
 from privet.training.sampling import Drawn
 
 ROWS, STEPS, SIGMA, CLIP, BATCH = 300, 12, 1.3, 0.7, 40
-PLAN: Final = DPSGD(noise_multiplier=SIGMA, clip=CLIP, batch_size=BATCH, sample_rate=BATCH / ROWS, steps=STEPS)
+PLAN: Final = DPSGD(
+    noise_multiplier=SIGMA, delta=1e-5, clip=CLIP, batch_size=BATCH, sample_rate=BATCH / ROWS, steps=STEPS
+)
 Found = dict[str, Any]
 
 
@@ -75,7 +77,7 @@ class SameRows:
 def trained(run: Run, model: nn.Module) -> Iterator[tuple[list[int], bool]]:
     """The loop of a user; for each batch the rows that this process saw, and whether a step was completed."""
     for x, y in run.batches():
-        seen = [round(float(value) * ROWS) - 1 for value in x[:, 0] if value]
+        seen = [] if run.rehearsing else [round(float(value) * ROWS) - 1 for value in x[:, 0] if value]
         yield seen, run.step(F.cross_entropy(model(x), y, reduction="none"))
 
 
@@ -172,8 +174,16 @@ def rows(directory: Path) -> Found:
         ("users", replace(PLAN, sample_rate=0.3, steps=20), owners),
         ("few", replace(PLAN, sample_rate=0.005, steps=20), None),
         ("none", replace(PLAN, sample_rate=1e-12, steps=3), None),
-        ("fixed", DPSGD(noise_multiplier=SIGMA, batch_size=BATCH, steps=5, batches=Batches.FIXED_SIZE), None),
-        ("shuffled", DPSGD(noise_multiplier=SIGMA, batch_size=BATCH, epochs=2, batches=Batches.SHUFFLED), None),
+        (
+            "fixed",
+            DPSGD(noise_multiplier=SIGMA, delta=1e-5, batch_size=BATCH, steps=5, batches=Batches.FIXED_SIZE),
+            None,
+        ),
+        (
+            "shuffled",
+            DPSGD(noise_multiplier=SIGMA, delta=1e-5, batch_size=BATCH, epochs=2, batches=Batches.SHUFFLED),
+            None,
+        ),
     ):
         model = network()
         run = plan.attach(

@@ -31,7 +31,7 @@ from privet.training.journal import CheckpointError, Journal
 from privet.training.run import Run
 from privet.training.step import Step
 
-PLAN = DPSGD(noise_multiplier=2.0, batch_size=20, steps=200, population=100, average=0.9)
+PLAN = DPSGD(noise_multiplier=2.0, delta=1e-5, batch_size=20, steps=200, population=100, average=0.9)
 EVERY = 10
 """A checkpoint is written after each so many steps."""
 POINTS = (

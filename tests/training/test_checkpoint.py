@@ -58,7 +58,7 @@ def test_weights_go_on_to_the_last_bit(path: Path, optimizer: Optimizer) -> None
     """Without noise, with all rows in every batch, and with so few rows that the first batch is not cut: every number
     follows from the state alone. Catches whatever of model, optimizer or average is not saved, or not put back.
     """
-    plan = DPSGD(noise_multiplier=0.0, clip=0.5, batch_size=3, sample_rate=1.0, steps=10, average=0.8)
+    plan = DPSGD(noise_multiplier=0.0, delta=1e-5, clip=0.5, batch_size=3, sample_rate=1.0, steps=10, average=0.8)
     data = (DATA[0][:3], DATA[1][:3])
     whole = go(attached(plan, optimizer, data=data))
     saved(path, plan, steps=4, optimizer=optimizer, data=data)
@@ -76,7 +76,7 @@ def test_the_clip_goes_on(path: Path) -> None:
     rounding of a first batch that comes in two pieces. Catches a clip that starts again at the plan's.
     """
     kind = Adaptive(count_noise=1e-9, rate=0.5)
-    plan = DPSGD(noise_multiplier=0.0, clip=20.0, batch_size=ROWS, sample_rate=1.0, steps=8, clipping=kind)
+    plan = DPSGD(noise_multiplier=0.0, delta=1e-5, clip=20.0, batch_size=ROWS, sample_rate=1.0, steps=8, clipping=kind)
     whole = go(attached(plan))
     first = saved(path, plan, steps=4)
     run = resumed(path, plan)
@@ -118,7 +118,7 @@ def test_a_calibrated_plan_keeps_its_noise(path: Path) -> None:
 @pytest.mark.parametrize("clipping", [Automatic(0.02), PerLayer(), Adaptive(quantile=0.3)])
 def test_every_kind_of_plan_can_be_saved(path: Path, clipping: Any) -> None:
     """Catches a way to clip, or a kind of batches, that a checkpoint does not know again."""
-    plan = DPSGD(noise_multiplier=1.0, batch_size=20, epochs=4, batches=Batches.SHUFFLED, clipping=clipping)
+    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=20, epochs=4, batches=Batches.SHUFFLED, clipping=clipping)
     saved(path, plan)
     run = resumed(path, plan)
     assert run.steps == 5
@@ -130,7 +130,7 @@ def test_every_kind_of_plan_can_be_saved(path: Path, clipping: Any) -> None:
 def test_users_go_on(path: Path) -> None:
     """Catches a resumed run that protects rows instead of users, or lets a user bring more rows than before."""
     users = np.arange(ROWS) // 3
-    plan = DPSGD(noise_multiplier=1.0, batch_size=5, steps=8, population=20)
+    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=5, steps=8, population=20)
     saved(path, plan, users=users, cap=2)
     run = resumed(path, plan, users=users, cap=2)
     assert run.unit.whose is Whose.USER
@@ -168,7 +168,7 @@ def test_noise_is_never_replayed(path: Path) -> None:
     """With one seed for all lives. Every pair of steps, of one life or of two, has noise with a correlation near 0;
     of 11 · 10 / 2 pairs of 270 normals one is beyond 0.4 with a chance below 1e-9. Catches a stream that starts again.
     """
-    plan = DPSGD(noise_multiplier=1.0, batch_size=20, steps=50, population=ROWS)
+    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=20, steps=50, population=ROWS)
 
     def wide() -> nn.Module:
         return nn.Linear(4, 54).double()
@@ -241,7 +241,7 @@ def test_another_number_of_rows_is_refused_where_it_matters(path: Path, tmp_path
     record = checkpoint.read(path).record
     assert record["units"] is None
     assert record["sampler"] == {"kind": "poisson", "sample_rate": 20 / 60, "steps": 12}
-    counting = DPSGD(noise_multiplier=3.0, batch_size=20, steps=12)
+    counting = DPSGD(noise_multiplier=3.0, delta=1e-5, batch_size=20, steps=12)
     other = tmp_path / "counting.pt"
     saved(other, counting)
     with pytest.raises(InvalidInput, match="dataset has 59 units, and the run was attached to one with 60"):
@@ -357,7 +357,7 @@ def test_rows_that_are_made_when_they_are_read_go_on(path: Path) -> None:
 
 def test_other_owners_are_refused(path: Path) -> None:
     """Catches rows that are given to other users half-way, by whom they would be clipped."""
-    plan, owners = DPSGD(noise_multiplier=1.0, batch_size=5, steps=8, population=20), np.arange(ROWS) // 3
+    plan, owners = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=5, steps=8, population=20), np.arange(ROWS) // 3
     saved(path, plan, users=owners, cap=2)
     with pytest.raises(InvalidInput, match="rows or users"):
         resumed(path, plan, users=np.arange(ROWS) % 20, cap=2)

@@ -182,7 +182,10 @@ def test_nothing_is_touched() -> None:
 def test_the_micro_batch_is_the_runs() -> None:
     """Catches a size that is computed twice, and differently."""
     model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Flatten(), nn.Linear(4 * 64 * 64, 100))
-    data, plan = torch.randn(2, 3, 64, 64), DPSGD(noise_multiplier=1.0, batch_size=5000, sample_rate=1.0, steps=1)
+    data, plan = (
+        torch.randn(2, 3, 64, 64),
+        DPSGD(noise_multiplier=1.0, delta=1e-6, batch_size=5000, sample_rate=1.0, steps=1),
+    )
     found = plan.explain(model, data)
     run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.0), data)
     for x in run.batches():

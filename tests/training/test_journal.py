@@ -321,14 +321,14 @@ def test_an_epoch_goes_on_where_it_was(path: Path, lost: bool) -> None:
     """Shuffled epochs: over all lives every row is used at most once in an epoch, also after a crash in an epoch that
     the checkpoint knows nothing of. Catches an order that is drawn anew within an epoch.
     """
-    plan = DPSGD(noise_multiplier=1.0, batch_size=10, epochs=3, batches=Batches.SHUFFLED)
+    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=10, epochs=3, batches=Batches.SHUFFLED)
     numbered = torch.cat([torch.arange(ROWS, dtype=torch.float64)[:, None], DATA[0][:, 1:]], 1)
     used: list[int] = []
 
     def go(run: Run, steps: int) -> None:
         last = run.steps + steps
         for x, y in run.batches():
-            used.extend(x[:, 0].long().tolist())
+            used.extend([] if run.rehearsing else x[:, 0].long().tolist())
             if run.step(((run.model(x / ROWS) - y) ** 2).sum(1)) and run.steps == last:
                 break
 

@@ -136,7 +136,7 @@ def test_no_gradient_is_added_twice(attach: Attach, monkeypatch: pytest.MonkeyPa
 def test_an_average_forgets_what_it_began_with(attach: Attach) -> None:
     """Catches the average of a short run that is hardly anything but the weights from before it."""
     model = filled(nn.Sequential(nn.Linear(4, 3))).float()
-    plan = DPSGD(noise_multiplier=0.0, batch_size=9, sample_rate=1.0, steps=30, average=0.999)
+    plan = DPSGD(noise_multiplier=0.0, delta=1e-5, batch_size=9, sample_rate=1.0, steps=30, average=0.999)
     run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.5), rows(), rng=SeededRng(1))
     expected = weights = torch.cat([p.detach().flatten() for p in model.parameters()]).double()
     first = weights

@@ -29,7 +29,13 @@ def trained(ask: bool) -> tuple[Run, nn.Module]:
     """All steps in micro-batches, with momentum and an adaptive clip; with or without self-tests on the way."""
     model = filled(Kept()).float()
     plan = DPSGD(
-        noise_multiplier=0.5, batch_size=9, sample_rate=0.8, steps=4, clipping=Adaptive(count_noise=1.0), average=0.5
+        noise_multiplier=0.5,
+        delta=1e-5,
+        batch_size=9,
+        sample_rate=0.8,
+        steps=4,
+        clipping=Adaptive(count_noise=1.0),
+        average=0.5,
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     with torch.random.fork_rng(devices=[]):

@@ -192,7 +192,7 @@ def test_a_shared_module_may_count() -> None:
     one = Counted()
     model = nn.Sequential(nn.Sequential(nn.Sequential(one), nn.ReLU()), nn.Sequential(one, nn.Linear(3, 2)))
     model[0].register_buffer("same", one.calls)
-    plan = DPSGD(noise_multiplier=1.0, batch_size=20, sample_rate=0.5, steps=4)
+    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=20, sample_rate=0.5, steps=4)
     run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), (normal(40, 3).float(), torch.arange(40) % 2))
     for rows, labels in run.batches():
         run.step(nn.functional.cross_entropy(model(rows), labels, reduction="none"))

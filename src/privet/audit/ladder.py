@@ -118,7 +118,9 @@ def _network(key: str) -> nn.Module:
 
 def _trained(plan: DPSGD, inputs: Tensor, labels: Tensor, key: str, rng: Rng) -> nn.Module:
     model = _network(key)
-    run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=_RATE), (inputs, labels), rng=rng)
+    run = plan.attach(
+        model, torch.optim.SGD(model.parameters(), lr=_RATE), (inputs, labels), rng=rng, delta=plan.delta or 1e-5
+    )
     for x, y in run.batches():
         run.step(F.cross_entropy(model(x), y, reduction="none"))
     return run.release(1e-5).value
@@ -128,7 +130,7 @@ def _watched(plan: DPSGD, inputs: Tensor, labels: Tensor, canaries: int, key: st
     planted = Planted(_network(key), canaries=canaries, rng=rng)
     # Plain SGD: then the weights at the end are the sum of what every step gave, and tell no more.
     optimizer = torch.optim.SGD(planted.parameters(), lr=_RATE)
-    run = plan.attach(planted, optimizer, planted.dataset((inputs, labels)), rng=rng)
+    run = plan.attach(planted, optimizer, planted.dataset((inputs, labels)), rng=rng, delta=plan.delta or 1e-5)
     watch = planted.watch(run)
     for (x, y), marks in run.batches():
         watch.step(F.cross_entropy(planted.model(x), y, reduction="none"), marks)

@@ -7,6 +7,7 @@ from privet.training.clipping import Adaptive, Automatic, Flat, PerLayer
 from privet.training.explain import Explanation
 from privet.training.fit import Progress, fit
 from privet.training.journal import CheckpointError
+from privet.training.notices import PrivateWarning, TrainingWarning
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Batches, Noise
 from privet.training.rules import RULES
@@ -24,9 +25,11 @@ __all__ = [
     "Noise",
     "PerLayer",
     "Performance",
+    "PrivateWarning",
     "Progress",
     "Run",
     "RunError",
+    "TrainingWarning",
     "fit",
     "replace_batchnorm",
 ]

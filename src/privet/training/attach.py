@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng, default_rng
 from privet.core.randomness import Randomness
@@ -52,11 +53,13 @@ def attach(
     rules: Mapping[str, Known] | None = None,
     rng: Rng | None = None,
     journal: str | os.PathLike[str] | None = None,
+    delta: float | None = None,
     saved: Saved | None = None,
     world: World,
 ) -> Run:
     """What `DPSGD.attach` does, and, with a checkpoint, `DPSGD.resume`."""
     _require(ledger, performance, rng)
+    delta = _delta(plan, delta)
     rules, performance = all_known(rules), performance or Performance()
     validate.require(model, optimizer)
     # Where the number of rows is private, that there are none is private too.
@@ -88,7 +91,7 @@ def attach(
         fingerprint,
         Identity(rows, users),
     )
-    if world.leads and (weak := validate.large_delta(plan.delta, plan.public(units))):
+    if world.leads and (weak := validate.large_delta(delta, plan.public(units))):
         warnings.warn(weak, stacklevel=3)
     used, drawing, charge = 0, False, None
     if saved is None:
@@ -111,6 +114,7 @@ def attach(
         sampler=sampler,
         event=event,
         unit=unit,
+        delta=delta,
         source=budget or (saved.budget if saved is not None else None) or "training data",
         charge=charge,
         keeper=keeper,
@@ -138,6 +142,17 @@ def _require(ledger: Ledger | None, performance: Performance | None, rng: Rng | 
         if not isinstance(ledger, Book):
             problem = f"is of the type {type(ledger).__name__}"
             raise InvalidInput("ledger", problem, "give privet.Ledger(place), and the name of its budget as budget=")
+
+
+def _delta(plan: DPSGD, delta: float | None) -> float:
+    """The δ at which the release will state its ε: without one there would be none, after all the work."""
+    chosen = delta if delta is not None else plan.delta
+    if chosen is None:
+        problem = "is missing, and without it the run could state no ε for its release"
+        raise InvalidInput("delta", problem, "give the plan one below 1 over the number of rows, such as delta=1e-5")
+    if not checked.share("delta", chosen) > 0:
+        raise InvalidInput("delta", "is 0, which no normal noise meets", "give one such as 1e-5")
+    return chosen
 
 
 def _begun(

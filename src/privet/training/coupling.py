@@ -23,7 +23,7 @@ from privet.training.engine.calls import Call
 from privet.training.micro import TELLING
 from privet.training.state import Attributes
 
-__all__ = ["Inputs", "check_collate", "check_forward", "check_losses", "check_scale", "untouched"]
+__all__ = ["Inputs", "check_collate", "check_forward", "check_losses", "same_randomness", "untouched"]
 
 Inputs: TypeAlias = dict[tuple[int, int], list[bool]]
 """By a module's `id` and how many inputs a call of it had: which of them have rows."""
@@ -79,7 +79,7 @@ def _check_call(call: Call, model: nn.Module, examples: int, before: Attributes,
         rows = iter(given)
         leaves = [next(rows) if here else leaf for leaf, here in zip(flat, with_rows, strict=True)]
         args, kwargs = tree_unflatten(leaves, spec)
-        with _same_randomness(drawn), torch.no_grad():
+        with same_randomness(drawn), torch.no_grad():
             output = call.module(*args, **kwargs)
         kept.append(Attributes.of(model))
         return [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
@@ -101,18 +101,6 @@ def _check_call(call: Call, model: nn.Module, examples: int, before: Attributes,
         raise InvalidInput("model", problem, "return it, or do not keep it")
 
 
-def check_scale(losses: Tensor) -> None:
-    """Refuse losses that were divided by how many there are: that number changes when a row comes or goes."""
-    node, count = losses.grad_fn, float(len(losses))
-    while node is not None and type(node).__name__ in ("DivBackward0", "MulBackward0") and count > 1:
-        other = node._saved_other  # type: ignore[attr-defined]  # noqa: SLF001
-        by = count if type(node).__name__ == "DivBackward0" else 1.0 / count
-        if isinstance(other, Tensor) and bool((other.detach().double() - by).abs().le(1e-6 * by).all()):
-            problem = f"were divided by {len(losses)}, the number of rows in the batch, which a row changes by coming"
-            raise InvalidInput("losses", problem, "leave the division out: run.step divides by a public number")
-        node = node.next_functions[0][0]
-
-
 def check_collate(read: Callable[[list[int]], Any], indices: Sequence[int]) -> None:
     """Refuse a `collate_fn` by which a row's tensors change with the other rows."""
     rows = len(indices)
@@ -121,7 +109,7 @@ def check_collate(read: Callable[[list[int]], Any], indices: Sequence[int]) -> N
     half = rows // 2
 
     def made(indices: Sequence[int]) -> list[Tensor]:
-        with _same_randomness(set()):
+        with same_randomness(set()):
             return [leaf for leaf in tree_leaves(read(list(indices))) if isinstance(leaf, Tensor)]
 
     first = made(indices)
@@ -157,7 +145,7 @@ def check_losses(losses_of: Callable[[Any], Tensor], batch: Any, rows: int, mode
     drawn: set[str] = set()
 
     def values(batch: Any) -> list[Tensor]:
-        with torch.no_grad(), _same_randomness(drawn):
+        with torch.no_grad(), same_randomness(drawn):
             return [losses_of(batch)]
 
     with untouched(model):
@@ -198,7 +186,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _same_randomness(drawn: set[str]) -> Iterator[None]:
+def same_randomness(drawn: set[str]) -> Iterator[None]:
     """Every call begins with the same state of everybody's global random numbers, and leaves it as it was.
 
     Adds to `drawn` whose were asked for.

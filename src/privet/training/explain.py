@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.random import default_rng
@@ -23,6 +24,7 @@ from privet.training.madeup import Made, guesses, like, losses_on
 from privet.training.micro import Micro
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
+from privet.training.rehearsal import rehearse
 from privet.training.rules import Known, all_known
 from privet.training.rules.convolution import Convolved
 from privet.training.rules.tuning import way
@@ -228,6 +230,18 @@ class _Look:
             step.add(losses, Micro(np.arange(_FIRST), None, _FIRST, last=True), None)
         finally:
             step.calls.close()
+        if self.loss is None:
+            return
+        batch = made(_FIRST)
+
+        def read(places: Any) -> Any:
+            rows = torch.as_tensor(places)
+            return tree_map(
+                lambda leaf: leaf[rows] if isinstance(leaf, Tensor) and leaf.shape[:1] == (_FIRST,) else leaf, batch
+            )
+
+        if refusal := rehearse(self.model, self.loss, read, _FIRST):
+            raise refusal
 
     def _losses(self, batch: Any) -> Tensor:
         return losses_on(self.model, batch) if self.loss is None else self.loss(batch)

@@ -98,16 +98,16 @@ def fit(
             performance=performance,
             rules=rules,
             rng=rng,
+            delta=delta,
         )
         try:
-            run.guarantee(delta)  # before any work: without a δ there would be no release
             with run.world.together():
                 _check(model, Rows.of(dataset, collate_fn=collate_fn), loss)
             for inputs, target in run.batches():
                 if run.step(loss(model(inputs), target)):
                     for callback in callbacks:
                         callback(Progress(run.steps, run.total, model))
-            release = run.release(delta)
+            release = run.release()
         finally:
             run.close()  # gives back what was reserved, if nothing was drawn; after a release it does nothing
         _put_back(release.value, modes)  # an average of the weights is a copy

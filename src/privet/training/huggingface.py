@@ -164,7 +164,7 @@ class PrivateTrainer(Trainer):
         self.release: Release[nn.Module] | None = None
         self._mean = losses if losses is not None else _mean_of(model, self.args.label_smoothing_factor)
         self._whole = bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
-        self._delta, self._batches = delta, cast("Iterator[Any]", iter(()))
+        self._batches = cast("Iterator[Any]", iter(()))
         collate = self._get_collator_with_removed_columns(self.data_collator, description="Training")
         rows = Rows.of(train_dataset, collate_fn=collate)
         rows.batch(spread(len(rows)))  # rows that cannot be put together show here, before anything is charged
@@ -183,6 +183,7 @@ class PrivateTrainer(Trainer):
             performance=performance or _performance(args),
             rules=rules,
             rng=rng,
+            delta=delta,
         )
 
     def train(
@@ -206,10 +207,9 @@ class PrivateTrainer(Trainer):
         optimizer = self.create_optimizer()
         self.run = self._attach(cast(nn.Module, self.model), optimizer)
         try:
-            self.run.guarantee(self._delta)  # before any work: without a δ there would be no release
             self._batches = self.run.batches()
             output = super().train(ignore_keys_for_eval=ignore_keys_for_eval)
-            self.release = self.run.release(self._delta)
+            self.release = self.run.release()
         finally:
             if self.release is None:
                 self.run.close()

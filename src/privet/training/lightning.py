@@ -98,7 +98,7 @@ class PrivateTraining(Callback):
         self._units = rows if users is None else owners_of(users, rows)
         self.loader: Steps[int] = Steps(steps_per_epoch(plan, self._units), lambda step: step)
         """What `fit` is given as `train_dataloaders`: it has the length of an epoch, and no rows."""
-        self._delta, self._batches = delta, cast("Iterator[Any]", iter(()))
+        self._batches = cast("Iterator[Any]", iter(()))
         self._dropped: set[str] = set()
         self._attach = partial(
             plan.attach,
@@ -113,6 +113,7 @@ class PrivateTraining(Callback):
             performance=performance,
             rules=rules,
             rng=rng,
+            delta=delta,
         )
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -127,7 +128,6 @@ class PrivateTraining(Callback):
         validate.require(pl_module, optimizer)
         hosted: Any = pl_module.optimizers()
         self.run = self._attach(pl_module, _through(optimizer, hosted.step))
-        self.run.guarantee(self._delta)  # before any work: without a δ there would be no release
         self._batches = self.run.batches()
         trainer.fit_loop.max_epochs, trainer.fit_loop.epoch_loop.max_steps = -1, steps
         pl_module.automatic_optimization = False
@@ -154,7 +154,7 @@ class PrivateTraining(Callback):
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """The release."""
         if self.run is not None:
-            self.release = self.run.release(self._delta)
+            self.release = self.run.release()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """End the run without a release."""

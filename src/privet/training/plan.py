@@ -278,6 +278,7 @@ class DPSGD:
         rules: Mapping[str, Known] | None = None,
         rng: Rng | None = None,
         journal: str | os.PathLike[str] | None = None,
+        delta: float | None = None,
     ) -> Run:
         """Start a run: calibrate the noise, check model, optimizer and data set, and reserve the charge.
 
@@ -296,6 +297,7 @@ class DPSGD:
             rules: rules for further operations.
             rng: a seeded one for tests, which taints the release.
             journal: where the run's journal is kept, if it is saved; by default beside its first checkpoint.
+            delta: at which the release states its ε, where the plan has none.
         """
         from privet.training.attach import attach
         from privet.training.distributed import World
@@ -318,6 +320,7 @@ class DPSGD:
                 rules=rules,
                 rng=rng,
                 journal=journal,
+                delta=delta,
                 world=world,
             )
 
@@ -339,6 +342,7 @@ class DPSGD:
         rules: Mapping[str, Known] | None = None,
         rng: Rng | None = None,
         journal: str | os.PathLike[str] | None = None,
+        delta: float | None = None,
     ) -> Run:
         """Go on with a run from a checkpoint that `Run.save` wrote, under the charge that it has paid already.
 
@@ -356,6 +360,7 @@ class DPSGD:
             purpose: stands in the ledger already, and is not asked for.
             collate_fn, performance, rules, rng: as for `attach`; a seeded rng gives noise of its own to each life.
             journal: where the journal is, if it was moved.
+            delta: as the run was attached with.
         """
         from privet.training import checkpoint
         from privet.training.attach import attach
@@ -379,6 +384,7 @@ class DPSGD:
                 rules=rules,
                 rng=rng,
                 journal=journal,
+                delta=delta,
                 saved=checkpoint.read(path),
                 world=world,
             )

@@ -7,14 +7,13 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from privet.accounting import epsilon as price
-from privet.core.errors import InvalidInput, PrivetError
+from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.random import Rng
@@ -25,9 +24,11 @@ from privet.training.data import Rows
 from privet.training.device_noise import STRENGTH
 from privet.training.distributed import Turn, World
 from privet.training.grid import ASSUMPTION
+from privet.training.guard import RunError, guard, unguard
 from privet.training.micro import Micro, split
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
+from privet.training.rehearsal import REHEARSED, Rehearsal
 from privet.training.rules import Known
 from privet.training.sampling import Sampler
 from privet.training.selftest import SelfTest, selftest
@@ -39,14 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["Run", "RunError"]
 
 
-class RunError(PrivetError):
-    """A run was used in another order than batch, step, batch, step, …, release."""
-
-
 _CLOSELY = 9
 """An average's decay after t steps is at most t / (t + this): the weights of its beginning are soon forgotten."""
-_GUARDS: WeakKeyDictionary[torch.optim.Optimizer, RemovableHandle] = WeakKeyDictionary()
-"""For each optimizer that a run uses, what refuses steps which are not the run's."""
+_WAITS = "the last batch got no step; it still waits: call run.step(losses) once for it"
 
 
 @dataclass
@@ -62,19 +58,12 @@ class _Progress:
     released: bool = False
     finished: bool = False
     """Whether any step was."""
-
-
-def _only_by(step: ReferenceType[Step]) -> Callable[..., None]:
-    """Refuses a step of the optimizer that is not this run's: its gradients were never clipped."""
-
-    def hook(*_: Any) -> None:
-        own = step()
-        if own is not None and not own.stepping:
-            problem = "optimizer.step() was called outside of run.step(), with gradients that nobody clipped or noised"
-            advice = "leave it out: run.step(losses) does it, and loss.backward() too"
-            raise RunError(f"{problem}; {advice}. (Or another run is attached to this optimizer: go on with the last.)")
-
-    return hook
+    rehearsal: Rehearsal | None = None
+    """Under way, while the loop runs on rows that count for nothing."""
+    rehearse: Micro | None = None
+    """What the step that has begun is to be rehearsed with, before its first piece."""
+    refusal: InvalidInput | None = None
+    """What the rehearsal of this step found; raised with its last piece, for the other checks may know more."""
 
 
 class Run:
@@ -96,6 +85,7 @@ class Run:
         sampler: Sampler,
         event: Event,
         unit: Unit,
+        delta: float,
         source: str,
         charge: Charge | None,
         keeper: Keeper,
@@ -107,14 +97,11 @@ class Run:
         self.plan, self.model, self.optimizer, self.unit, self.event = plan, model, optimizer, unit, event
         self.sampler, self.performance, self.source = sampler, performance, source
         self._rows, self._charge, self._keeper, self._rng = rows, charge, keeper, rng
-        self.world = world
+        self.world, self.delta = world, delta
         self._step = Step(plan, model, optimizer, rules, performance, rng, world)
         self._progress = _Progress()
         self._loop: ReferenceType[Generator[Any, None, None]] | None = None
-        if optimizer in _GUARDS:
-            _GUARDS.pop(optimizer).remove()  # an earlier run's, which has been left for this one
-        if hasattr(optimizer, "_optimizer_step_pre_hooks"):  # a host's stand-in has none, and nobody else steps it
-            _GUARDS[optimizer] = optimizer.register_step_pre_hook(_only_by(ref(self._step)))
+        guard(optimizer, self._step)
         self._average = copy.deepcopy(model) if plan.average else None
 
     @property
@@ -141,6 +128,19 @@ class Run:
         return self._step.shortened / self._step.seen if self._step.seen else None
 
     @property
+    def ignored(self) -> float | None:
+        """The share of the last step's units whose gradients were NaN or infinite, and counted as zero.
+
+        As `clipped`, it tells of the rows and is not paid for. Where it is 1, a `PrivateWarning` says so at once.
+        """
+        return self._step.ignored / self._step.seen if self._step.seen else None
+
+    @property
+    def rehearsing(self) -> bool:
+        """Whether the current batch is a rehearsal's: its rows come again, and count for nothing."""
+        return self._progress.rehearsal is not None and self._progress.rehearsal.waits
+
+    @property
     def noise_multiplier(self) -> float:
         """Deviation of the noise over the clip: the plan's, or what was calibrated."""
         return self.plan.noise_multiplier or 0.0
@@ -148,7 +148,8 @@ class Run:
     @property
     def groups(self) -> Tensor | None:
         """For each row of the current batch the place of its user among those in it; None where rows are units."""
-        micro = self._progress.open
+        rehearsal = self._progress.rehearsal
+        micro = self._progress.open if rehearsal is None or not rehearsal.waits else rehearsal.micro
         return None if micro is None or micro.groups is None else torch.from_numpy(micro.groups)
 
     def batches(self) -> Iterator[Any]:
@@ -157,8 +158,9 @@ class Run:
         A batch is drawn as the accountant priced it, so its size varies. An empty one comes as a single row of
         zeros that counts for nothing, so that the loop need not care. With micro-batches a step takes several rounds;
         `step` says when one is complete. The first, second, fourth, … batch comes in two pieces: by the small one the
-        model is examined. A run has one such loop: whoever asks again goes on with it. Where an error ended the loop
-        and a batch got no step, that batch comes again.
+        model is examined. Some of its rows come before that, a few times, exchanged and fewer, to see whether each loss
+        depends on its own row alone (`rehearsing` is true then). A run has one such loop: whoever asks again goes on
+        with it. Where an error ended the loop and a batch got no step, that batch comes again.
         """
         loop = None if self._loop is None else self._loop()
         if loop is not None and self._progress.open is not None:
@@ -180,12 +182,20 @@ class Run:
         while True:
             self._ask("a batch")
             if self._step.torn:
-                progress.open, progress.left = None, iter(())  # its sum is of no use, and it stays paid
+                # Its sum is of no use, and it stays paid.
+                progress.open, progress.left, progress.rehearse = None, iter(()), None
             progress.open = progress.open or next(progress.left, None)
             if progress.open is None:
                 if self._next():
                     continue
                 return
+            if progress.rehearse is not None:
+                trial = self._trial(progress.rehearse)
+                if trial is not None:
+                    yield trial[0]
+                    if self.rehearsing:
+                        raise RunError(_WAITS)
+                    continue
             indices = progress.open.indices
             with self.world.together():
                 if self._step.due:
@@ -197,7 +207,32 @@ class Run:
             finally:
                 self._step.calls.close()
             if progress.open is not None and not self._step.torn:
-                raise RunError("the last batch got no step; it still waits: call run.step(losses) once for it")
+                raise RunError(_WAITS)
+
+    def _trial(self, micro: Micro) -> tuple[Any] | None:
+        """The batch of the next pass of this step's rehearsal; None once it is over.
+
+        A pass without losses was broken off by an error: then all of them come again.
+        """
+        progress = self._progress
+        with self.world.together():
+            if progress.rehearsal is None or progress.rehearsal.waits:
+                self._stop_rehearsal()
+                self._rows.check(micro.indices)
+                progress.rehearsal = Rehearsal(self.model, micro)
+            try:
+                trial = progress.rehearsal.begin(self._rows.batch)
+            except InvalidInput as refusal:
+                trial, progress.refusal = None, refusal
+        if trial is None:
+            self._stop_rehearsal()
+            progress.rehearse = None
+        return trial
+
+    def _stop_rehearsal(self) -> None:
+        if self._progress.rehearsal is not None:
+            self._progress.rehearsal.close()
+            self._progress.rehearsal = None
 
     def _next(self) -> bool:
         """Begin the next step, whose micro-batches are then to be handed out; false if there is none."""
@@ -207,7 +242,12 @@ class Run:
         self._progress.steps = turn.number + 1
         with self.world.together():
             self._step.begin()
-        self._progress.left = split(turn.drawn, self._step.most_rows, survey=self._step.due)
+        progress = self._progress
+        due, most = self._step.due or progress.refusal is not None, self._step.most_rows
+        progress.refusal = None
+        progress.left = split(turn.drawn, most, survey=due)
+        few = min(REHEARSED, most or REHEARSED)
+        progress.rehearse = next(split(turn.drawn, few, survey=False)) if due else None
         return True
 
     def step(self, losses: Tensor, groups: Tensor | None = None) -> bool:
@@ -222,8 +262,13 @@ class Run:
             Whether the step is complete; with micro-batches, only the last one's call completes it.
         """
         self._ask("a step")
-        micro = self._progress.open
-        if micro is None:
+        micro, rehearsal = self._progress.open, self._progress.rehearsal
+        if rehearsal is not None and rehearsal.waits:
+            with self.world.together():
+                self._step.require_losses(losses, rehearsal.micro, groups)
+            rehearsal.take(losses)
+            return False
+        if micro is None or rehearsal is not None:
             raise RunError("there is no batch to step on; take one from run.batches(), and step on it once")
         if self._step.torn:
             problem = "the step broke off while gradients were added up, so that some of them would count twice"
@@ -232,6 +277,8 @@ class Run:
             # Norms, sums and noise are in float32 at least, whatever the model computes in.
             with torch.autocast(self._step.parameters[0].device.type, enabled=False), self.world.together():
                 self._step.add(losses, micro, groups)
+                if micro.last and self._progress.refusal is not None:
+                    raise self._progress.refusal
                 self._progress.open, self._step.torn = None, False
                 if not micro.last:
                     return False
@@ -248,10 +295,7 @@ class Run:
 
         When to stop may depend on what was seen, and only the plan was fixed before.
         """
-        chosen = delta if delta is not None else self.plan.delta
-        if chosen is None:
-            raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
-        found = price(self.event, chosen, unit=self.unit)
+        found = price(self.event, delta if delta is not None else self.delta, unit=self.unit)
         if self.plan.noise is not Noise.LATTICE:
             on_device = any(each.device.type != "cpu" for each in self._step.parameters)
             return replace(found, assumptions=(*found.assumptions, STRENGTH)) if on_device else found
@@ -270,7 +314,8 @@ class Run:
         if self._charge is not None:
             self._charge.commit()
         self._progress.released = True
-        self._unguard()
+        self._stop_rehearsal()
+        unguard(self.optimizer)
         self._keeper.close(self.steps, released=True)
         value = self.model if self._average is None else self._average
         return Release.of(
@@ -290,14 +335,9 @@ class Run:
                 against autograd too, with the model in eval mode, since dropout differs from call to call.
         """
         self._ask("a self-test")
-        if self._progress.open is not None:
+        if self._progress.open is not None and (self._progress.rehearsal is None or self.rehearsing):
             raise RunError("a batch waits for its step; go on with run.batches(), and ask for a self-test after a step")
-        rows = min(3, len(self._rows))
-
-        def few(row: int | None) -> Any:
-            return self._rows.batch(list(range(rows)) if row is None else [row])
-
-        found = selftest(self._step, loss, few)
+        found = selftest(self._step, loss, self._rows.batch, len(self._rows))
         if not found.passed:
             raise RunError(f"the self-test failed; nothing was released\n{found}")
         return found
@@ -312,7 +352,8 @@ class Run:
                 self._charge.abort()
             self._keeper.close(self.steps)
         self._step.calls.close()
-        self._unguard()
+        self._stop_rehearsal()
+        unguard(self.optimizer)
         self._progress.released = True
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -362,10 +403,6 @@ class Run:
         """Count a step before anything of it can be seen."""
         self._keeper.begin(number)
         self._progress.steps = number + 1
-
-    def _unguard(self) -> None:
-        if self.optimizer in _GUARDS:
-            _GUARDS.pop(self.optimizer).remove()
 
     def _draw(self) -> None:
         """Tell the ledger, before the first weights change, that noise may be seen from now on."""

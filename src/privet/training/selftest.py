@@ -18,6 +18,8 @@ from privet.training.accumulate import Sum
 from privet.training.coupling import untouched
 from privet.training.engine.backward import Engine
 from privet.training.engine.parts import Dense, Part
+from privet.training.rehearsal import rehearse
+from privet.training.tail import Tail
 
 if TYPE_CHECKING:
     from privet.training.step import Step
@@ -56,18 +58,30 @@ class SelfTest:
         return "\n".join(map(str, self.checks))
 
 
-def selftest(step: Step, losses_of: Callable[[Any], Tensor] | None, few: Any) -> SelfTest:
-    """Measure the noise, the clip and the parameters of a run's step; with `losses_of`, the gradients of a few rows."""
+def selftest(step: Step, losses_of: Callable[[Any], Tensor] | None, read: Callable[[Any], Any], rows: int) -> SelfTest:
+    """Measure the noise, the clip and the parameters of a run's step; with `losses_of`, the gradients of a few rows.
+
+    Losses that a run would refuse are refused here, too.
+    """
+
+    def few(row: int | None) -> Any:
+        return read(list(range(min(3, rows))) if row is None else [row])
+
+    refusal = None
     own, before = _twin(step), [parameter.grad for parameter in step.parameters]
     try:
         checks = [_noise(own), _clip(own), _parameters(own)]
         if losses_of is not None:
             with untouched(step._model), _evaluated(step._model):  # noqa: SLF001 (the model is the run's own)
                 checks.append(_gradients(own, losses_of, few))
+                refusal = rehearse(step._model, losses_of, read, rows)  # noqa: SLF001
     finally:
         for parameter, gradient in zip(step.parameters, before, strict=True):
             parameter.grad = gradient
-    return SelfTest(tuple(checks))
+    found = SelfTest(tuple(checks))
+    if found.passed and refusal is not None:
+        raise refusal
+    return found
 
 
 @contextmanager
@@ -143,6 +157,7 @@ def _gradients(step: Step, losses_of: Callable[[Any], Tensor], few: Any) -> Chec
     losses = _each(losses_of(few(None)))
     calls = step.calls.found
     step.calls.close()
+    Tail.of(losses, {node for call in calls if call.outermost for node in call.edges_nodes()}).require_unscaled()
     parts = step.engine.gradients(losses, None, calls)
     squares = torch.stack([part.squares().value.double() for part in parts if part is not None]).sum(0)
     errors = []

@@ -13,7 +13,7 @@ from privet.core.random import Rng
 from privet.training import device_noise
 from privet.training.accumulate import Sum
 from privet.training.clipping import Adaptive
-from privet.training.coupling import Inputs, check_forward, check_scale
+from privet.training.coupling import Inputs, check_forward
 from privet.training.distributed import World
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Call, Calls
@@ -21,12 +21,14 @@ from privet.training.engine.groups import Groups
 from privet.training.engine.parts import Dense, Part, numbers
 from privet.training.engine.squares import Squares
 from privet.training.grid import Grid
-from privet.training.micro import TELLING, Micro
+from privet.training.micro import Micro
 from privet.training.noise import fill
+from privet.training.notices import warn_of_eval_mode, warn_of_no_gradient
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
 from privet.training.rules import Known
 from privet.training.state import Attributes, Weights, buffer_names
+from privet.training.tail import Tail
 
 __all__ = ["Step"]
 
@@ -64,6 +66,7 @@ class Step:
         self._weights: Weights | None = None
         self._attributes: Attributes | None = None
         self._inputs: Inputs = {}
+        self._tail: Tail | None = None
         self._allowed: set[str] = set()
         self._written: set[str] = set()
         self._rng, self._performance, self.world = rng, performance, world or World()
@@ -75,7 +78,8 @@ class Step:
         self.grid = Grid.of(plan, sum(p.numel() for p in self.parameters)) if plan.noise is Noise.LATTICE else None
         self.sum = Sum(self.parameters, wide=self.grid is not None)
         self._within, self._per_row, self._units = 0.0, 0.0, 0
-        self.seen, self.shortened = 0, 0
+        self.seen, self.shortened, self.ignored = 0, 0, 0
+        self._warned: set[str] = set()
         self.stepping = False
         self.torn = False
         """Whether the sum holds some of a piece's gradients, or all of them, while the piece still counts as waiting.
@@ -107,16 +111,19 @@ class Step:
         else:
             self.sum.flat.zero_()
         self._within, self._units = 0.0, 0
-        self.seen, self.shortened, self.torn = 0, 0, False
+        self.seen, self.shortened, self.ignored, self.torn = 0, 0, 0, False
         self.engine.round += 1
-        self._attributes, self._written = None, set()
+        self._attributes, self._written, self._tail = None, set(), None
 
     def add(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> None:
         """Add one micro-batch's clipped gradients."""
-        belongs = self._groups(losses, micro, groups)
+        belongs = self.require_losses(losses, micro, groups)
         self._same_parameters()
         if not len(micro.indices):
             return  # a row of zeros stood in for an empty batch
+        if "mode" not in self._warned:
+            self._warned.add("mode")
+            warn_of_eval_mode(self._model)
         weights = None if belongs is None else belongs.weights()
         calls = self.calls.found
         self.calls.close()
@@ -155,8 +162,11 @@ class Step:
         """
         outermost = [call for call in calls if call.outermost]
         if self._attributes is not None:
-            if len(losses) in TELLING:
-                check_scale(losses)
+            tail = Tail.of(losses, {node for call in outermost for node in call.edges_nodes()})
+            tail.require_unscaled()
+            if self._tail is not None:
+                tail.require_like(self._tail)
+            self._tail = tail
             check_forward(self._model, outermost, len(losses), self._attributes, self._inputs, judge=last)
             if self._weights is not None and outermost:
                 self._written |= set(self._weights.changed(self._model)) & buffer_names(self._model)
@@ -206,12 +216,16 @@ class Step:
         squares = [None if part is None else part.squares() for part in parts]
         bad = _not_finite(squares)
         if bad is not None:
+            if len(bad) > 1 and bool(bad.all()) and "gradient" not in self._warned:
+                self._warned.add("gradient")
+                warn_of_no_gradient()
             # NaN · 0 is NaN: the rows themselves must be zeros before anything is multiplied.
             parts = [None if part is None else part.blank(bad) for part in parts]
             squares = [None if part is None else part.squares() for part in parts]
         factors = self.plan.clipping.factors(squares, self.clip, self._layers)
         share = 1.0 / (self.plan.batch_size or 1) if self.grid is None else 1.0
         self.torn = True
+        self.ignored += 0 if bad is None else int(bad.sum())
         self._units += len(factors.unclipped)
         scaled = {id(each): each * share for each in factors.by_parameter if each is not None}
         self.sum.add(parts, [None if each is None else scaled[id(each)] for each in factors.by_parameter])
@@ -219,7 +233,7 @@ class Step:
         self._within += within - seen / 2
         self.seen, self.shortened = self.seen + seen, self.shortened + seen - round(within)
 
-    def _groups(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> Groups | None:
+    def require_losses(self, losses: Tensor, micro: Micro, groups: Tensor | None) -> Groups | None:
         """Which unit each loss belongs to; refuses losses that cannot be one for each row."""
         if not isinstance(losses, Tensor) or losses.dim() != 1:
             shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__

@@ -1,0 +1,205 @@
+"""Passes of a training loop on exchanged rows, which show whether a row's loss depends on the other rows.
+
+A run is given losses, and not the code that computes them. But it hands out the batches, so it can run the loop's body
+again: on the same rows, with one half of them exchanged, then the other, then with the first half alone. Random numbers
+are the same each time. The losses of the rows that stayed must stay. So mixup, `(B, 1) − (B,)`, inputs normalized by
+their batch and losses divided by its size are found, although none of them leaves a trace in the gradients. Nothing is
+added to the sum in such a pass, and the model's buffers, its modes and the random numbers are restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+from privet.core.errors import InvalidInput
+from privet.training.coupling import same_randomness
+from privet.training.micro import Micro
+from privet.training.state import Attributes
+
+__all__ = ["REHEARSED", "Rehearsal", "rehearse"]
+
+REHEARSED = 32
+"""The most rows of a batch that a rehearsal takes: enough to show what couples them, and few beside the batch."""
+
+_TOLERANCE = 1e-4
+"""Relative to the larger of the loss and the median loss, where every tensor has the shape it had."""
+_LOOSE = 5e-2
+"""The same where shapes differ (fewer rows, other padding), so that sums round differently, in bfloat16 too."""
+_PROPORTION = 1e-3
+"""How exactly losses follow the number of rows if they were divided by it."""
+
+
+class _Outcome(NamedTuple):
+    """The losses of a pass, and the shapes of what it was given."""
+
+    losses: Tensor
+    shapes: tuple[tuple[int, ...], ...]
+
+
+class Rehearsal:
+    """The rehearsal of one piece of a batch: `begin` hands out the rows of a pass, and `take` gets their losses."""
+
+    def __init__(self, model: nn.Module, micro: Micro) -> None:
+        self._model, self._whole = model, micro
+        self.micro = micro
+        """The rows of the current pass."""
+        self.waits = False
+        """Whether the current pass has no losses yet."""
+        self._passes = self._all()
+        self._during = ExitStack()
+        self._shapes: tuple[tuple[int, ...], ...] = ()
+        self._losses = torch.zeros(0)
+        self._drawn: set[str] = set()
+
+    def begin(self, read: Callable[[Any], Any]) -> tuple[Any] | None:
+        """Begin the next pass, with the batch that it is made on; None if there is no further one.
+
+        Raises where losses depend on other rows.
+        """
+        micro = next(self._passes, None)
+        if micro is None:
+            return None
+        self.micro = micro
+        batch = read(micro.indices)
+        self._shapes = tuple(tuple(leaf.shape) for leaf in tree_leaves(batch) if isinstance(leaf, Tensor))
+        self.waits = True
+        return (batch,)
+
+    def take(self, losses: Tensor) -> None:
+        """End the pass with its losses, one for each row or k of them."""
+        self._losses = losses.detach().double()
+        self.close()
+
+    def close(self) -> None:
+        """End the pass, and restore what it may have changed."""
+        self.waits = False
+        self._during.close()
+
+    def _all(self) -> Generator[Micro, None, None]:
+        """The rows of each pass, after which its losses are there.
+
+        A loop that gives other losses for the same rows (it counts its passes, or draws from a generator of its own)
+        cannot be compared with itself, and is left to the other checks.
+        """
+        rows = len(self._whole.indices)
+        if rows < 2:
+            return
+        half, places = rows // 2, np.arange(rows)
+        first = yield from self._pass(self._whole)
+        for start, stop in ((0, half), (half, rows)):
+            stays = (places >= start) & (places < stop)
+            other = yield from self._pass(self._taking(np.where(stays, places, start)))
+            if not _agree(first, other, rows, stays):
+                again = yield from self._pass(self._whole)
+                if _agree(first, again, rows, stays):
+                    raise _depends()
+                return
+        evaluate = bool(self._drawn)
+        if evaluate:  # fewer rows would be given other random numbers, by dropout say
+            self._drawn.clear()
+            first = yield from self._pass(self._whole, evaluate=True)
+            if self._drawn:
+                return
+        fewer = yield from self._pass(self._taking(places[:half]), evaluate=evaluate)
+        shortened = _Outcome(first.losses[: half * (len(first.losses) // rows)], first.shapes)
+        if len(fewer.losses) == len(shortened.losses) and not _agree(shortened, fewer, half, places[:half] >= 0):
+            again = yield from self._pass(self._whole, evaluate=evaluate)
+            if _agree(first, again, rows, places >= 0):
+                raise _divided(shortened.losses, fewer.losses, rows / half)
+
+    def _taking(self, places: npt.NDArray[np.int64]) -> Micro:
+        """The rows at these places of the piece, each as a row of the unit that has the place."""
+        indices = self._whole.indices[places]
+        groups = None if self._whole.groups is None else self._whole.groups[: len(places)]
+        units = len(places) if groups is None else int(groups[-1]) + 1
+        return Micro(indices, groups, units, last=False)
+
+    def _pass(self, micro: Micro, *, evaluate: bool = False) -> Generator[Micro, None, _Outcome]:
+        """Let the loop's body run once."""
+        self._during.enter_context(_restored(self._model, evaluate=evaluate))
+        self._during.enter_context(same_randomness(self._drawn))
+        yield micro
+        return _Outcome(self._losses, self._shapes)
+
+
+def rehearse(
+    model: nn.Module, losses_of: Callable[[Any], Tensor], read: Callable[[Any], Any], rows: int
+) -> InvalidInput | None:
+    """Why a run would refuse these losses after a rehearsal; None if it would not.
+
+    Args:
+        model: is restored afterwards.
+        losses_of: from a batch to its losses, as in a loop.
+        read: from the numbers of rows to a batch.
+        rows: how many there are, of which the first few are used.
+    """
+    few = min(rows, REHEARSED)
+    rehearsal = Rehearsal(model, Micro(np.arange(few), None, few, last=True))
+    try:
+        while (trial := rehearsal.begin(read)) is not None:
+            losses = losses_of(trial[0])
+            if losses.dim() != 1 or len(losses) % len(rehearsal.micro.indices):
+                return None  # refused for that, elsewhere
+            rehearsal.take(losses)
+    except InvalidInput as refusal:
+        return refusal
+    finally:
+        rehearsal.close()
+    return None
+
+
+@contextmanager
+def _restored(model: nn.Module, *, evaluate: bool) -> Iterator[None]:
+    """Restore what a pass changes in the model; in the meantime it may be in eval mode."""
+    before = Attributes.of(model)
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        for module, mode in modes:
+            module.training = mode and not evaluate
+        yield
+    finally:
+        before.put_back()
+        for module, mode in modes:
+            module.training = mode
+
+
+def _agree(first: _Outcome, second: _Outcome, rows: int, stays: npt.NDArray[np.bool_]) -> bool:
+    """Whether the losses of the rows that stayed are the same."""
+    (before, shapes), (after, others) = first, second
+    if before.shape != after.shape:
+        return False
+    chosen = torch.from_numpy(stays).repeat_interleave(len(before) // rows).to(before.device)
+    one, other = before[chosen], after[chosen]
+    sizes = one.nan_to_num(0.0, 0.0, 0.0).abs()
+    positive = sizes[sizes > 0]
+    if len(positive):
+        sizes = torch.maximum(sizes, positive.median())
+    tolerance = _TOLERANCE if shapes == others else _LOOSE
+    return bool((((one - other).abs() <= tolerance * sizes) | (~one.isfinite() & ~other.isfinite())).all())
+
+
+def _depends() -> InvalidInput:
+    problem = (
+        "give another value for a row when the other rows of the batch change, so that clipping a row does not bound "
+        "what it does (mixup; (B, 1) against (B,); means, counts, weights or negatives of the batch)"
+    )
+    advice = "compute each row's loss from that row alone, with both tensors of a comparison of one shape"
+    return InvalidInput("losses", problem, advice)
+
+
+def _divided(before: Tensor, after: Tensor, ratio: float) -> InvalidInput:
+    """What to say where the same rows have other losses when fewer rows come with them."""
+    for factor, what in ((ratio, "divided"), (1 / ratio, "multiplied")):
+        if bool(((after - factor * before).abs() <= _PROPORTION * factor * before.abs()).all()):
+            problem = f"were {what} by the number of rows in the batch, which a row changes by coming"
+            return InvalidInput("losses", problem, "leave that out: run.step divides by a public number")
+    problem = "give another value for a row when fewer rows come with it, so that clipping a row does not bound it"
+    return InvalidInput("losses", problem, "compute each row's loss from that row alone, and use fixed, public numbers")

@@ -86,7 +86,7 @@ def _page(trials: Sequence[Trial], caught: int) -> str:
     intro = (
         f"`make mutants` (`{COMMAND}`) plants {len(trials)} mistakes that would break a guarantee, one at a time, and "
         f"runs the tests named beside each. {caught} are caught ({caught / max(1, len(trials)):.1%}): at least one "
-        "test fails. The declarations are in `tools/mutants/planted/`, the results in `benchmarks/results/mutants.json`."
+        "test fails. The declarations are in `tools/mutants/planted`, the results in `benchmarks/results/mutants.json`."
     )
     parts = [
         f"<!-- Written by `{COMMAND}`; edit tools/mutants. -->",

@@ -32,7 +32,7 @@ from privet.report.words import headline
 from tests.report.trained import trained
 
 LOWER, UPPER = 0.1371, 7.8913
-LOW, HIGH = "0.137", "7.892"
+LOW, LOW_UP, HIGH = "0.137", "0.138", "7.892"
 """Rounded down, and up: no other number on a page begins like these."""
 WIDE = Interval(LOWER, UPPER)
 BILL = [(Interval(0.2461 + line / 100, 5.1234 + line), f"{5.124 + line:.3f}") for line in range(3)]
@@ -96,6 +96,7 @@ def require_upper(text: str, *, lower_is_called_so: bool = False) -> None:
     if lower_is_called_so:
         text = re.sub(r"ε at least[ |]*" + re.escape(LOW), "", text, count=1)
     assert LOW not in text
+    assert LOW_UP not in text  # as `up` would write it
 
 
 def test_upper_end_in_one_line() -> None:

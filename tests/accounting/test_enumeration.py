@@ -9,8 +9,11 @@ from itertools import product
 import pytest
 
 from privet import accounting
-from privet.accounting import Accountant
+from privet.accounting import Accountant, renyi
+from privet.accounting.canonical import canonical
+from privet.accounting.profile import Profile
 from privet.core.event import (
+    Approximate,
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -80,6 +83,7 @@ def check(event: Event, pairs: Sequence[Pair], epsilon: float, unit: Unit) -> tu
     found = accounting.delta(event, epsilon, unit=unit)
     assert found.lower <= exact * (1 + 1e-9)
     assert exact * (1 - 1e-9) <= found.upper <= exact * 1.02 + 1e-9
+    assert Profile(event, unit).delta(epsilon) >= exact * (1 - 1e-9)
     price = accounting.epsilon(event, exact, unit=unit).epsilon
     assert price.lower <= epsilon + 1e-6
     assert epsilon - 1e-6 <= price.upper <= epsilon + 0.02
@@ -180,3 +184,25 @@ def test_repeated_composition_inside_a_shuffled_report() -> None:
     spelled = Composed((*once.events, *once.events))
     assert several == accounting.epsilon(Shuffled(spelled, 1000), 1e-6, unit=unit).epsilon
     assert several.upper > 1.5 * accounting.epsilon(Shuffled(once, 1000), 1e-6, unit=unit).epsilon.upper
+
+
+@pytest.mark.parametrize("leaf", [Gaussian(0.0), Laplace(0.0), DiscreteGaussian(0.0, 1), DiscreteLaplace(0.0, 1)])
+def test_noiseless_leaves_have_no_guarantee(leaf: Leaf) -> None:
+    """Fails when noise of scale 0 is priced at all, sampled or not, instead of being called unprotected."""
+    for event in (leaf, Sampled(leaf, by=Poisson(0.01)), Composed((Gaussian(1.0), leaf))):
+        price = accounting.epsilon(event, 1e-5)
+        assert price.epsilon.upper == math.inf
+        assert price.accountant == "none"
+        assert "without noise" in price.assumptions[0]
+        assert accounting.delta(event, 1.0).upper == 1.0
+
+
+def test_delta_of_blocks_is_not_spent_again_by_the_renyi_conversion() -> None:
+    """Fails when the δ that blocks reveal outright is also used to convert the Rényi curve of the others."""
+    revealed, delta = 4e-6, 1e-5
+    noise = canonical(Gaussian(2.0)).parts
+    both = canonical(Composed((Gaussian(2.0), Approximate(0.0, revealed)))).parts
+    found = renyi.epsilon(both, delta, Unit())
+    assert found == pytest.approx(renyi.epsilon(noise, (delta - revealed) / (1 - revealed), Unit()), rel=1e-9)
+    assert renyi.delta(both, found, Unit()) <= delta * (1 + 1e-9)
+    assert found > renyi.epsilon(noise, delta, Unit()) * (1 + 1e-3)

@@ -225,6 +225,19 @@ def test_map_is_free_and_join_counts_each_draw_once() -> None:
         Release.join(first, other)
 
 
+def test_a_release_without_draws_is_refused() -> None:
+    """Fails when a value that no mechanism made passes as a release that costs nothing."""
+    with pytest.raises(InvalidInput, match="draws"):
+        Release(1.0, (), UNIT, Randomness.SECURE)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0000001, 1.5, 5.0])
+def test_a_sample_rate_is_a_probability(rate: float) -> None:
+    """Fails when a rate in percent, or one above 1 by rounding, is taken for a probability."""
+    with pytest.raises(InvalidInput, match="sample_rate"):
+        Poisson(rate)
+
+
 def test_seeded_randomness_taints_all_that_follows() -> None:
     """Whatever a seeded draw flows into says so."""
     seeded = released(1.0, Laplace(1.0), Randomness.SEEDED)

@@ -119,6 +119,9 @@ def test_events_refuse_what_makes_no_sense() -> None:
         Pure(1.0, Neighbours.L1_BALL)
     with pytest.raises(InvalidInput, match="radius"):
         Unit(radius=1.0)
+    for ball in (Neighbours.L1_BALL, Neighbours.L2_BALL):
+        with pytest.raises(InvalidInput, match="radius"):
+            Unit(neighbours=ball)
     with pytest.raises(InvalidInput, match="whose"):
         Unit(whose="nobody")  # type: ignore[arg-type]
 

@@ -10,8 +10,11 @@ import pytest
 
 from privet import accounting
 from privet.accounting import Accountant, renyi
+from privet.accounting.analytic_gaussian import gdp_to_epsilon
 from privet.accounting.canonical import canonical
+from privet.accounting.laws import GaussianLoss, LaplaceLoss, Law
 from privet.accounting.profile import Profile
+from privet.accounting.single import delta_of_one, epsilon_of_one
 from privet.core.event import (
     Approximate,
     Composed,
@@ -206,3 +209,25 @@ def test_delta_of_blocks_is_not_spent_again_by_the_renyi_conversion() -> None:
     assert found == pytest.approx(renyi.epsilon(noise, (delta - revealed) / (1 - revealed), Unit()), rel=1e-9)
     assert renyi.delta(both, found, Unit()) <= delta * (1 + 1e-9)
     assert found > renyi.epsilon(noise, delta, Unit()) * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-3, 0.1])
+@pytest.mark.parametrize("law", [LaplaceLoss(1.0), LaplaceLoss(0.3), GaussianLoss(1.0)], ids=repr)
+def test_epsilon_of_a_single_run_is_a_bound_at_its_own_delta(law: Law, delta: float) -> None:
+    """Fails when the upper end of ε is the last value that did not fit, or the lower end the first that did."""
+    assert delta_of_one(law, epsilon_of_one(law, delta, 1), 1) <= delta
+    assert delta_of_one(law, epsilon_of_one(law, delta, -1), -1) >= delta
+
+
+def test_advanced_composition_splits_delta_between_the_steps_and_itself() -> None:
+    """Fails when the δ that the steps spend is spent a second time by advanced composition."""
+    noise, count, delta = 40.0, 500, 1e-6
+    tried = []
+    for share in (0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99):
+        each = gdp_to_epsilon(1 / noise, -math.expm1(math.log1p(-delta) * (1 - share) / count))
+        slack = -math.expm1(math.log1p(-delta) * share)
+        root = math.sqrt(count) * each
+        spread = min(math.log(math.e + root / slack), math.log(1 / slack))
+        tried.append(count * each * math.tanh(each / 2) + root * math.sqrt(2 * spread))
+    found = accounting.epsilon(Repeated(Gaussian(noise), count), delta, accountant=Accountant.ADVANCED)
+    assert found.epsilon.upper == pytest.approx(min(tried), rel=1e-6)

@@ -119,6 +119,13 @@ def test_the_runner_tells_outcomes_apart_and_restores_the_file(test: str, outcom
     assert (tree / GOOD.file).read_text(encoding="utf-8") == FILES[GOOD.file]
 
 
+def test_the_runner_does_not_take_a_broken_import_for_a_catch(tree: Path) -> None:
+    """Fails when a mutant with which the tests cannot even be collected counts as caught."""
+    (tree / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    mutant = replace(GOOD, before="def noise():", after="def noises():")
+    assert try_mutant(mutant, tree, 60.0).outcome is Outcome.BROKEN
+
+
 def test_the_runner_counts_a_timeout_as_caught(tree: Path) -> None:
     """Fails when a mutant that makes a test hang would hang the runner or count as a survivor."""
     (tree / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")

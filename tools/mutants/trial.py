@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,8 @@ __all__ = ["Outcome", "Trial", "copy_tree", "run_tests", "try_mutant"]
 
 _COMPILED = "src/privet/training/native/*.so"
 _TESTS_FAILED = 1
+_FAILED_TEST = re.compile(r"^(?:FAILED|ERROR) \S+?::", re.MULTILINE)
+"""What pytest says of a test or its fixture. With -x a file that cannot be imported gives the same exit code."""
 _AGES = count(1)
 
 
@@ -67,7 +70,7 @@ def try_mutant(mutant: Mutant, tree: Path, limit: float) -> Trial:
         code, output = run_tests(mutant.tests, tree, limit, stop=True)
     if code is None:
         outcome = Outcome.TIMEOUT
-    elif code == _TESTS_FAILED:
+    elif code == _TESTS_FAILED and _FAILED_TEST.search(output):
         outcome = Outcome.CAUGHT
     else:
         outcome = Outcome.BROKEN if code else Outcome.SURVIVED

@@ -39,7 +39,7 @@ def test_noisy_sums_are_the_sums_and_noise_that_no_row_moves(text: str, schema: 
     sums, in every coordinate. Fails when one of them is computed from an exact count, or from another coordinate."""
     made = plan(text, schema, epsilon=0.7)
     (method,) = made.methods
-    noise = method.additive
+    noise: Any = method.additive
     (nothing,) = drawn(made, frame([]), 5)
     for table in tables(schema):
         (found,) = drawn(made, table, 5)

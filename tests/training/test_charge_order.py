@@ -293,6 +293,6 @@ def test_average_of_buffers_is_a_copy() -> None:
     run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=1.0), ROWS, rng=SeededRng(3))
     for x in run.batches():
         if run.step(squared(model, x)):
-            model.calls.fill_(float(run.steps))
+            model.get_buffer("calls").fill_(float(run.steps))
     value = run.release(1e-3).value
-    assert float(value.calls) == 2.0  # as it was when the last step was complete
+    assert float(value.get_buffer("calls")) == 2.0  # as it was when the last step was complete

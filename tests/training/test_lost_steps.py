@@ -60,7 +60,7 @@ def test_optimizer_steps_by_nobody_but_the_run() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     run = PLAN.attach(model, optimizer, ROWS, rng=SeededRng(1))
     before = model.weight.detach().clone() if isinstance(model, nn.Linear) else torch.zeros(0)
-    squared(model, ROWS).sum().backward()
+    squared(model, ROWS).sum().backward()  # type: ignore[no-untyped-call]
     with pytest.raises(RunError, match=r"optimizer.step\(\) was called outside of run.step\(\)"):
         optimizer.step()
     assert torch.equal(before, model.weight)  # type: ignore[arg-type]

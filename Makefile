@@ -13,13 +13,14 @@ BENCHMARKS := $(sort $(filter-out _%,$(notdir $(basename $(wildcard benchmarks/*
 	$(patsubst benchmarks/%/__main__.py,%,$(wildcard benchmarks/*/__main__.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test types tests bench syllabus clean
+.PHONY: help demo test types tests bench mutants syllabus clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo      train privately on handwritten digits, write the report, and attack the result"
 	@echo "make test      format, lint, types, tests, doctests, snippets, syllabus"
 	@echo "make bench     run the benchmarks one after the other"
+	@echo "make mutants   plant known mistakes one at a time, and check that the tests notice each"
 	@echo "make syllabus  write docs/syllabus.md from docs/syllabus.toml"
 	@echo "make clean     remove the environment and everything generated"
 
@@ -66,6 +67,9 @@ tests:
 
 bench: .venv/.installed
 	@set -e; for name in $(BENCHMARKS); do echo "== benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done
+
+mutants: .venv/.installed
+	$(BIN)/python -m tools.mutants --jobs $(JOBS)
 
 syllabus: .venv/.installed
 	$(BIN)/python -m tools.syllabus

@@ -198,3 +198,15 @@ def test_what_cannot_be_counted_is_refused() -> None:
         audit_draws([1.0] * 9, [0.5] * 9, unit=Unit())
     with pytest.raises(InvalidInput, match="guesses is 5, of 4 canaries"):
         guessed([1.0] * 4, np.array([True] * 4), guesses=5)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_delta_allows_is_no_evidence(turned: bool) -> None:
+    """Fails when δ is left out of one of the two inequalities: a record that is published outright with probability δ
+    would count against ε. A rate that may be δ or less proves nothing, and one above it what is left of it."""
+    few = (40, 1000, 0, 1000) if not turned else (1000, 1000, 960, 1000)
+    assert epsilon_of(*few, delta=0.06, error=0.05) == 0.0
+    assert epsilon_of(*few, delta=0.0, error=0.05) > 1.0
+    many = (500, 1000, 0, 1000) if not turned else (1000, 1000, 500, 1000)
+    hit, alarm = at_least(500, 1000, 0.025), at_most(0, 1000, 0.025)
+    assert epsilon_of(*many, delta=0.1, error=0.05) == pytest.approx(math.log((hit - 0.1) / alarm), rel=1e-9)

@@ -124,6 +124,7 @@ def test_labels_name_independent_streams() -> None:
     before = parent.child("a").bits(32)
     parent.bits(1000)
     assert parent.child("a").bits(32) == before == SeededRng(3, "a").bits(32)
+    assert parent.child("a").child("b").bits(32) == SeededRng(3, "a", "b").bits(32) != parent.child("b").bits(32)
     names: list[tuple[int | str, ...]] = [(), ("a", "b"), ("ab",), ("b", "a"), (1,), ("1",), ("a", ""), ("",)]
     streams = [SeededRng(3, *name).normal(40_000) for name in names]
     correlations = np.asarray(np.corrcoef(streams))[np.triu_indices(len(streams), 1)]

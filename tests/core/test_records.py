@@ -119,6 +119,9 @@ def test_events_refuse_what_makes_no_sense() -> None:
         Pure(1.0, Neighbours.L1_BALL)
     with pytest.raises(InvalidInput, match="radius"):
         Unit(radius=1.0)
+    for ball in (Neighbours.L1_BALL, Neighbours.L2_BALL):
+        with pytest.raises(InvalidInput, match="radius"):
+            Unit(neighbours=ball)
     with pytest.raises(InvalidInput, match="whose"):
         Unit(whose="nobody")  # type: ignore[arg-type]
 
@@ -223,6 +226,19 @@ def test_map_is_free_and_join_counts_each_draw_once() -> None:
     other = Release.of(1.0, Laplace(1.0), unit=Unit(Whose.USER), source="clinic", randomness=Randomness.SECURE)
     with pytest.raises(InvalidInput, match="unit"):
         Release.join(first, other)
+
+
+def test_a_release_without_draws_is_refused() -> None:
+    """Fails when a value that no mechanism made passes as a release that costs nothing."""
+    with pytest.raises(InvalidInput, match="draws"):
+        Release(1.0, (), UNIT, Randomness.SECURE)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0000001, 1.5, 5.0])
+def test_a_sample_rate_is_a_probability(rate: float) -> None:
+    """Fails when a rate in percent, or one above 1 by rounding, is taken for a probability."""
+    with pytest.raises(InvalidInput, match="sample_rate"):
+        Poisson(rate)
 
 
 def test_seeded_randomness_taints_all_that_follows() -> None:

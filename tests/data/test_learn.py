@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from privet.core.release import Release
 from privet.core.unit import Unit, Whose
 from privet.data import Category, Identifier, Kind, Learning, Number, Schema, Source, learn, learning, read
 from privet.data.asked import Questions
+from privet.data.read import user_keys_of
 from privet.mechanisms import DiscreteGaussian, ThresholdedCounts
 
 HEADER = ("who", "size", "kind", "y")
@@ -254,3 +256,36 @@ def test_adult_is_described(data_dir: Path) -> None:
     found = schema.find("education")
     assert isinstance(found, Category)
     assert len(found.values) >= 12
+
+
+def test_thresholds_of_all_columns_spend_half_of_delta(tmp_path: Path) -> None:
+    """Fails when a value that one row alone has is shown more often than δ allows, in any of the columns together."""
+    plan = plan_for(stored(tmp_path / "t.csv", []))
+    shown = [one for one in plan._mechanisms(plan.noise_multiplier) if isinstance(one, ThresholdedCounts)]
+    assert len(shown) == 3
+    assert 0 < sum(one.delta for one in shown) <= plan.delta / 2
+
+
+class Batches:
+    """Rows in two batches, where a source would make one of so few."""
+
+    def batches(self, names: list[str]) -> list[pl.DataFrame]:
+        first = pl.DataFrame({"who": ["p1", "p2"], "size": ["1", "2"], "kind": ["a", "a"], "y": ["0", "1"]})
+        second = pl.DataFrame({"who": ["p1", "p2"], "size": ["3", "4"], "kind": ["b", "c"], "y": ["1", "0"]})
+        return [frame.select(names) for frame in (first, second)]
+
+
+def test_rows_of_one_user_are_limited_over_all_batches() -> None:
+    """Fails when every batch of rows begins a new count of each user's rows."""
+    source: Any = Batches()
+    answers = asked_of(HEADER, 1).asked(source)
+    assert answers[0].value == 2
+    kinds = next(answer.value for answer in answers if isinstance(answer.value, dict) and "a" in answer.value)
+    assert kinds == {"a": 2}
+
+
+def test_users_whose_ids_begin_alike_are_different_users() -> None:
+    """Fails when a part of an id stands for the whole, so that one user's rows decide which of another's count."""
+    keys, known = user_keys_of(pl.Series(["patient-0001", "patient-0002", " patient-0001", ""]), ("",))
+    assert len(set(keys[:3].tolist())) == 2
+    assert known.tolist() == [True, True, True, False]

@@ -127,3 +127,13 @@ def test_the_likeliest_shares_are_likelier_than_others(seed: int) -> None:
 def test_what_cannot_be_drawn_is_refused(epsilon: float, categories: int) -> None:
     with pytest.raises(InvalidInput):
         RandomizedResponse(epsilon, categories)
+
+
+def test_random_bits_used_do_not_depend_on_the_truths() -> None:
+    """Fails when the next reader of a shared stream could tell from its own bits what was answered before."""
+    after = set()
+    for truth in (np.zeros(50, dtype=np.int64), np.full(50, 4), np.arange(50) % 5):
+        rng = SeededRng(3)
+        RandomizedResponse(1.0, 5).randomize(truth, rng=rng)
+        after.add(rng.bits(16))
+    assert len(after) == 1

@@ -71,6 +71,9 @@ def compare(
     if plot is not None:
         write_page(plot, compare_page(cards))
     console.show_rows(found.head, found.rows, right=("ε at most", "δ", "value"), spare=("data", "origin"))
+    if found.verdicts:
+        console.heading("What the intervals tell")
+        console.bullets(tuple(f"{verdict}." for verdict in found.verdicts))
     if found.cautions:
         console.heading("Beware")
         console.bullets(tuple(f"{caution}." for caution in found.cautions), "yellow")

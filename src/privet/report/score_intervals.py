@@ -24,6 +24,7 @@ __all__ = [
     "hoeffding",
     "mean_interval",
     "noisy_mean",
+    "noisy_parts",
     "noisy_share",
     "share_interval",
 ]
@@ -36,10 +37,10 @@ EXACT = "these rows alone, exactly"
 SELECTED = ", but not the choice of the best of several models"
 """What follows, where a model was chosen by this very score."""
 _ROUNDS = 60
-Ends = tuple[float, float]
+_Ends = tuple[float, float]
 
 
-def share_interval(right: float, wrong: float, error: float) -> Ends:
+def share_interval(right: float, wrong: float, error: float) -> _Ends:
     """Interval of a probability from counts of independent trials (Clopper & Pearson 1934); each end fails with half
     of `error` at most.
 
@@ -52,7 +53,7 @@ def share_interval(right: float, wrong: float, error: float) -> Ends:
     return low, high
 
 
-def mean_interval(total: float, count: float, error: float) -> Ends:
+def mean_interval(total: float, count: float, error: float) -> _Ends:
     """Interval of the mean of independent numbers in [0, 1] from their sum and count; each end fails with half of
     `error` at most.
 
@@ -85,7 +86,7 @@ def _kl(some: float, other: float) -> float:
     return first + second
 
 
-def hoeffding(mean: Ends, effective: float, error: float) -> Ends:
+def hoeffding(mean: _Ends, effective: float, error: float) -> _Ends:
     """Interval around a mean in [0, 1], known up to an interval, of so many effective trials (Hoeffding 1963, Thm 2).
 
     Rows of one user are not independent. With n_u rows of user u in [0, 1] each, the effective number is
@@ -97,7 +98,7 @@ def hoeffding(mean: Ends, effective: float, error: float) -> Ends:
     return max(mean[0] - reach, 0.0), min(mean[1] + reach, 1.0)
 
 
-def noisy_share(right: float, wrong: float, reach: float, error: float, rows_per_unit: int = 1) -> Ends:
+def noisy_share(right: float, wrong: float, reach: float, error: float, rows_per_unit: int = 1) -> _Ends:
     """Interval of a probability from two noisy counts, of which neither is off by more than `reach`; `error` is that
     of the sampling.
 
@@ -111,7 +112,7 @@ def noisy_share(right: float, wrong: float, reach: float, error: float, rows_per
     return share_interval(least_right, most_wrong, error)[0], share_interval(most_right, least_wrong, error)[1]
 
 
-def noisy_mean(total: float, count: float, reaches: Ends, error: float, rows_per_unit: int = 1) -> Ends:
+def noisy_mean(total: float, count: float, reaches: _Ends, error: float, rows_per_unit: int = 1) -> _Ends:
     """Interval of the mean of numbers in [0, 1] from a noisy sum and a noisy count; `error` is that of the sampling.
 
     With a = sum and b = count - sum, n·kl(a/n, p) falls in b for p < a/n and rises in a, so that the extremes over all
@@ -125,7 +126,17 @@ def noisy_mean(total: float, count: float, reaches: Ends, error: float, rows_per
     return low, mean_interval(min(most_sum, least_count), least_count, error)[1]
 
 
-def _around(noisy: float, reach: float) -> Ends:
+def noisy_parts(one: float, other: float, reach: float, error: float) -> _Ends:
+    """Interval of the mean of numbers in [0, 1] from two noisy sums, of the numbers and of 1 less each.
+
+    Neither sum is off by more than `reach`; `error` is that of the sampling. The corners are those of `noisy_mean`.
+    """
+    (least_one, most_one), (least_other, most_other) = _around(one, reach), _around(other, reach)
+    low = mean_interval(least_one, least_one + most_other, error)[0]
+    return low, mean_interval(most_one, most_one + least_other, error)[1]
+
+
+def _around(noisy: float, reach: float) -> _Ends:
     return max(noisy - reach, 0.0), max(noisy + reach, 0.0)
 
 

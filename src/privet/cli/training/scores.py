@@ -20,7 +20,8 @@ from privet.core.release import Release
 from privet.core.unit import Unit, Whose
 from privet.data import Number
 from privet.mechanisms import Cells, Count, DiscreteLaplace, Histogram, Laplace, Sum
-from privet.report import Score
+from privet.report import Choice, Score
+from privet.report.origin import rounded
 from privet.report.score_intervals import (
     CONFIDENCE,
     EXACT,
@@ -33,7 +34,7 @@ from privet.report.score_intervals import (
 )
 from privet.training.models import each_alone
 
-__all__ = ["Rows", "Scoring", "auc", "measured", "outputs_of"]
+__all__ = ["Rows", "Scoring", "accuracy_margin", "auc", "expected_interval", "measured", "outputs_of"]
 
 _AT_ONCE = 1 << 14
 _HALF = (1 - CONFIDENCE) / 2
@@ -263,3 +264,36 @@ class Scoring:
         value = scale * min(max(total, 0.0) / count, 1.0) if count > 0 else float("nan")
         low, high = noisy_mean(total, count, (self._reaches[0], self._reaches[1]), _HALF, self.rows)
         return Score(_ERROR, value, on, False, scale * low, scale * high, CONFIDENCE, NOISE_AND_SAMPLING)
+
+
+def expected_interval(scoring: Scoring, rows: int | None, share: float, label: object = None) -> Choice:
+    """Return the expected half-width of a private score's interval as a line of the plan, before anything is drawn.
+
+    Args:
+        scoring: the plan of the score.
+        rows: the public or released number of all rows; None if it is private.
+        share: the part of them that is held out.
+        label: the target's column, where it is public.
+    """
+    sure = f"{CONFIDENCE:.0%} confidence, covers {NOISE_AND_SAMPLING}"
+    if rows is None:
+        value = f"the noise moves a count by ± {scoring.reach:,.0f} rows at most"
+        return Choice("expected interval of the score", value, "the width depends on a private number of rows")
+    held = max(round(rows * share), 1)
+    width = scoring.half_width(held)
+    if scoring.classes:
+        value = f"± {rounded(width, share=True)} at most"
+    else:
+        scale = label.high - label.low if isinstance(label, Number) else None
+        value = (
+            f"± {rounded(width, share=True)} of the target's range at most"
+            if scale is None
+            else (f"± {rounded(scale * width, share=False)} at most")
+        )
+    return Choice("expected interval of the score", value, f"about {held:,} held-out rows; {sure}")
+
+
+def accuracy_margin(rows: int) -> float:
+    """Return the half-width of the widest interval that an accuracy on so many rows can have, for the sampling."""
+    low, high = share_interval(rows / 2, rows / 2, 1 - CONFIDENCE)
+    return (high - low) / 2

@@ -95,7 +95,7 @@ class Work:
     command: str
     resuming: bool
     confirm: Callable[[Asked, Inputs, Bill, Guarantee], None]
-    planned: Callable[[Asked, Inputs, Bill, Recipe], None]
+    planned: Callable[[Asked, Inputs, Bill, Recipe | None], None]
     """Told of a plan that was made after something was learned."""
     tell: Callable[[str], None]
     follow: Callable[[Recipe, Whose, Mapping[str, Callable[[nn.Module], float]]], Any]
@@ -125,6 +125,8 @@ class Work:
             elif bill.counting is not None:
                 rows = self._count(inputs, bill, charges, rng)
                 inputs = replace(inputs, rows=max(rows.value, 1))
+            if bill.scoring is not None and (schema or rows) is not None and MethodWord.DPSGD not in asked.private:
+                self.planned(asked, inputs, bill, None)  # the score's width is said before it is drawn
             model = self._model(inputs)
             if model is None:
                 raise InvalidInput("rows", "are not known")

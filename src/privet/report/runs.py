@@ -16,7 +16,7 @@ from privet.report.figures.accuracy import accuracy_by_epsilon
 from privet.report.figures.teachers import accuracy_by_teachers
 from privet.report.frame import bullets, drawn, escaped, framed, table
 from privet.report.internal import Internal
-from privet.report.origin import interval, origin, rounded
+from privet.report.origin import INTERVALS, origin, rounded, short_interval
 from privet.report.put import put
 from privet.report.ranking import verdict_on
 from privet.report.repriced import require_priced
@@ -181,7 +181,7 @@ def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
                 *start,
                 each.value.name,
                 rounded(each.value.value, each.value.share),
-                interval(each.value),
+                short_interval(each.value),
                 each.value.on,
                 origin(each),
             )
@@ -201,7 +201,7 @@ def compare_page(cards: Mapping[str, TrainingCard]) -> str:
         *(f'<p class="warning"><strong>Beware:</strong> {escaped(text)}.</p>' for text in found.cautions),
         "</header>",
         '<div class="wide"><section>',
-        table("All runs", found.head, found.rows),
+        table(f"All runs. {INTERVALS}", found.head, found.rows),
         bullets(tuple(f"{verdict}." for verdict in found.verdicts)) if found.verdicts else "",
         "</section></div>",
         '<section class="wide" aria-label="Figures">',

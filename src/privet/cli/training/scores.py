@@ -275,7 +275,6 @@ def expected_interval(scoring: Scoring, rows: int | None, share: float, label: o
         share: the part of them that is held out.
         label: the target's column, where it is public.
     """
-    sure = f"{CONFIDENCE:.0%} confidence, covers {NOISE_AND_SAMPLING}"
     if rows is None:
         value = f"the noise moves a count by ± {scoring.reach:,.0f} rows at most"
         return Choice("expected interval of the score", value, "the width depends on a private number of rows")
@@ -290,7 +289,7 @@ def expected_interval(scoring: Scoring, rows: int | None, share: float, label: o
             if scale is None
             else (f"± {rounded(scale * width, share=False)} at most")
         )
-    return Choice("expected interval of the score", value, f"about {held:,} held-out rows; {sure}")
+    return Choice("expected interval of the score", value, f"95 %, noise and sampling of about {held:,} rows")
 
 
 def accuracy_margin(rows: int) -> float:

@@ -93,12 +93,12 @@ def test_corners_hold_every_count_within_reach() -> None:
     """Fails when an end of a noisy interval is not the extreme over all true counts within the noise's reach."""
     rng = np.random.default_rng(3)
     for _ in range(200):
-        right, wrong, reach = rng.integers(0, 60), rng.integers(0, 60), float(rng.integers(0, 9))
+        right, wrong, reach = (int(rng.integers(0, end)) for end in (60, 60, 9))
         low, high = noisy_share(float(right), float(wrong), reach, HALF)
         first, last = noisy_parts(float(right), float(wrong), reach, HALF)
         sums = noisy_mean(float(right), float(right + wrong), (reach, reach), HALF)
         for _ in range(20):
-            true, false = (max(each + rng.integers(-reach, reach + 1), 0) for each in (right, wrong))
+            true, false = (max(each + int(rng.integers(-reach, reach + 1)), 0) for each in (right, wrong))
             inner = share_interval(float(true), float(false), HALF)
             assert low <= inner[0] + 1e-12
             assert inner[1] <= high + 1e-12

@@ -60,7 +60,7 @@ def mean_interval(total: float, count: float, error: float) -> _Ends:
     P(mean of n ≥ x) ≤ e^(-n·kl(x, p)) for x ≥ p and any law on [0, 1] of mean p (Hoeffding 1963, Thm 1).
 
     >>> [round(end, 4) for end in mean_interval(50.0, 100, 0.05)]
-    [0.3684, 0.6316]
+    [0.3667, 0.6333]
     """
     allowed = math.log(2 / checked.probability("error", error))
     if count <= 0:

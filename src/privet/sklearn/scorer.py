@@ -89,7 +89,7 @@ class PrivateScorer:
             rows: about how many rows a call scores, as a public or released number.
 
         >>> round(private_scorer(0.5).half_width(2_000), 3)
-        0.034
+        0.03
         """
         count = checked.count("rows", rows)
         low, high = self._interval(count / 2, count / 2)

@@ -48,7 +48,7 @@ def test_a_table_becomes_a_model_a_card_and_a_page(clinic: Run) -> None:
     """Fails when a file is missing, an internal number reaches a page that may be shared, or the model is not that of
     the run."""
     shown = done(clinic("train patients.csv --schema schema.toml --epsilon 2 --out run --log csv"))
-    assert "ε ≤ 2.000 at δ = 0.001 for one example, added or removed" in shown.out
+    assert "ε ≤ 2.000 at δ = 0.0001 for one example, added or removed" in shown.out
     names = {path.name for path in Path("run").iterdir()}
     assert names == {
         "card.json", "report.html", "internal.json", "internal.html", "model.json", "model.safetensors", "log.csv",

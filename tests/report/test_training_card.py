@@ -35,6 +35,7 @@ from tests.report.trained import DELTA, curves, trained
 MARK = "zq7-secret"
 TYPED = (
     "rows", "schema", "scores", "history", "compared", "stored", "evidence", "attacks", "canaries", "pictures",
+    "internal_remarks",
 )  # fmt: skip
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 OWN = [field.name for field in fields(TrainingCard) if field.name != "privacy"]

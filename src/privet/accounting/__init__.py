@@ -12,6 +12,7 @@ from privet.accounting.calibrate import (
     randomized_response_epsilon,
     sample_rate,
 )
+from privet.accounting.default_delta import default_delta
 from privet.accounting.price import Rung, delta, epsilon, ladder, upper
 from privet.accounting.profile import Profile
 
@@ -19,6 +20,7 @@ __all__ = [
     "Accountant",
     "Profile",
     "Rung",
+    "default_delta",
     "delta",
     "epsilon",
     "ladder",

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from privet.accounting import default_delta
 from privet.attacks.target import Access, Model
 from privet.audit.canaries import Planted
 from privet.audit.inserted import Inserted, inserted
@@ -83,7 +84,7 @@ def climbed(
         problem = "is for another unit than add/remove, or clips adaptively"
         raise InvalidInput("plan", problem, "give it a population=, or sample_rate= and steps=, and another clipping")
     checked.count("canaries", canaries, least=16)
-    delta = plan.delta if plan.delta is not None else 1e-5
+    delta = plan.delta if plan.delta is not None else default_delta(plan.population)
     source = rng or default_rng()
     digits = named("digits").train
     inputs = torch.as_tensor(digits.x, dtype=torch.float32).flatten(1) / 16  # a pixel's largest value

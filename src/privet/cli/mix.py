@@ -9,7 +9,7 @@ import typer
 
 from privet.cli import console
 from privet.cli.numbers import WHOLE
-from privet.cli.options import AsJson, Delta
+from privet.cli.options import AsJson, DefaultDelta
 from privet.cli.taught import TaughtCommand, TaughtGroup
 from privet.cli.teach import help_of
 from privet.core.errors import InvalidInput
@@ -157,7 +157,7 @@ def collect(
 def compare(
     reports: Annotated[int, typer.Option(click_type=WHOLE, help="How many honest reports there are.")],
     epsilon: Annotated[float, typer.Option(help="The ε that all three models give.")],
-    delta: Delta = 1e-6,
+    delta: DefaultDelta = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a page with the figure here.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -167,12 +167,14 @@ def compare(
     """
     from dataclasses import asdict
 
+    from privet.accounting import default_delta
     from privet.local.shuffling.compare import cost_of_trust
     from privet.report import require_writable, write_page
     from privet.report.figures.trust import HEAD, row_of
 
     if plot is not None:
         require_writable(plot)
+    delta = default_delta(reports) if delta is None else delta
     own = cost_of_trust(reports, epsilon=epsilon, delta=delta)
     around = {max(1, reports // 100), max(1, reports // 10), reports * 10, reports * 100} - {reports}
     costs = [cost_of_trust(n, epsilon=epsilon, delta=delta) for n in sorted(around)]

@@ -18,6 +18,7 @@ __all__ = [
     "AccountantWord",
     "AsJson",
     "BatchSize",
+    "DefaultDelta",
     "Delta",
     "Epochs",
     "FindWord",
@@ -127,6 +128,9 @@ Steps = Annotated[
 SamplingOption = Annotated[
     SamplingWord,
     typer.Option("--sampling", help="How batches are really drawn; shuffling is not poisson.", rich_help_panel=_RUN),
+]
+DefaultDelta = Annotated[
+    float | None, typer.Option(help="The δ; by default 1/(10 n), rounded down to one digit, for n reports.")
 ]
 Delta = Annotated[float, typer.Option(help="The δ of the guarantee: far below 1/n, such as 1e-5.")]
 NeighboursOption = Annotated[

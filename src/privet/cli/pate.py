@@ -249,7 +249,7 @@ def _quoted(text: str) -> str:
 
 def _show(folder: Path, wanted: Wanted, card: TrainingCard) -> None:
     from privet.report import shareable
-    from privet.report.origin import interval, rounded
+    from privet.report.origin import INTERVALS, rounded, short_interval
     from privet.report.words import headline, up
 
     shared = shareable(card)
@@ -257,8 +257,9 @@ def _show(folder: Path, wanted: Wanted, card: TrainingCard) -> None:
     console.line(headline(card.privacy.guarantee.value), "bold green")
     scores = [each.value for each in shared.scores]
     if scores:
-        rows = [(each.name, rounded(each.value, each.share), interval(each), each.on) for each in scores]
+        rows = [(each.name, rounded(each.value, each.share), short_interval(each), each.on) for each in scores]
         console.show_rows(("score", "value", "interval", "on"), rows, right=("value",))
+        console.line(INTERVALS, "dim")
     console.bullets(tuple(card.privacy.notes.value[:1]))
     for found in (each.value for each in shared.findings):
         console.line(

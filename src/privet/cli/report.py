@@ -65,12 +65,17 @@ def compare(
     """
     from privet.report import compare as compared
     from privet.report import compare_page, load, write_page
+    from privet.report.origin import INTERVALS
 
     cards = {name: load(run) for name, run in _named(runs).items()}
     found = compared(cards)
     if plot is not None:
         write_page(plot, compare_page(cards))
-    console.show_rows(found.head, found.rows, right=("ε at most", "δ", "value"), spare=("data", "origin"))
+    console.show_rows(found.head, found.rows, right=("ε at most", "δ", "value"), spare=("data", "method", "origin"))
+    console.line(INTERVALS, "dim")
+    if found.verdicts:
+        console.heading("What the intervals tell")
+        console.bullets(tuple(f"{verdict}." for verdict in found.verdicts))
     if found.cautions:
         console.heading("Beware")
         console.bullets(tuple(f"{caution}." for caution in found.cautions), "yellow")

@@ -184,7 +184,7 @@ def _write(folder: Path, place: Workplace[Asked], done: Finished) -> TrainingCar
 def _show(folder: Path, asked: Asked, card: TrainingCard) -> None:
     """The guarantee, and the scores that may be shared."""
     from privet.report import shareable
-    from privet.report.origin import interval, rounded
+    from privet.report.origin import INTERVALS, rounded, short_interval
     from privet.report.standing import worst
     from privet.report.words import headline
 
@@ -196,8 +196,11 @@ def _show(folder: Path, asked: Asked, card: TrainingCard) -> None:
     guarantee = card.privacy.guarantee.value
     console.line(headline(guarantee), worst([each.value for each in shared.evidence], guarantee).style)
     if scores:
-        rows = [(name, each.name, rounded(each.value, each.share), interval(each), each.on) for name, each in scores]
+        rows = [
+            (name, each.name, rounded(each.value, each.share), short_interval(each), each.on) for name, each in scores
+        ]
         console.show_rows(("method", "score", "value", "interval", "on"), rows, right=("value",))
+        console.line(INTERVALS, "dim")
     if shared.evidence:
         _show_evidence(card)
     console.line(f"{folder}/report.html may be shared; {folder}/internal.html must not.")

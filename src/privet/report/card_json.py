@@ -42,6 +42,8 @@ __all__ = ["FORMAT", "from_json", "to_json"]
 
 FORMAT = 2
 """The version of the card's format."""
+_ADDED = frozenset({"internal_remarks"})
+"""Fields that cards of this format did not always have."""
 _MARK = "INTERNAL: holds values that were computed on private rows and not paid for; not to be shared"
 _KINDS: Mapping[str, type[Record]] = {
     **Event.kinds(),
@@ -113,7 +115,9 @@ def _read(data: Any, wanted: Any, name: str) -> Any:
         raise InvalidInput(name, "is missing from the card")
     if wanted in (TrainingCard, RunCard):
         types = get_type_hints(wanted)
-        if not isinstance(data, dict) or set(data) != set(types):
+        # Cards of earlier versions lack what was added since.
+        added = _ADDED if wanted is TrainingCard else frozenset[str]()
+        if not isinstance(data, dict) or not set(types) - added <= set(data) <= set(types):
             raise InvalidInput(name, "lacks fields, or has unknown ones", "upgrade privet")
         return wanted(**{key: _read(item, types[key], key) for key, item in data.items()})
     if get_origin(wanted) is tuple:

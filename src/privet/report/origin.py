@@ -8,9 +8,18 @@ from typing import Any
 from privet.core.release import Release
 from privet.report.card import Typed
 from privet.report.internal import Internal
+from privet.report.score_intervals import CONFIDENCE, EXACT, NOISE, NOISE_AND_SAMPLING, SAMPLING
 from privet.report.training_records import Score
 
-__all__ = ["interval", "origin", "plain", "rounded"]
+__all__ = ["INTERVALS", "interval", "origin", "plain", "rounded", "short_interval"]
+
+INTERVALS = "Intervals have 95 % confidence each unless they say otherwise; in brackets is what they cover."
+_SHORT = {
+    SAMPLING: "sampling",
+    NOISE_AND_SAMPLING: "noise + sampling",
+    NOISE: "noise alone",
+    "the noise": "noise alone",
+}
 
 
 def origin(value: Typed[Any]) -> str:
@@ -35,12 +44,35 @@ def rounded(value: float | None, share: bool) -> str:
 
 
 def interval(score: Score) -> str:
-    """The interval of a score with its confidence; empty where it has none."""
+    """The interval of a score, with its confidence and what it covers.
+
+    >>> interval(Score("accuracy", 0.9, "the test file"))
+    'no interval recorded'
+    >>> interval(Score("accuracy", 0.9, "held-out rows", True, 0.8, 0.95, 0.95, "the noise"))
+    '80.00 % to 95.00 % with 95 % confidence, covers the noise alone'
+    """
+    if score.value is None and not score.has_interval:
+        return "–"
     if score.lower is None or score.upper is None or score.confidence is None:
-        return ""
-    covers = f", for {score.covers}" if score.covers else ""
+        return "no interval recorded"
+    if score.covers == EXACT:
+        return "exact for these rows, which the model has seen; no estimate for new ones"
+    covers = NOISE if score.covers == "the noise" else score.covers or "what was not recorded"
     ends = f"{rounded(score.lower, score.share)} to {rounded(score.upper, score.share)}"
-    return f"{ends} with {100 * score.confidence:g} % confidence{covers}"
+    return f"{ends} with {100 * score.confidence:g} % confidence, covers {covers}"
+
+
+def short_interval(score: Score) -> str:
+    """The interval for a table on a terminal, beside the line `INTERVALS`.
+
+    >>> short_interval(Score("accuracy", 0.9, "held-out rows", True, 0.8, 0.95, 0.95, "the noise"))
+    '80.00 % to 95.00 % (noise alone)'
+    """
+    if not score.has_interval or score.covers == EXACT:
+        return interval(score)
+    sure = "" if score.confidence == CONFIDENCE else f"{100 * (score.confidence or 0.0):g} %: "
+    covers = _SHORT.get(score.covers, score.covers or "what was not recorded")
+    return f"{rounded(score.lower, score.share)} to {rounded(score.upper, score.share)} ({sure}{covers})"
 
 
 def plain(text: str) -> str:

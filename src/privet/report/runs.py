@@ -14,10 +14,11 @@ from privet.report.card_json import from_json, to_json
 from privet.report.curves import curves_of
 from privet.report.figures.accuracy import accuracy_by_epsilon
 from privet.report.figures.teachers import accuracy_by_teachers
-from privet.report.frame import drawn, escaped, framed, table
+from privet.report.frame import bullets, drawn, escaped, framed, table
 from privet.report.internal import Internal
-from privet.report.origin import origin, rounded
+from privet.report.origin import INTERVALS, origin, rounded, short_interval
 from privet.report.put import put
+from privet.report.ranking import verdict_on
 from privet.report.repriced import require_priced
 from privet.report.tables_file import read_tables
 from privet.report.training_card import TrainingCard, is_tainted, shareable
@@ -45,7 +46,7 @@ __all__ = [
 
 CARD, REPORT = "card.json", "report.html"
 INTERNAL_CARD, INTERNAL_PAGE = "internal.json", "internal.html"
-_HEAD = ("run", "data", "method", "ε at most", "δ", "score", "value", "on", "origin")
+_HEAD = ("run", "data", "method", "ε at most", "δ", "score", "value", "interval", "on", "origin")
 
 
 def require_folder(folder: Path, argument: str = "out") -> None:
@@ -155,6 +156,8 @@ class Comparison:
     rows: tuple[tuple[str, ...], ...]
     cautions: tuple[str, ...]
     trials: tuple[Typed[Trial], ...]
+    verdicts: tuple[str, ...] = ()
+    """For each measure that several runs on one data set have: which is best, or that the intervals do not tell."""
 
 
 def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
@@ -174,11 +177,18 @@ def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
             digits_up(guarantee.delta),
         )
         rows += [
-            (*start, each.value.name, rounded(each.value.value, each.value.share), each.value.on, origin(each))
+            (
+                *start,
+                each.value.name,
+                rounded(each.value.value, each.value.share),
+                short_interval(each.value),
+                each.value.on,
+                origin(each),
+            )
             for each in card.scores
-        ] or [(*start, "–", "–", "–", "–")]
+        ] or [(*start, "–", "–", "–", "–", "–")]
         trials += trials_of(name, card)
-    return Comparison(_HEAD, tuple(rows), tuple(_cautions(shared)), tuple(trials))
+    return Comparison(_HEAD, tuple(rows), tuple(_cautions(shared)), tuple(trials), tuple(_verdicts(shared)))
 
 
 def compare_page(cards: Mapping[str, TrainingCard]) -> str:
@@ -191,7 +201,8 @@ def compare_page(cards: Mapping[str, TrainingCard]) -> str:
         *(f'<p class="warning"><strong>Beware:</strong> {escaped(text)}.</p>' for text in found.cautions),
         "</header>",
         '<div class="wide"><section>',
-        table("All runs", found.head, found.rows),
+        table(f"All runs. {INTERVALS}", found.head, found.rows),
+        bullets(tuple(f"{verdict}." for verdict in found.verdicts)) if found.verdicts else "",
         "</section></div>",
         '<section class="wide" aria-label="Figures">',
         *map(drawn, figures),
@@ -200,6 +211,19 @@ def compare_page(cards: Mapping[str, TrainingCard]) -> str:
     ]
     footer = "Made by Privet. All of this page is known without the data, or was paid for."
     return framed("Runs side by side", body, figures, footer=footer, styles=("page.css", "training.css"))
+
+
+def _verdicts(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
+    groups: dict[tuple[str, str, str], dict[str, Score]] = {}
+    for run, card in cards.items():
+        for each in card.scores:
+            groups.setdefault((each.value.name, each.value.on, card.data.value), {})[run] = each.value
+    several = len({card.data.value for card in cards.values()}) > 1
+    return [
+        verdict_on(f"{name} on {on}{f' of {data}' if several else ''}", scores)
+        for (name, on, data), scores in groups.items()
+        if len(scores) > 1
+    ]
 
 
 def _cautions(cards: Mapping[str, TrainingCard]) -> Sequence[str]:

@@ -37,6 +37,7 @@ def _lines(card: TrainingCard) -> Iterable[RenderableType]:
     if is_tainted(card):
         yield Text("The noise came from a seeded generator, which protects nobody.", style="bold red")
     yield from (Text(f"Beware: {warning}.", style="yellow") for warning in card.privacy.warnings.value)
+    yield from (Text(f"INTERNAL: {remark.value}.", style="yellow") for remark in card.internal_remarks)
     if card.scores:
         yield _table(
             "Scores",
@@ -70,7 +71,7 @@ def _lines(card: TrainingCard) -> Iterable[RenderableType]:
     if trials := (*card.compared, *card.stored):
         yield _table(
             "Compared",
-            ("run", "method", "ε at most", "δ", "score", "origin"),
+            ("run", "method", "ε at most", "δ", "score", "origin", "interval"),
             [
                 (
                     each.value.run,
@@ -79,6 +80,7 @@ def _lines(card: TrainingCard) -> Iterable[RenderableType]:
                     digits_up(each.value.delta),
                     f"{each.value.score.name} {rounded(each.value.score.value, each.value.score.share)}",
                     origin(each),
+                    interval(each.value.score),
                 )
                 for each in trials
             ],

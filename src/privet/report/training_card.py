@@ -86,6 +86,8 @@ class TrainingCard:
     """What attacks rebuilt."""
     remembered: Internal[Remembered] | None = None
     """Where the rows lie; for their owner, and on no page."""
+    internal_remarks: tuple[Internal[str], ...] = ()
+    """What depends on private facts and must not be shared: that δ is large for these data, for instance."""
 
     def __post_init__(self) -> None:
         for name, kind in _PUBLIC.items():
@@ -161,8 +163,9 @@ _TYPED: dict[str, type] = {
     "canaries": Canaries,
     "pictures": Picture,
     "remembered": Remembered,
+    "internal_remarks": str,
 }
-_INTERNAL = ("attacks", "pictures", "remembered")
+_INTERNAL = ("attacks", "pictures", "remembered", "internal_remarks")
 """What no one but the rows' owner may see, whatever it is wrapped in."""
 
 

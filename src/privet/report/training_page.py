@@ -106,6 +106,10 @@ def _header(card: TrainingCard) -> list[str]:
         f'<p class="alarm"><strong>Seeded:</strong> {escaped(seeded)}</p>' if is_tainted(card) else "",
         *_refuted(card),
         *(f'<p class="warning"><strong>Beware:</strong> {escaped(text)}.</p>' for text in card.privacy.warnings.value),
+        *(
+            f'<p class="warning"><strong>INTERNAL:</strong> {escaped(remark.value)}.</p>'
+            for remark in card.internal_remarks
+        ),
         "</header>",
     ]
 
@@ -140,7 +144,7 @@ def _key_numbers(card: TrainingCard) -> list[tuple[str, str]]:
     scores = [
         (
             f"{score.value.name} on {score.value.on}",
-            f"{rounded(score.value.value, score.value.share)} ({origin(score)})",
+            f"{rounded(score.value.value, score.value.share)}; {interval(score.value)} ({origin(score)})",
         )
         for score in card.scores
     ]
@@ -193,7 +197,7 @@ def _below(card: TrainingCard) -> Iterable[str]:
             (
                 score.value.name,
                 rounded(score.value.value, score.value.share),
-                interval(score.value) or "–",
+                interval(score.value),
                 score.value.on,
                 origin(score),
             )

@@ -122,13 +122,18 @@ class Score(Record):
     upper: float | None = None
     confidence: float | None = None
     covers: str = ""
-    """What the interval allows for: the noise, the choice of the test rows, or both."""
+    """What the interval covers: the noise, the sampling of the rows, or both; see `privet.report.score_intervals`."""
 
     def __post_init__(self) -> None:
         checked.text("name", self.name)
         checked.text("on", self.on)
         for name in ("value", "lower", "upper", "confidence"):
             object.__setattr__(self, name, _number(getattr(self, name)))
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether both ends and their confidence are known; cards of earlier versions have scores without."""
+        return self.lower is not None and self.upper is not None and self.confidence is not None
 
 
 @dataclass(frozen=True)
@@ -141,8 +146,12 @@ class Series(Record):
     epochs: tuple[float, ...]
     values: tuple[float | None, ...]
     """None where there is no such number."""
+    margin: float | None = None
+    """Of a share on rows that are a sample: each value is within ± this of the share on all possible rows, with 95 %
+    confidence for each. None where it is not known."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "margin", _number(self.margin))
         object.__setattr__(self, "measure", checked.member("measure", self.measure, Measure))
         checked.text("on", self.on)
         object.__setattr__(self, "values", tuple(map(_number, self.values)))

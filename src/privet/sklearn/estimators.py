@@ -30,7 +30,7 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
     Everything that could be read from the rows is an argument instead, and is checked when `fit` is called.
 
     Args:
-        epsilon, delta: what a fit costs at most; δ is a tenth of 1/rows, in three digits, unless given.
+        epsilon, delta: what a fit costs at most; δ is 1/(10 · rows), rounded down to one digit, unless given.
         bounds: (low, high), each a number or one number for each feature: required. Cells beyond them count as they do.
         classes: all classes there are: required. A row of another class counts for nothing.
         categories: {column: values} for columns that hold categories, by name or place; they need no bounds.

@@ -15,9 +15,10 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch.func import functional_call
 
+from privet.accounting import default_delta
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.core.guarantee import Guarantee, three_digits_down
+from privet.core.guarantee import Guarantee
 from privet.core.random import Rng, SeededRng
 from privet.core.release import Release
 from privet.data import Number, Schema
@@ -105,7 +106,7 @@ class Fitting:
 
     def _recipe(self, rows: int, model: Model, outputs: int) -> Recipe:
         epsilon = checked.positive("epsilon", plain(self.epsilon))
-        delta = three_digits_down(0.1 / rows) if self.delta is None else checked.share("delta", plain(self.delta))
+        delta = default_delta(rows) if self.delta is None else checked.share("delta", plain(self.delta))
         if not delta:
             raise InvalidInput("delta", "is 0, which no normal noise meets", "give one far below 1 over the rows")
         own = tuple(plain(each) for each in (self.clip, self.batch_size, self.epochs, self.learning_rate))

@@ -20,6 +20,8 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.ledger import Ledger
 from privet.mechanisms import Categories, DiscreteLaplace, Histogram, Laplace, Norm, VectorSum
+from privet.report import Score
+from privet.report.score_intervals import CONFIDENCE, NOISE_AND_SAMPLING, noisy_parts, noisy_share
 from privet.sklearn.cells import column_of, keys, numbers
 from privet.sklearn.rows import Bounds, pair
 
@@ -78,8 +80,23 @@ class PrivateScorer:
     def _sums(self) -> VectorSum:
         return VectorSum(2, 1.0, Norm.L1, self.unit)
 
+    def half_width(self, rows: int) -> float:
+        """Return the expected half-width of a score's interval, before anything is drawn or charged.
+
+        It is that of a model that is right about half of the rows, the widest case.
+
+        Args:
+            rows: about how many rows a call scores, as a public or released number.
+
+        >>> round(private_scorer(0.5).half_width(2_000), 3)
+        0.03
+        """
+        count = checked.count("rows", rows)
+        low, high = self._interval(count / 2, count / 2)
+        return (high - low) / 2
+
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """The score as scikit-learn wants it: a number, the larger the better."""
+        """The score as scikit-learn wants it: a number, the larger the better; `measure` gives it with its interval."""
         return self.release(estimator, X, y).value
 
     def release(self, estimator: Any, X: Any, y: Any, *, rng: Rng | None = None) -> Release[float]:
@@ -87,6 +104,33 @@ class PrivateScorer:
 
         Guarantee: that of `event`, for `unit`; it is charged, where there is a ledger, before anything is drawn.
         """
+        return self._drawn(estimator, X, y, rng).map(_share)
+
+    def measure(self, estimator: Any, X: Any, y: Any, *, rng: Rng | None = None) -> Release[Score]:
+        """Release the same score with its 95 % interval, which covers the noise and the sampling of the rows.
+
+        Rows are taken as independent draws that the model has not seen: on its training rows the interval says nothing
+        of new ones.
+
+        Guarantee: that of `event`, for `unit`; it is charged, where there is a ledger, before anything is drawn. The
+        interval is post-processing of the two noisy sums.
+        """
+        name = "accuracy" if self._range is None else "1 - scaled mean absolute error"
+
+        def score(sums: Any) -> Score:
+            right, wrong = map(float, sums)
+            ends = self._interval(right, wrong)
+            return Score(name, _share(sums), "scored rows", True, *ends, CONFIDENCE, NOISE_AND_SAMPLING)
+
+        return self._drawn(estimator, X, y, rng).map(score)
+
+    def _interval(self, right: float, wrong: float) -> tuple[float, float]:
+        error = (1 - CONFIDENCE) / 2
+        reach = self.mechanism.interval(1 - error / 2)
+        found = noisy_share if self._range is None else noisy_parts
+        return found(right, wrong, reach, error)
+
+    def _drawn(self, estimator: Any, X: Any, y: Any, rng: Rng | None) -> Release[Any]:
         chosen = default_rng() if rng is None else rng
         with ExitStack() as paid:
             if self.ledger is not None and self.budget is not None:
@@ -95,8 +139,7 @@ class PrivateScorer:
                 paid.enter_context(charge.drawing())
             bounded = self._bounded(estimator.predict(X), y)
             found = self.mechanism.release(bounded, rng=chosen, source=self.budget or "scored rows")
-        guarantee = price(self.event, 0.0, unit=self.unit)
-        return replace(found, guarantee=guarantee).map(_share)
+        return replace(found, guarantee=price(self.event, 0.0, unit=self.unit))
 
     def _bounded(self, predicted: Any, y: Any) -> Bounded[Any]:
         said, true = column_of("the predictions", predicted).ravel(), column_of("y", y).ravel()

@@ -13,7 +13,7 @@ from privet.accounting.canonical import canonical
 from privet.accounting.price import upper
 from privet.cli.teachers.planning import Bill
 from privet.cli.teachers.work import Finished
-from privet.cli.training.carded import versions
+from privet.cli.training.carded import large_delta_remark, versions
 from privet.core.event import Composed, Event
 from privet.core.guarantee import digits_up
 from privet.core.randomness import Randomness
@@ -82,6 +82,9 @@ def card_of(done: Finished) -> TrainingCard:
         teachers=Public(bill.plan.teachers),
         consensus=Internal(_consensus(done)),
         findings=_findings(done),
+        internal_remarks=()
+        if inputs.rows is not None or done.units is None
+        else large_delta_remark(bill.delta, done.units),
     )
 
 

@@ -8,7 +8,7 @@ from privet.accounting import price
 from privet.cli.teachers.asked import StudentWord, Wanted
 from privet.cli.teachers.inputs import Inputs
 from privet.cli.training.bill import delta_of
-from privet.cli.training.scores import Scoring
+from privet.cli.training.scores import Scoring, expected_interval
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Guarantee
@@ -93,6 +93,8 @@ def bill_of(wanted: Wanted, inputs: Inputs, teachers: int) -> Bill:
         # Its event does not depend on the plan that it is about.
         beside.append(SmoothCeiling(small, delta).event)
     plan, choices = _planned(wanted, small, pool, target, delta, tuple(beside), weighed=weighed)
+    if scoring is not None:
+        choices.append(expected_interval(scoring, inputs.rows, wanted.hold_out))
     ceiling = SmoothCeiling(plan, delta) if wanted.sanitise else None
     bill = Bill(unit, delta, why, plan, ceiling, scoring, tuple(choices), _unscored(wanted, inputs, scoring))
     all_given = wanted.epsilon is None and wanted.questions is not None and wanted.noise is not None

@@ -100,6 +100,8 @@ class Finished:
     budget: tuple[str, tuple[str, ...], str] | None
     stored: tuple[Typed[Trial], ...]
     """Other runs, to be drawn beside this one."""
+    units: int | None = None
+    """The number of units in the private data, which may be private itself; None where the data are elsewhere."""
 
 
 @dataclass
@@ -125,6 +127,7 @@ class Work:
         cast = self._gathered(inputs)
         teachers = wanted.teachers if cast is None else cast.shape[1]
         bill = bill_of(wanted, inputs, teachers)
+        units = _units(inputs)
         if bill.scoring is not None and inputs.private is not None:
             train, held = _split(inputs.private, wanted.hold_out)
             inputs = replace(inputs, private=train)
@@ -162,6 +165,7 @@ class Work:
             limit,
             budget,
             stored,
+            units,
         )
 
     def _weighs(self, inputs: Inputs) -> bool:
@@ -297,6 +301,14 @@ class Work:
             found = Release.join(answers, score).map(lambda both: both[1].to_json())
             self.place.keep("score", found)
         return found.map(Score.from_json)
+
+
+def _units(inputs: Inputs) -> int | None:
+    data = inputs.private
+    if data is None:
+        return None
+    users = data.users if isinstance(data, Table) and inputs.unit.whose is Whose.USER else None
+    return len(data) if users is None else len(np.unique(users))
 
 
 def _split(data: Data, share: float) -> tuple[Data, Data]:

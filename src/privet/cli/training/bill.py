@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import floor, log10, sqrt
+from math import sqrt
 
-from privet.accounting import least
+from privet.accounting import default_delta, least
 from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
 from privet.cli.training.asked import Asked, FeaturesWord, MethodWord
 from privet.cli.training.inputs import Inputs
@@ -32,8 +32,6 @@ __all__ = ["METHODS", "RADIUS", "Bill", "Convex", "Tuning", "convex", "delta_of"
 
 _COUNT_SHARE = 0.02
 """The part of ε that counts the rows, where a schema does not say how many there are."""
-_UNKNOWN_DELTA = 1e-6
-"""δ where nobody knows how many rows there are."""
 _CONVEX_NOISE = 0.5
 """The deviation that output perturbation may add to a score."""
 _DETERMINANT = 0.1
@@ -47,14 +45,11 @@ Convex = OutputPerturbation | ObjectivePerturbation
 
 
 def delta_of(asked: float | None, units: int | None) -> tuple[float, str]:
-    """δ, and why: as asked, or the largest power of ten below 1/n for a public n."""
+    """Return δ and why: as asked, or the default for a public n."""
     if asked is not None:
         return asked, "asked for"
-    if units is None:
-        return _UNKNOWN_DELTA, "the number of rows is not public"
-    power = floor(-log10(units))
-    power -= 10.0**power >= 1 / units
-    return 10.0**power, f"below 1 over {units:,}, a public number"
+    why = "default: the number of rows is not public" if units is None else f"default: below 1/(10 · {units:,} rows)"
+    return default_delta(units), why
 
 
 def kept(asked: Asked, inputs: Inputs) -> float:

@@ -8,17 +8,22 @@ from importlib.metadata import PackageNotFoundError, version
 from math import ceil
 from typing import Any
 
+import numpy as np
+
+from privet.accounting.default_delta import default_delta, is_near_one_unit
 from privet.cli.training.asked import Asked, MethodWord
 from privet.cli.training.bar import counted
 from privet.cli.training.bill import METHODS, Bill
 from privet.cli.training.inputs import Inputs
 from privet.cli.training.remembered import remember
+from privet.cli.training.scores import accuracy_margin, expected_interval
 from privet.cli.training.work import Finished, Trained
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.randomness import Randomness
 from privet.core.release import Release
 from privet.core.unit import Whose
+from privet.data import Table
 from privet.report import (
     Choice,
     Growth,
@@ -39,7 +44,7 @@ from privet.report.training_records import Charged
 from privet.training.models import Model
 from privet.training.recipe import Kind, Recipe
 
-__all__ = ["card_of", "choices", "versions"]
+__all__ = ["card_of", "choices", "large_delta_remark", "versions"]
 
 _METHOD = {
     MethodWord.DPSGD: Method.DPSGD,
@@ -87,6 +92,7 @@ def card_of(done: Finished) -> TrainingCard:
         evidence=() if main.audited is None else main.audited.evidence,
         canaries=() if main.audited is None else (main.audited.canaries,),
         remembered=remember(asked, inputs),
+        internal_remarks=_remarks(done),
     )
 
 
@@ -99,6 +105,23 @@ def _choices(done: Finished) -> Shareable[tuple[Choice, ...]]:
     if done.bill.tuning is not None:
         learned = done.trained[0].release
     return Public(found) if learned is None else learned.map(lambda _: found)
+
+
+def _remarks(done: Finished) -> tuple[Internal[str], ...]:
+    """That δ is large for these data, where their number is private: whether it is tells of that number."""
+    data = done.inputs.train
+    if _learned(done) is None or done.asked.rows is not None or data is None:
+        return ()
+    users = data.users if isinstance(data, Table) and done.inputs.whose is Whose.USER else None
+    return large_delta_remark(done.bill.delta, len(data) if users is None else len(np.unique(users)))
+
+
+def large_delta_remark(delta: float, units: int) -> tuple[Internal[str], ...]:
+    """Return a remark for the internal report if δ is not well below 1 over a private number of units."""
+    if not is_near_one_unit(delta, units):
+        return ()
+    said = f"δ = {digits_up(delta)} is not well below 1/n for the {units:,} units in these data (a private number)"
+    return (Internal(f"{said}: give --delta {default_delta(units):g} or less to the next run"),)
 
 
 def _learned(done: Finished) -> Release[Any] | None:
@@ -141,6 +164,8 @@ def choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | None) -> 
         whose = "user's id" if inputs.whose is Whose.USER else "row"
         found.append(Choice("rows held out for the score", f"{asked.hold_out:.0%}", f"by a keyed hash of the {whose}"))
         found.append(Choice("ε for the score", f"{bill.scoring.epsilon:g}", f"{asked.score_share:.0%} of ε"))
+        label = None if inputs.schema is None else inputs.schema.label
+        found.append(expected_interval(bill.scoring, inputs.rows, asked.hold_out, label))
     return tuple(found)
 
 
@@ -261,7 +286,9 @@ def _history(done: Finished) -> tuple[Typed[Series], ...]:
     ]
     main = done.trained[0].release
     if seen.scores and main is not None and len(done.inputs.classes) > 1:
-        series = Series(Measure.ACCURACY, "the test file", epochs, tuple(seen.scores))
+        test = done.inputs.test
+        margin = None if test is None or done.inputs.whose is Whose.USER else accuracy_margin(len(test))
+        series = Series(Measure.ACCURACY, "the test file", epochs, tuple(seen.scores), margin)
         found.append(main.map(lambda _: series))
     return tuple(found)
 

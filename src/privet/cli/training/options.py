@@ -93,7 +93,10 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[
     float | None,
-    typer.Option(help="The δ; if left out, the power of ten below 1/n for a public n.", rich_help_panel=_PRIVACY),
+    typer.Option(
+        help="The δ; by default 1/(10 n), rounded down to one digit, for a public n, and else 1e-6.",
+        rich_help_panel=_PRIVACY,
+    ),
 ]
 Method = Annotated[str, typer.Option(help=f"How: {_METHODS}.", rich_help_panel=_PRIVACY)]
 Compare = Annotated[

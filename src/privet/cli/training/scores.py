@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.stats import t as student
 from torch import Tensor, nn
 
+from privet.attacks.outcome import Outcome
 from privet.core.event import Composed, Event
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit, Whose
 from privet.data import Number
 from privet.mechanisms import Cells, Count, DiscreteLaplace, Histogram, Laplace, Sum
-from privet.report import Score
+from privet.report import Choice, Score
+from privet.report.origin import rounded
+from privet.report.score_intervals import (
+    CONFIDENCE,
+    EXACT,
+    NOISE_AND_SAMPLING,
+    SAMPLING,
+    hoeffding,
+    noisy_mean,
+    noisy_share,
+    share_interval,
+)
 from privet.training.models import each_alone
 
-__all__ = ["Rows", "Scoring", "auc", "measured", "outputs_of"]
+__all__ = ["Rows", "Scoring", "accuracy_margin", "auc", "expected_interval", "measured", "outputs_of"]
 
 _AT_ONCE = 1 << 14
-_CONFIDENCE = 0.95
+_HALF = (1 - CONFIDENCE) / 2
+"""The allowed error of the noise, and that of the sampling."""
+_PER_DRAW = 1 - _HALF / 2
+"""The confidence of each of the two draws behind a private score."""
 _ERROR = "mean absolute error"
+_LEAST_OF_CLASS = 2
+_NORMAL = f"{SAMPLING}, by a normal approximation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,19 +74,83 @@ def outputs_of(model: nn.Module | _Model, x: Tensor) -> Tensor:
     return torch.cat(parts) if parts else torch.zeros(0)
 
 
-def measured(model: nn.Module, rows: Rows, classes: int, on: str) -> tuple[Score, ...]:
-    """The scores on some rows, as they are: for public rows, or for internal eyes."""
+def measured(model: nn.Module, rows: Rows, classes: int, on: str, *, seen: bool = False) -> tuple[Score, ...]:
+    """Return the scores on some rows without noise: for public rows, or for internal eyes.
+
+    Args:
+        model: what is scored.
+        rows: what it is scored on.
+        classes: how many there are; 0 for a regression.
+        on: which rows these are, in words.
+        seen: whether the model was trained on them. A score of such rows is exact and no estimate for new ones.
+    """
     outputs = outputs_of(model, rows.x)
     if not classes:
-        scale = 1.0 if rows.label is None else (rows.label.high - rows.label.low) / 2
-        errors = (outputs - rows.y)[rows.y.isfinite()].double() * scale
-        roughly = Score(_ERROR, float(errors.abs().mean()), on, share=False)
-        return roughly, Score("root mean squared error", float(errors.square().mean().sqrt()), on, share=False)
-    right = float(_right(outputs, rows.y).double().mean()) if len(rows) else float("nan")
-    found = [Score("accuracy", right, on)]
+        return tuple(_as_seen(score) if seen else score for score in _errors(outputs, rows, on))
+    right = _right(outputs, rows.y).double() if len(rows) else torch.zeros(0).double()
+    lower, upper = _sampled(right, rows.users)
+    value = float(right.mean()) if len(rows) else float("nan")
+    found = [Score("accuracy", value, on, True, lower, upper, CONFIDENCE, SAMPLING)]
     if classes == 2 and len(rows):
-        found.append(Score("AUC", auc(outputs[:, 1] - outputs[:, 0], rows.y), on, share=False))
-    return tuple(found)
+        found.append(_area(outputs[:, 1] - outputs[:, 0], rows, on))
+    return tuple(_as_seen(score) if seen else score for score in found)
+
+
+def _as_seen(score: Score) -> Score:
+    return replace(score, lower=score.value, upper=score.value, confidence=1.0, covers=EXACT)
+
+
+def _sampled(right: Tensor, users: npt.NDArray[Any] | None) -> tuple[float, float]:
+    """Interval of a share for the sampling of rows, or of users with all their rows."""
+    count, good = len(right), float(right.sum())
+    if not count:
+        return 0.0, 1.0
+    effective = _effective(count, users)
+    if effective < count:
+        return hoeffding((good / count, good / count), effective, 1 - CONFIDENCE)
+    return share_interval(good, count - good, 1 - CONFIDENCE)
+
+
+def _effective(count: int, users: npt.NDArray[Any] | None) -> float:
+    """The effective number of independent rows: (Σ n_u)² / Σ n_u² for n_u rows of user u."""
+    if users is None:
+        return float(count)
+    sizes = np.unique(users, return_counts=True)[1].astype(np.float64)
+    return float(count**2 / (sizes**2).sum())
+
+
+def _area(scores: Tensor, rows: Rows, on: str) -> Score:
+    value = auc(scores, rows.y)
+    first, second = (scores[rows.y == label].double().numpy() for label in (0, 1))
+    independent = _effective(len(rows), rows.users) == len(rows)
+    if not independent or min(len(first), len(second)) < _LEAST_OF_CLASS or not np.isfinite(scores.numpy()).all():
+        # Nothing is proven of so few rows, or of rows that hang together: every value is possible.
+        return Score("AUC", value, on, False, 0.0, 1.0, CONFIDENCE, SAMPLING)
+    found = Outcome("AUC", second, first).auc(CONFIDENCE)
+    return Score("AUC", value, on, False, found.lower, found.upper, CONFIDENCE, SAMPLING)
+
+
+def _errors(outputs: Tensor, rows: Rows, on: str) -> tuple[Score, Score]:
+    """Errors have no bound, so that their intervals are those of a normal approximation."""
+    scale = 1.0 if rows.label is None else (rows.label.high - rows.label.low) / 2
+    known = rows.y.isfinite()
+    errors = (outputs - rows.y)[known].double() * scale
+    users = None if rows.users is None else rows.users[known.numpy()]
+    effective = _effective(len(errors), users) if len(errors) else 0.0
+
+    def ends(values: Tensor) -> tuple[float | None, float | None]:
+        if effective <= 1 or not values.isfinite().all():
+            return None, None
+        reach = float(student.ppf(1 - _HALF, effective - 1)) * float(values.std(correction=0)) / sqrt(effective - 1)
+        return max(float(values.mean()) - reach, 0.0), float(values.mean()) + reach
+
+    low, high = ends(errors.abs())
+    least, most = ends(errors.square())
+    root = None if least is None else sqrt(least), None if most is None else sqrt(most)
+    return (
+        Score(_ERROR, float(errors.abs().mean()), on, False, low, high, CONFIDENCE, _NORMAL),
+        Score("root mean squared error", float(errors.square().mean().sqrt()), on, False, *root, CONFIDENCE, _NORMAL),
+    )
 
 
 def _right(outputs: Tensor, answers: Tensor) -> Tensor:
@@ -126,10 +209,36 @@ class Scoring:
     def _count(self) -> Count:
         return Count(self.unit, self.rows)
 
-    def release(self, model: nn.Module, rows: Rows, *, rng: Rng, source: str, on: str) -> Release[Score]:
-        """The score, with an interval that covers the noise.
+    def half_width(self, rows: int) -> float:
+        """Return the expected half-width of the score's interval, before anything is drawn.
 
-        Guarantee: that of `event`, for `unit` (see the class).
+        It is that of a model which is right on half of the rows, the widest case: in parts of 1 for an accuracy, and of
+        the target's range for an error.
+
+        Args:
+            rows: how many will be scored, about: a public or released number.
+        """
+        half, reaches = rows / 2, self._reaches
+        if self.classes:
+            low, high = noisy_share(half, half, reaches[0], _HALF, self.rows)
+        else:
+            low, high = noisy_mean(half, rows, (reaches[0], reaches[1]), _HALF, self.rows)
+        return (high - low) / 2
+
+    @property
+    def _reaches(self) -> tuple[float, ...]:
+        """How far each draw is off at most: of two counts, or of a sum and a count."""
+        return tuple(mechanism.interval(_PER_DRAW) for mechanism in self._mechanisms)
+
+    @property
+    def reach(self) -> float:
+        """How many rows the noise may move a count by, at the confidence of the interval."""
+        return self._reaches[-1]
+
+    def release(self, model: nn.Module, rows: Rows, *, rng: Rng, source: str, on: str) -> Release[Score]:
+        """Release the score, with an interval that covers the noise and the sampling of the rows.
+
+        Guarantee: that of `event`, for `unit` (see the class). The interval is post-processing of the noisy counts.
         """
         outputs = each_alone(copy.deepcopy(model).eval(), rows.x)  # a copy: nothing of the rows stays in what leaves
         users = rows.users if self.unit.whose is Whose.USER else None
@@ -137,40 +246,53 @@ class Scoring:
             right = _right(outputs, rows.y).double().numpy() if len(rows) else np.zeros(0)
             (mechanism,) = self._mechanisms
             drawn = mechanism.release(self._answers(right, users), rng=rng, source=source)
-            reach = mechanism.interval((1 + _CONFIDENCE) / 2)
-            return drawn.map(lambda counts: _accuracy(float(counts[0]), float(counts[1]), reach, on))
+            return drawn.map(lambda counts: self._accuracy(float(counts[0]), float(counts[1]), on))
         errors = ((outputs - rows.y).double() / 2).abs().numpy() if len(rows) else np.zeros(0)
         scale = 1.0 if rows.label is None else rows.label.high - rows.label.low
         first, second = self._mechanisms
         total = first.release(self._errors(errors, users), rng=rng, source=source)
         count = second.release(self._count(np.ones(len(rows), dtype=np.bool_), users), rng=rng, source=source)
-        reaches = first.interval((1 + _CONFIDENCE) / 2), second.interval((1 + _CONFIDENCE) / 2)
-        return Release.join(total, count).map(lambda both: _error(float(both[0]), float(both[1]), reaches, scale, on))
+        return Release.join(total, count).map(lambda both: self._error(float(both[0]), float(both[1]), scale, on))
+
+    def _accuracy(self, wrong: float, right: float, on: str) -> Score:
+        good, bad = max(right, 0.0), max(wrong, 0.0)
+        value = good / (good + bad) if good + bad else float("nan")
+        ends = noisy_share(right, wrong, self._reaches[0], _HALF, self.rows)
+        return Score("accuracy", value, on, True, *ends, CONFIDENCE, NOISE_AND_SAMPLING)
+
+    def _error(self, total: float, count: float, scale: float, on: str) -> Score:
+        value = scale * min(max(total, 0.0) / count, 1.0) if count > 0 else float("nan")
+        low, high = noisy_mean(total, count, (self._reaches[0], self._reaches[1]), _HALF, self.rows)
+        return Score(_ERROR, value, on, False, scale * low, scale * high, CONFIDENCE, NOISE_AND_SAMPLING)
 
 
-def _accuracy(wrong: float, right: float, reach: float, on: str) -> Score:
-    """The share that is right, and between which bounds it lies if neither count is off by more than `reach`."""
+def expected_interval(scoring: Scoring, rows: int | None, share: float, label: object = None) -> Choice:
+    """Return the expected half-width of a private score's interval as a line of the plan, before anything is drawn.
 
-    def share(good: float, bad: float) -> float:
-        good, bad = max(good, 0.0), max(bad, 0.0)
-        return good / (good + bad) if good + bad else float("nan")
+    Args:
+        scoring: the plan of the score.
+        rows: the public or released number of all rows; None if it is private.
+        share: the part of them that is held out.
+        label: the target's column, where it is public.
+    """
+    if rows is None:
+        value = f"the noise moves a count by ± {scoring.reach:,.0f} rows at most"
+        return Choice("expected interval of the score", value, "the width depends on a private number of rows")
+    held = max(round(rows * share), 1)
+    width = scoring.half_width(held)
+    if scoring.classes:
+        value = f"± {rounded(width, share=True)} at most"
+    else:
+        scale = label.high - label.low if isinstance(label, Number) else None
+        value = (
+            f"± {rounded(width, share=True)} of the target's range at most"
+            if scale is None
+            else (f"± {rounded(scale * width, share=False)} at most")
+        )
+    return Choice("expected interval of the score", value, f"95 %, noise and sampling of about {held:,} rows")
 
-    return Score(
-        "accuracy",
-        share(right, wrong),
-        on,
-        lower=share(right - reach, wrong + reach),
-        upper=share(right + reach, wrong - reach),
-        confidence=_CONFIDENCE,
-        covers="the noise",
-    )
 
-
-def _error(total: float, count: float, reaches: tuple[float, float], scale: float, on: str) -> Score:
-    def mean(sum_: float, rows: float) -> float:
-        return scale * min(max(sum_, 0.0) / rows, 1.0) if rows > 0 else float("nan")
-
-    low, high = mean(total - reaches[0], count + reaches[1]), mean(total + reaches[0], count - reaches[1])
-    return Score(
-        _ERROR, mean(total, count), on, share=False, lower=low, upper=high, confidence=_CONFIDENCE, covers="the noise"
-    )
+def accuracy_margin(rows: int) -> float:
+    """Return the half-width of the widest interval that an accuracy on so many rows can have, for the sampling."""
+    low, high = share_interval(rows / 2, rows / 2, 1 - CONFIDENCE)
+    return (high - low) / 2

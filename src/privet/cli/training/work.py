@@ -33,6 +33,7 @@ from privet.data import Number, Schema, Table
 from privet.mechanisms import Count
 from privet.report import Canaries, Score
 from privet.report.put import put
+from privet.report.score_intervals import SELECTED
 from privet.training.convex import AdditiveModel
 from privet.training.models import Additive, Described, Model
 from privet.training.recipe import Kind, Recipe
@@ -94,7 +95,7 @@ class Work:
     command: str
     resuming: bool
     confirm: Callable[[Asked, Inputs, Bill, Guarantee], None]
-    planned: Callable[[Asked, Inputs, Bill, Recipe], None]
+    planned: Callable[[Asked, Inputs, Bill, Recipe | None], None]
     """Told of a plan that was made after something was learned."""
     tell: Callable[[str], None]
     follow: Callable[[Recipe, Whose, Mapping[str, Callable[[nn.Module], float]]], Any]
@@ -124,6 +125,8 @@ class Work:
             elif bill.counting is not None:
                 rows = self._count(inputs, bill, charges, rng)
                 inputs = replace(inputs, rows=max(rows.value, 1))
+            if bill.scoring is not None and (schema or rows) is not None and MethodWord.DPSGD not in asked.private:
+                self.planned(asked, inputs, bill, None)  # the score's width is said before it is drawn
             model = self._model(inputs)
             if model is None:
                 raise InvalidInput("rows", "are not known")
@@ -308,9 +311,10 @@ class Work:
         usable = copy.deepcopy(_usable(best.value[0], model, inputs))
         public: tuple[Release[Score], ...] = ()
         if test is not None:
-            public = tuple(release.map(lambda _, one=one: one) for one in measured(usable, test, classes, TEST))  # type: ignore[misc]
-        paid = None if test is not None else release.map(lambda found: found.value[1])
-        internal = measured(usable, parts.train, classes, OWN_ROWS)
+            scores = map(_as_selected, measured(usable, test, classes, TEST))
+            public = tuple(release.map(lambda _, one=one: one) for one in scores)  # type: ignore[misc]
+        paid = None if test is not None else release.map(lambda found: _as_selected(found.value[1]))
+        internal = measured(usable, parts.train, classes, OWN_ROWS, seen=True)
         _require_untouched(before, best.value[0])
         whole = release.map(lambda found: _whole(found.value[0], model))
         return Trained(MethodWord.DPSGD, whole, public, paid, internal), best.candidate
@@ -389,7 +393,7 @@ class Work:
             own = copy.deepcopy(model if inputs.kind is Kind.TABLE else model.head)
             plain = plain_model(own, front, parts.train.x, parts.train.y, classes)
             usable = _usable(plain, model, inputs)
-            every = [measured(usable, rows, classes, on) for rows, on in parts.named]
+            every = [measured(usable, rows, classes, on, seen=on == OWN_ROWS) for rows, on in parts.named]
             return Trained(method, None, internal=tuple(score for some in every for score in some))
         before = Weights.of(release.value, copies=True)
         usable = copy.deepcopy(release.value.head if inputs.kind is Kind.PICTURES else release.value)
@@ -408,10 +412,15 @@ class Work:
                 self.place.keep(name, paid)
             paid = paid.map(Score.from_json)
         # Where trust is local, nobody looks at rows as they are, not even their owner's page.
-        internal = () if bill.randomizing is not None else measured(usable, parts.train, classes, OWN_ROWS)
+        internal = () if bill.randomizing is not None else measured(usable, parts.train, classes, OWN_ROWS, seen=True)
         _require_untouched(before, release.value)
         proven = audited.kept(self.place) if self.asked.audit and method is MethodWord.DPSGD else None
         return Trained(method, release, public, paid, internal, proven)
+
+
+def _as_selected(score: Score) -> Score:
+    """The score by which the best of several models was chosen: its interval does not cover that choice."""
+    return replace(score, covers=score.covers + SELECTED)
 
 
 def _whole(found: nn.Module, model: Model) -> Model:

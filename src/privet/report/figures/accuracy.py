@@ -12,7 +12,7 @@ from privet.report.origin import interval, origin, plain, rounded
 from privet.report.training_records import Method, Score, Trial
 from privet.report.words import counted, up
 
-__all__ = ["accuracy_by_epsilon"]
+__all__ = ["accuracy_by_epsilon", "error_bars"]
 
 _Trials = Sequence[Typed[Trial]]
 _Group = tuple[Method, float]
@@ -44,12 +44,10 @@ def _figure(number: int, name: str, same: _Trials) -> Figure:
     ]
     widest = max((each.value.epsilon for each in private), default=0.0)
     across = [_line(each, widest) for each in known if math.isinf(each.value.epsilon)]
-    best = max(private, key=lambda each: each.value.score.value or 0.0, default=None)
-    told = f" The best has {rounded(best.value.score.value, share)} at ε ≤ {up(best.value.epsilon)}." if best else ""
     return Figure(
         f"accuracy-{number}",
         f"{_capital(name)} against ε",
-        f"{_capital(name)} of {counted(len(same), 'model')}, each with its own ε and δ.{told}",
+        f"{_capital(name)} of {counted(len(same), 'model')}, each with its own ε, δ and interval.",
         ("run", "method", "ε at most", "δ", name, "interval", "on", "origin"),
         tuple(
             (
@@ -98,26 +96,31 @@ def _name(group: _Group, groups: Collection[_Group]) -> str:
     return method.value if len({delta for _, delta in groups}) == 1 else f"{method.value}, {shown}"
 
 
+def error_bars(scores: Sequence[Score], colour: str) -> Part:
+    """The intervals of scores as Plotly draws them; none for a score without one."""
+
+    def reach(end: float | None, score: Score) -> float:
+        return abs(end - score.value) if end is not None and score.value is not None else 0.0
+
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [reach(score.upper, score) for score in scores],
+        "arrayminus": [reach(score.lower, score) for score in scores],
+        "color": colour,
+    }
+
+
 def _points(trials: _Trials, name: str, place: int) -> Part:
     colour = SERIES[place % len(SERIES)][0]
     values = [each.value.score for each in trials]
-
-    def reach(end: str, score: Score) -> float:
-        edge = getattr(score, end)
-        return abs(edge - score.value) if edge is not None and score.value is not None else 0.0
 
     return {
         "type": "scatter",
         "mode": "markers",
         "x": [each.value.epsilon for each in trials],
         "y": [score.value for score in values],
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [reach("upper", score) for score in values],
-            "arrayminus": [reach("lower", score) for score in values],
-            "color": colour,
-        },
+        "error_y": error_bars(values, colour),
         "text": [plain(each.value.run) for each in trials],
         "cliponaxis": False,
         "marker": {"color": colour, "symbol": _SYMBOLS[place % len(_SYMBOLS)], "size": 11},

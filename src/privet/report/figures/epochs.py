@@ -9,6 +9,7 @@ from privet.core.guarantee import digits_up
 from privet.report.card import Typed
 from privet.report.figures.drawing import SERIES, Figure, Part, Row, axis, line, marks
 from privet.report.origin import origin, plain, rounded
+from privet.report.score_intervals import SAMPLING
 from privet.report.training_records import Growth, Measure, Series
 from privet.report.words import listed, up
 
@@ -66,7 +67,9 @@ def followed(measure: Measure, history: Sequence[Typed[Series]]) -> Figure | Non
     for index, each in enumerate(seen):
         points = [(x, y) for x, y in zip(each.value.epochs, each.value.values, strict=True) if y is not None]
         lines.append(_marked(line(points, plain(f"{each.value.on} ({origin(each)})"), index % len(SERIES)), index))
-    told = "; ".join(f"on {each.value.on} {_ends(each.value, share)} ({origin(each)})" for each in seen)
+    told = "; ".join(
+        f"on {each.value.on} {_ends(each.value, share)} ({origin(each)}{_margin(each.value)})" for each in seen
+    )
     epochs = sorted({epoch for each in seen for epoch in each.value.epochs})
     return Figure(
         f"followed-{measure.name.lower()}",
@@ -95,6 +98,15 @@ def _epochs(last: float, by: str = "epochs") -> Part:
 def _ends(series: Series, share: bool) -> str:
     first, last = (rounded(series.values[place], share) for place in (0, -1)) if series.values else ("–", "–")
     return f"from {first} to {last}" if len(series.values) > 1 else last
+
+
+def _margin(series: Series) -> str:
+    """How far a score on a sample of rows may be off; nothing for what is no score."""
+    if series.measure is not Measure.ACCURACY:
+        return ""
+    if series.margin is None:
+        return "; no interval recorded"
+    return f"; each ± {rounded(series.margin, True)} at most with 95 % confidence, covers {SAMPLING}"
 
 
 def _row(epoch: float, seen: Sequence[Series], share: bool) -> Row:

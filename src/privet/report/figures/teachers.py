@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from privet.core.guarantee import digits_up
 from privet.report.card import Typed
+from privet.report.figures.accuracy import error_bars
 from privet.report.figures.drawing import SERIES, Figure, Part, axis
-from privet.report.origin import origin, plain, rounded
+from privet.report.origin import interval, origin, plain, rounded
 from privet.report.training_records import Consensus, Trial
 from privet.report.words import up
 
@@ -30,14 +31,12 @@ def accuracy_by_teachers(trials: Sequence[Typed[Trial]]) -> tuple[Figure, ...]:
 
 def _by_teachers(number: int, name: str, runs: Sequence[Typed[Trial]]) -> Figure:
     share = runs[0].value.score.share
-    best = max(runs, key=lambda each: each.value.score.value or 0.0).value
     title = f"{name[:1].upper()}{name[1:]} against the number of teachers"
     return Figure(
         f"teachers-{number}",
         title,
-        f"{title}, for {len(runs)} runs. The best has {rounded(best.score.value, share)} with {best.teachers:,} "
-        f"teachers, at ε ≤ {up(best.epsilon)}.",
-        ("run", "teachers", "ε at most", "δ", name, "origin"),
+        f"{title}, for {len(runs)} runs, each with its own ε, δ and interval.",
+        ("run", "teachers", "ε at most", "δ", name, "interval", "origin"),
         tuple(
             (
                 each.value.run,
@@ -45,6 +44,7 @@ def _by_teachers(number: int, name: str, runs: Sequence[Typed[Trial]]) -> Figure
                 up(each.value.epsilon),
                 digits_up(each.value.delta),
                 rounded(each.value.score.value, share),
+                interval(each.value.score),
                 origin(each),
             )
             for each in runs
@@ -66,6 +66,7 @@ def _points(runs: Sequence[Typed[Trial]]) -> Part:
         "mode": "markers+text",
         "x": [each.value.teachers for each in runs],
         "y": [each.value.score.value for each in runs],
+        "error_y": error_bars([each.value.score for each in runs], colour),
         "text": [plain(f"ε ≤ {up(each.value.epsilon)}") for each in runs],
         "textposition": "bottom center",
         "cliponaxis": False,

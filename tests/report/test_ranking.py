@@ -1,0 +1,96 @@
+"""`report compare` names a best run only where the intervals tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from privet.report import Public, Score, compare, compare_page
+from privet.report.figures.accuracy import accuracy_by_epsilon
+from privet.report.figures.teachers import accuracy_by_teachers
+from privet.report.ranking import verdict_on
+from privet.report.score_intervals import EXACT, NOISE, NOISE_AND_SAMPLING, SAMPLING, SELECTED
+from privet.report.training_card import shareable
+from privet.report.training_records import Method, Trial
+from tests.report.trained import trained
+
+ON = "accuracy on the test file"
+
+
+def score(low: float, high: float, *, covers: str = SAMPLING, name: str = "accuracy") -> Score:
+    return Score(name, (low + high) / 2, "the test file", True, low, high, 0.95, covers)
+
+
+def test_compare_names_a_best_where_intervals_are_apart() -> None:
+    """Fails when a resolved difference is not told, or the joint confidence is that of one interval."""
+    said = verdict_on(ON, {"a": score(0.6, 0.7), "b": score(0.8, 0.9), "c": score(0.5, 0.79)})
+    assert said == f"{ON}: b is best: its interval lies beyond all others, with 85 % confidence for all 3 together"
+
+
+def test_compare_names_no_best_where_intervals_overlap() -> None:
+    """Fails when the larger of two values is called best although the intervals overlap, or touch."""
+    for other in (0.75, 0.7):
+        said = verdict_on(ON, {"a": score(0.6, other), "b": score(0.7, 0.9), "c": score(0.1, 0.2)})
+        assert said == f"{ON}: the difference is not resolved: the intervals of b and a overlap"
+
+
+def test_compare_takes_the_smaller_error_as_better() -> None:
+    """Fails when the largest error is called best."""
+    name = "mean absolute error"
+    said = verdict_on("error", {"a": score(1.0, 2.0, name=name), "b": score(3.0, 4.0, name=name)})
+    assert said.startswith("error: a is best")
+    assert "not known" in verdict_on("x", {"a": score(1.0, 2.0, name="x"), "b": score(3.0, 4.0, name="x")})
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (Score("accuracy", 0.99, "the test file"), "b has no interval recorded"),
+        (score(0.98, 0.99, covers="the noise"), "the interval of b covers the noise alone"),
+        (score(0.98, 0.99, covers=NOISE), "the interval of b covers the noise alone"),
+        (score(0.98, 0.99, covers=""), "the interval of b covers nothing that is recorded"),
+        (score(0.98, 0.99, covers=EXACT), "the interval of b covers these rows alone"),
+        (score(0.98, 0.99, covers=NOISE_AND_SAMPLING + SELECTED), "but not the choice of the best"),
+        (Score("accuracy", None, "the test file"), "b has no such score"),
+    ],
+)
+def test_compare_names_no_best_where_an_interval_is_missing_or_partial(bad: Score, why: str) -> None:
+    """Fails when a score without an interval, or with one that leaves randomness out, takes part in a ranking."""
+    said = verdict_on(ON, {"a": score(0.6, 0.7), "b": bad})
+    assert "no best is named" in said
+    assert why in said
+    assert "is best" not in said
+
+
+def test_many_intervals_leave_no_confidence() -> None:
+    """Fails when a best is named among so many runs that some interval is expected to miss."""
+    runs = {f"r{n}": score(0.02 * n, 0.02 * n + 0.01) for n in range(25)}
+    assert "no confidence" in verdict_on(ON, runs)
+
+
+def test_compare_of_cards_says_it_and_shows_every_interval() -> None:
+    """Fails when the table or the page has a score without its interval, or a page names a best by value alone."""
+    card = shareable(trained())
+    better, worse = (replace(card, scores=(Public(score(low, low + 0.1)),), compared=()) for low in (0.8, 0.5))
+    found = compare({"good": better, "bad": worse})
+    assert found.head[7] == "interval"
+    assert found.rows[0][7] == "80.00 % to 90.00 % (sampling)"
+    assert found.verdicts[0].startswith(f"{ON}: good is best")
+    assert "good is best" in compare_page({"good": better, "bad": worse})
+    other = replace(worse, data=Public("another table"))
+    assert compare({"good": better, "bad": other}).verdicts == ()
+    old = compare({"first": card, "second": card})
+    assert all("no best is named" in each for each in old.verdicts)
+    assert {row[7].split(",")[0] for row in old.rows} >= {"no interval recorded"}
+
+
+def test_figures_name_no_best() -> None:
+    """Fails when the caption of a figure calls the largest value the best, or its table has no interval."""
+    trials = [
+        Public(Trial(run, Method.PATE, 1.0, 1e-5, score(low, low + 0.2), teachers))
+        for run, low, teachers in (("a", 0.5, 10), ("b", 0.55, 20))
+    ]
+    for figure in (*accuracy_by_epsilon(trials), *accuracy_by_teachers(trials)):
+        assert "best" not in figure.alternative.lower()
+        assert "interval" in figure.head

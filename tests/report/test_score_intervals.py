@@ -1,0 +1,192 @@
+"""Intervals of scores hold as often as they say, for the noise and for the sampling of the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom
+from torch import nn
+
+from privet.cli.training.scores import Rows, Scoring, expected_interval, measured
+from privet.core.random import SeededRng
+from privet.core.unit import Unit, Whose
+from privet.data import Number
+from privet.mechanisms import Cells, DiscreteLaplace, Histogram
+from privet.report.origin import interval
+from privet.report.score_intervals import (
+    EXACT,
+    NOISE_AND_SAMPLING,
+    SAMPLING,
+    hoeffding,
+    mean_interval,
+    noisy_mean,
+    noisy_parts,
+    noisy_share,
+    share_interval,
+)
+
+HALF = 0.025
+
+
+def _laplace(scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """The values of discrete Laplace noise and their probabilities, but for 1e-9 of it."""
+    far = math.ceil(21 * scale)
+    values = np.arange(-far, far + 1)
+    base = math.exp(-1 / scale)
+    return values, (1 - base) / (1 + base) * base ** np.abs(values)
+
+
+def _coverage(rows: int, chance: float, scale: float, ends: Callable[[float, float], tuple[float, float]]) -> float:
+    """The exact probability that an interval from two noisy counts holds the chance of being right."""
+    noise, weights = _laplace(scale)
+    known: dict[tuple[int, int], bool] = {}
+    total = 0.0
+    for right in range(rows + 1):
+        own = binom.pmf(right, rows, chance)
+        if own < 1e-9:
+            continue
+        for a, weight in zip(noise, weights, strict=True):
+            for b, other in zip(noise, weights, strict=True):
+                pair = (max(right + int(a), -99), max(rows - right + int(b), -99))
+                if pair not in known:
+                    low, high = ends(float(pair[0]), float(pair[1]))
+                    known[pair] = low <= chance <= high
+                total += own * weight * other * known[pair]
+    return total
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.8, 0.97, 1.0])
+def test_private_accuracy_interval_covers_noise_and_sampling(chance: float) -> None:
+    """Exact enumeration of binomial × noise: fails when the interval covers the noise alone, or uses the true count."""
+    mechanism = DiscreteLaplace.for_epsilon(1.0, Histogram(Cells(0.0, 1.0, 2), Unit(), 1))
+    reach = mechanism.interval(1 - HALF / 2)
+    assert mechanism.scale == 1.0
+    assert _coverage(40, chance, 1.0, lambda right, wrong: noisy_share(right, wrong, reach, HALF)) >= 0.95
+
+
+def test_noise_alone_would_not_cover_the_sampling() -> None:
+    """The check above can fail: the interval of earlier versions holds the true accuracy far less often than 95 %."""
+
+    def noise_alone(right: float, wrong: float) -> tuple[float, float]:
+        reach = 4.0  # of Laplace noise of scale 1, at 97.5 %
+        low, high = max(right - reach, 0.0), max(right + reach, 0.0)
+        less, more = max(wrong - reach, 0.0), max(wrong + reach, 0.0)
+        return low / max(low + more, 1.0), high / max(high + less, 1.0)
+
+    assert _coverage(400, 0.5, 1.0, noise_alone) < 0.8
+
+
+@pytest.mark.parametrize(("rows", "chance"), [(5, 0.5), (30, 0.1), (30, 0.9), (200, 0.97)])
+def test_sampling_intervals_cover_by_enumeration(rows: int, chance: float) -> None:
+    """Fails when an end is one-sided, swapped or off by one: the exact coverage of a share and of a mean."""
+    shares = [share_interval(k, rows - k, 0.05) for k in range(rows + 1)]
+    means = [mean_interval(k, rows, 0.05) for k in range(rows + 1)]
+    for ends in (shares, means):
+        inside = [k for k, (low, high) in enumerate(ends) if low <= chance <= high]
+        assert sum(float(binom.pmf(k, rows, chance)) for k in inside) >= 0.95
+
+
+def test_corners_hold_every_count_within_reach() -> None:
+    """Fails when an end of a noisy interval is not the extreme over all true counts within the noise's reach."""
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        right, wrong, reach = (int(rng.integers(0, end)) for end in (60, 60, 9))
+        low, high = noisy_share(float(right), float(wrong), reach, HALF)
+        first, last = noisy_parts(float(right), float(wrong), reach, HALF)
+        sums = noisy_mean(float(right), float(right + wrong), (reach, reach), HALF)
+        for _ in range(20):
+            true, false = (max(each + int(rng.integers(-reach, reach + 1)), 0) for each in (right, wrong))
+            inner = share_interval(float(true), float(false), HALF)
+            assert low <= inner[0] + 1e-12
+            assert inner[1] <= high + 1e-12
+            inner = mean_interval(float(true), float(true + false), HALF)
+            assert first <= inner[0] + 1e-9
+            assert inner[1] <= last + 1e-9
+            if abs(true + false - right - wrong) <= reach:
+                assert sums[0] <= inner[0] + 1e-9
+                assert inner[1] <= sums[1] + 1e-9
+
+
+def test_rows_of_one_user_do_not_count_as_independent() -> None:
+    """Simulated with a seed: 400 tables in which all ten rows of a user are right or wrong together.
+
+    Hoeffding's bound makes a miss a 5 % event at most, and in truth less than 1 %: more than 20 misses of 400 come by
+    chance with a probability below 1e-6. The interval of independent rows misses about half of the time.
+    """
+    rng = np.random.default_rng(5)
+    users, missed, naive = np.repeat(np.arange(30), 10), 0, 0
+    for _ in range(400):
+        good = np.repeat(rng.random(30) < 0.7, 10)
+        outputs = torch.tensor([[0.0, 1.0] if each else [1.0, 0.0] for each in good])
+        score = measured(nn.Identity(), Rows(outputs, torch.ones(300, dtype=torch.long), None, users), 3, "rows")[0]
+        missed += not (score.lower or 0.0) <= 0.7 <= (score.upper or 0.0)
+        low, high = share_interval(float(good.sum()), float(300 - good.sum()), 0.05)
+        naive += not low <= 0.7 <= high
+    assert missed <= 20
+    assert naive > 100
+
+
+def test_user_level_private_score_allows_for_clustered_rows() -> None:
+    """Fails when ten rows of one user are taken as ten independent ones in a private score."""
+    alone = noisy_share(700.0, 300.0, 10.0, HALF)
+    users = noisy_share(700.0, 300.0, 10.0, HALF, rows_per_unit=10)
+    assert users[1] - users[0] > 2 * (alone[1] - alone[0])
+    reach = math.sqrt(math.log(2 / HALF) * 10 / (2 * 980))
+    assert users == pytest.approx((690 / 1000 - reach, 710 / 1000 + reach))
+    assert hoeffding((0.5, 0.5), 0, 0.05) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_every_score_has_an_interval_that_says_what_it_covers(classes: int) -> None:
+    """Fails when a score stands without an interval, or the interval does not say what it covers."""
+    drawn = torch.Generator().manual_seed(2)
+    outputs = torch.rand(90, classes, generator=drawn) if classes else torch.rand(90, generator=drawn)
+    y = torch.randint(0, max(classes, 2), (90,), generator=drawn)
+    rows = Rows(outputs, y if classes else y.float(), None if classes else Number("age", 0.0, 100.0))
+    for score in measured(nn.Identity(), rows, classes, "the test file"):
+        assert score.has_interval
+        assert (score.lower or 0.0) < (score.value or 0.0) < (score.upper or 0.0)
+        assert SAMPLING in interval(score)
+        assert "noise" not in score.covers
+    for score in measured(nn.Identity(), rows, classes, "training rows", seen=True):
+        assert score.covers == EXACT
+        assert interval(score).startswith("exact for these rows")
+    private = Scoring(1.0, Unit(), 1, classes).release(nn.Identity(), rows, rng=SeededRng(1), source="t", on="held")
+    assert private.value.covers == NOISE_AND_SAMPLING
+    assert NOISE_AND_SAMPLING in interval(private.value)
+
+
+@pytest.mark.parametrize("classes", [0, 2])
+def test_expected_width_is_known_before_the_draw(classes: int) -> None:
+    """Fails when the announced width is not about that of the interval that is drawn, for a model of the widest case.
+
+    60 seeded draws; the mean width differs from the announced one by at most 10 %, which no draw comes near to break.
+    """
+    scoring, rows = Scoring(0.5, Unit(), 1, classes), 400
+    if classes:
+        outputs = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).repeat(rows // 2, 1)
+        table = Rows(outputs, torch.ones(rows, dtype=torch.long), None)
+    else:
+        table = Rows(torch.ones(rows), torch.zeros(rows), None)  # an error of half of the range
+    widths = []
+    for seed in range(60):
+        score = scoring.release(nn.Identity(), table, rng=SeededRng(seed), source="t", on="held").value
+        widths.append(((score.upper or 0.0) - (score.lower or 0.0)) / 2)
+    assert scoring.half_width(rows) == pytest.approx(float(np.mean(widths)), rel=0.1)
+
+
+def test_expected_width_uses_public_numbers_alone() -> None:
+    """Fails when a plan states a width although the number of rows is private, or none although it is public."""
+    scoring = Scoring(0.5, Unit(whose=Whose.EXAMPLE), 1, 2)
+    known = expected_interval(scoring, 2000, 0.2)
+    assert known.value == f"± {100 * scoring.half_width(400):.2f} % at most"
+    assert "noise and sampling of about 400 rows" in known.why
+    unknown = expected_interval(scoring, None, 0.2)
+    assert "%" not in unknown.value
+    assert "private number of rows" in unknown.why
+    errors = expected_interval(Scoring(0.5, Unit(), 1, 0), 2000, 0.2, Number("age", 0.0, 50.0))
+    assert errors.value == f"± {50 * Scoring(0.5, Unit(), 1, 0).half_width(400):.4g} at most"

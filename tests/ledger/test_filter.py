@@ -153,6 +153,16 @@ def test_tiny_charges_near_exhaustion_are_counted() -> None:
     assert nearly.orders == rules.limits
 
 
+@pytest.mark.parametrize("factor", [1.0 + 2.0**-52, 2.0, 1e6, math.inf])
+def test_a_charge_above_the_whole_budget_never_fits(factor: float) -> None:
+    """Fails when a charge of more than a budget is cut to the budget, which an empty history would then admit."""
+    rules = rules_for(1.0, 1e-6)
+    above = tuple(
+        math.nextafter(float(grid.value(most, rules.epsilon_bits)), math.inf) * factor for most in rules.limits
+    )
+    assert Sums.empty(rules).order_for(amount_of(rules, above, 0.0), rules) is None
+
+
 def test_a_full_order_still_takes_what_costs_nothing() -> None:
     """An event without any cost (repeated 0 times) fits a full budget, and changes nothing but the count."""
     rules = rules_for(1.0, 0.0)

@@ -182,6 +182,8 @@ def test_split_questions_are_composed_and_sampled_ones_are_not() -> None:
     assert priced(wrong.event, 0.0, unit=wrong.unit).epsilon.upper == pytest.approx(2.0)
     one = SampledQuestions((RandomizedResponse(2, 1.0), Duchi(1.0)))
     assert one.event == Pure(1.0, Neighbours.REPLACE)
+    dearest = SampledQuestions((RandomizedResponse(2, 0.5), Duchi(2.0)))
+    assert dearest.event == Pure(2.0, Neighbours.REPLACE)
 
 
 @pytest.mark.parametrize("kind", [SplitQuestions, SampledQuestions])

@@ -108,7 +108,7 @@ def test_what_one_row_holds_moves_no_other(container: str, odd: str) -> None:
 def test_one_row_moves_a_score_by_one(container: str, odd: str, bounds: Any) -> None:
     """Catches a text among the labels that makes all of them wrong: right and wrong move by 1 in L1, but for a grid."""
     _, labels = some_rows()
-    scorer, made = private_scorer(1.0, target_bounds=bounds), CONTAINERS[container][1]
+    scorer, made = private_scorer(1.0, target_bounds=bounds, source="codebook"), CONTAINERS[container][1]
     before = scorer._bounded(np.array(labels), made(labels)).value
     after = scorer._bounded(np.array([*labels, 0]), made([*labels, ODD[odd]])).value
     assert before == pytest.approx([ROWS, 0], abs=1e-4)

@@ -69,7 +69,8 @@ class Says:
 
 
 @pytest.mark.parametrize(
-    ("scorer", "answer"), [(private_scorer(0.5), 1), (private_scorer(0.5, target_bounds=(0, 4)), 4.0)]
+    ("scorer", "answer"),
+    [(private_scorer(0.5), 1), (private_scorer(0.5, target_bounds=(0, 4), source="domain limit"), 4.0)],
 )
 def test_a_score_has_its_price_and_its_noise(scorer: Any, answer: Any) -> None:
     """Catches halved noise, and an ε that is split between the two sums, or spent on each.
@@ -93,14 +94,16 @@ def test_scores_are_near_the_truth() -> None:
     """Catches a share of the wrong sum: 3,000 rows, of which a quarter is right."""
     right = private_scorer(2.0)(Says(1), np.zeros((3000, 1)), np.arange(3000) % 4)
     assert right == pytest.approx(0.25, abs=0.02)
-    close = private_scorer(2.0, target_bounds=(0, 10))(Says(4.0), np.zeros((3000, 1)), np.full(3000, 6.0))
+    close = private_scorer(2.0, target_bounds=(0, 10), source="domain limit")(
+        Says(4.0), np.zeros((3000, 1)), np.full(3000, 6.0)
+    )
     assert close == pytest.approx(0.8, abs=0.02)
 
 
 def test_odd_rows_are_wrong_rows() -> None:
     """What rows hold is no reason to stop, and no rows are no reason either."""
     odd = np.array([float("nan"), None, "x"], dtype=object)
-    for scorer in (private_scorer(1.0), private_scorer(1.0, target_bounds=(0, 1))):
+    for scorer in (private_scorer(1.0), private_scorer(1.0, target_bounds=(0, 1), source="domain limit")):
         for answers in (odd, np.zeros(0)):
             assert 0.0 <= scorer(Says(0.5), np.zeros((len(answers), 1)), answers) <= 1.0
 
@@ -109,7 +112,8 @@ def test_odd_rows_are_wrong_rows() -> None:
     ("given", "named"),
     [
         ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": 1.0, "target_bounds": (1, 0)}, "target_bounds"),
+        ({"epsilon": 1.0, "target_bounds": (1, 0), "source": "codebook"}, "target_bounds"),
+        ({"epsilon": 1.0, "target_bounds": (0, 1)}, "source"),
         ({"epsilon": 1.0, "ledger": "ledger.db"}, "budget"),
         ({"epsilon": 1.0, "ledger": SeededRng(1), "budget": "b"}, "ledger"),
     ],
@@ -315,7 +319,9 @@ def test_cross_validation_with_regressors(tmp_path: Path) -> None:
     model = PrivateRegressor(source="domain limit", bounds=(0, 1), target_bounds=(0, 1), rows=100, bins=2, epochs=1)
     with Ledger(tmp_path / "ledger.db") as ledger:
         ledger.create("clinic", epsilon=5.0, delta=1e-2)
-        scorer = private_scorer(0.5, target_bounds=(0, 1), ledger=tmp_path / "ledger.db", budget="clinic")
+        scorer = private_scorer(
+            0.5, target_bounds=(0, 1), source="codebook", ledger=tmp_path / "ledger.db", budget="clinic"
+        )
         scores = cross_val_score(model, x, x[:, 0], scoring=scorer, cv=HashedFolds(3), error_score="raise")
         assert len(ledger.show("clinic").entries) == len(scores) == 3
 

@@ -18,12 +18,15 @@ from privet.core.event import Event
 from privet.core.random import Rng, default_rng
 from privet.core.release import Release
 from privet.core.unit import Unit
+from privet.data import BoundsSource, SourceKind
+from privet.data.bounds_source import assumptions_of
 from privet.ledger import Ledger
 from privet.mechanisms import Categories, DiscreteLaplace, Histogram, Laplace, Norm, VectorSum
 from privet.report import Score
 from privet.report.score_intervals import CONFIDENCE, NOISE_AND_SAMPLING, noisy_parts, noisy_share
 from privet.sklearn.cells import column_of, keys, numbers
 from privet.sklearn.rows import Bounds, pair
+from privet.sklearn.sources import sources_of
 
 __all__ = ["PrivateScorer", "private_scorer"]
 
@@ -45,9 +48,13 @@ class PrivateScorer:
     target_bounds: Bounds | None = None
     ledger: str | os.PathLike[str] | None = None
     budget: str | None = None
+    source: BoundsSource | SourceKind | str | None = None
+    """Where `target_bounds` come from."""
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
+        if self.target_bounds is not None:
+            sources_of(self.source, [])
         if self.ledger is not None and not isinstance(self.ledger, (str, os.PathLike)):
             problem = f"is a {type(self.ledger).__name__}, and scikit-learn copies scorers"
             raise InvalidInput("ledger", problem, "give its path or URL")
@@ -139,7 +146,9 @@ class PrivateScorer:
                 paid.enter_context(charge.drawing())
             bounded = self._bounded(estimator.predict(X), y)
             found = self.mechanism.release(bounded, rng=chosen, source=self.budget or "scored rows")
-        return replace(found, guarantee=price(self.event, 0.0, unit=self.unit))
+        assumed = () if self.target_bounds is None else assumptions_of(sources_of(self.source, []))
+        guarantee = price(self.event, 0.0, unit=self.unit)
+        return replace(found, guarantee=replace(guarantee, assumptions=(*guarantee.assumptions, *assumed)))
 
     def _bounded(self, predicted: Any, y: Any) -> Bounded[Any]:
         said, true = column_of("the predictions", predicted).ravel(), column_of("y", y).ravel()
@@ -168,6 +177,7 @@ def private_scorer(
     epsilon: float,
     *,
     target_bounds: Bounds | None = None,
+    source: BoundsSource | SourceKind | str | None = None,
     ledger: str | os.PathLike[str] | None = None,
     budget: str | None = None,
 ) -> PrivateScorer:
@@ -176,12 +186,13 @@ def private_scorer(
     Args:
         epsilon: of each score. With n rows the noise on an accuracy is about 1/(n·ε).
         target_bounds: (low, high) of the target, for regressors; without it the accuracy is scored.
+        source: where `target_bounds` come from, as for `PrivateRegressor`: required with them.
         ledger, budget: the path or URL of a ledger, and the name of a budget for one example that comes or goes.
 
     >>> private_scorer(0.5).event
     DiscreteLaplace(scale=2.0, bound=1, dimension=1)
     """
-    return PrivateScorer(epsilon, target_bounds, ledger, budget)
+    return PrivateScorer(epsilon, target_bounds, ledger, budget, source)
 
 
 def _share(sums: Any) -> float:

@@ -107,7 +107,7 @@ def test_nothing_is_written_over(privet: Run, files: Path) -> None:
         ("schema draft clinic.csv --out .", "--out is '.', which is a folder"),
         ("schema draft clinic.csv --out no/where.toml", "--out cannot be written: no such file or directory"),
         ("schema draft", "missing: FILE; see privet schema draft --help, or try: privet schema draft patients.csv"),
-        ("schema check nowhere.toml", "schema 'nowhere.toml' cannot be read"),
+        ("schema check nowhere.toml", "schema is 'nowhere.toml', which cannot be read"),
         ("schema check clinic.csv", "schema is not TOML"),
         ("schema check wrong.toml", "line 4: column 'age' has the kind 'numbre'"),
         ("schema check clinic.toml --internal", "--internal is given without a file"),

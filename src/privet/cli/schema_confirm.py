@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import stat
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import click
+import typer
 
 from privet.cli import console
+from privet.cli.run import FAILED
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.data import BoundsSource, Category, Column, Number, Schema, SourceKind, load_schema, with_sources
+from privet.data import (
+    BoundsSource,
+    Category,
+    Number,
+    Schema,
+    SourceKind,
+    is_vouched,
+    load_schema,
+    seal_of,
+    with_sources,
+)
 from privet.report.put import put
 
 __all__ = ["confirm_columns"]
@@ -28,57 +40,79 @@ def confirm_columns(file: Path, by: str | None, given: list[str], again: bool) -
     Args:
         file: The schema's file.
         by: Who vouches; asked for if None.
-        given: Answers from the command line, as COLUMN=SOURCE.
-        again: Whether columns that have a complete source are asked for again.
+        given: Answers from the command line, as COLUMN=SOURCE. If there are any, nothing else is asked.
+        again: Whether columns for which somebody vouches are asked for again.
     """
     schema = load_schema(file)
-    answers = _answers(given, schema)
-    sources = dict(schema.sources())
+    answers = _answers(given, schema, again)
+    stated = [column for column in schema.columns if isinstance(column, (Number, Category)) and _states(column)]
     open_columns = [
-        column
-        for column in schema.columns
-        if column.name in sources and (again or column.name in answers or _incomplete(sources[column.name]))
+        column for column in stated if (column.name in answers if answers else again or not is_vouched(column))
     ]
     if not open_columns:
-        console.line("Every column has a source, and somebody vouches for it. --again asks for all of them.", "green")
+        console.line("Somebody vouches for the source of every column. --again asks for all of them.", "green")
         return
-    name = _vouching(by)
-    on = datetime.now(UTC).date()
-    private = not file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH)  # a draft is for its owner alone
-    for place, column in enumerate(open_columns, 1):
-        word = answers.get(column.name)
-        if word is None:
-            _describe(column, sources[column.name], place, len(open_columns))
-            word = _asked()
-        if word == _QUIT:
-            break
-        if word == _NONE:
-            continue
-        old = sources[column.name]
-        source = BoundsSource(SourceKind(word), name, on, None if old is None else old.reference)
-        put(file, with_sources(file.read_text(encoding="utf-8"), {column.name: source}), "schema", private=private)
+    if not file.stat().st_mode & stat.S_IWUSR:
+        raise InvalidInput("schema", f"is {str(file)!r}, which is read-only", "make it writable, or copy it")
+    vouching = _Vouching(file.resolve(), _named(by), datetime.now(UTC).date())
+    try:
+        for place, column in enumerate(open_columns, 1):
+            word = answers.get(column.name)
+            if word is None:
+                _describe(column, place, len(open_columns))
+                word = _asked()
+            if word == _QUIT:
+                break
+            if word != _NONE:
+                vouching.write(column, SourceKind(word))
+    except click.exceptions.Abort:
+        console.line()
     _summarize(file)
 
 
-def _incomplete(source: BoundsSource | None) -> bool:
-    return source is None or source.needs_name
+class _Vouching:
+    """One person's answers, each of which is written into the file at once."""
+
+    def __init__(self, file: Path, by: str, on: date) -> None:
+        self._file, self._by, self._on = file, by, on
+        self._mode = stat.S_IMODE(file.stat().st_mode)
+
+    def write(self, column: Number | Category, kind: SourceKind) -> None:
+        """Record the answer for a column as it was shown: if the file has other bounds by now, they are not sealed."""
+        old = BoundsSource.of(column.source)
+        reference = old.reference if old is not None and old.kind is kind else None
+        source = BoundsSource(kind, self._by, self._on, reference, seal_of(column))
+        with self._file.open(encoding="utf-8", newline="") as opened:
+            text = opened.read()
+        put(self._file, with_sources(text, {column.name: source}), "schema", private=True)
+        self._file.chmod(self._mode)
 
 
-def _answers(given: list[str], schema: Schema) -> dict[str, str]:
+def _states(column: Number | Category) -> bool:
+    return isinstance(column, Number) or bool(column.values)
+
+
+def _answers(given: list[str], schema: Schema, again: bool) -> dict[str, str]:
     """The sources from the command line by column."""
-    known = {name for name, _ in schema.sources()}
-    answers = {}
+    known = {column.name: column for column in schema.columns if isinstance(column, (Number, Category))}
+    answers: dict[str, str] = {}
     for text in given:
         # A column's name may have an equals sign in it, and a source has none.
         name, equals, word = (part.strip() for part in text.rpartition("="))
         if not equals or name not in known:
             problem = f"is {text!r}, and the schema has no column {name!r} with bounds or values"
             raise InvalidInput("source", problem, "write COLUMN=SOURCE, such as age=codebook")
+        if name in answers:
+            raise InvalidInput("source", f"is given twice for {name!r}", "give it once")
+        source = BoundsSource.of(known[name].source)
+        if is_vouched(known[name]) and source is not None and not again:
+            problem = f"is given for {name!r}, for which {source.by} vouched on {source.on}"
+            raise InvalidInput("source", problem, "use --again to replace that")
         answers[name] = checked.member("source", word, SourceKind).value
     return answers
 
 
-def _vouching(by: str | None) -> str:
+def _named(by: str | None) -> str:
     name = click.prompt("Who vouches for the sources (your name)", type=str) if by is None else by
     checked_name = checked.text("by", str(name).strip())
     if not checked_name.isprintable():
@@ -86,17 +120,22 @@ def _vouching(by: str | None) -> str:
     return checked_name
 
 
-def _describe(column: Column, source: BoundsSource | None, place: int, count: int) -> None:
+def _shown(text: str) -> str:
+    """A name or value of the file, without line ends or control characters that could pass for our own words."""
+    return text if text.isprintable() else repr(text)
+
+
+def _describe(column: Number | Category, place: int, count: int) -> None:
     if isinstance(column, Number):
         holds = f"number from {column.low:g} to {column.high:g}"
-    elif isinstance(column, Category):
-        shown = ", ".join(column.values[:_MOST_SHOWN])
-        more = len(column.values) - _MOST_SHOWN
-        holds = f"category: {shown}" + (f" and {more} more" if more > 0 else "")
     else:
-        holds = "identifier"
-    stated = "" if source is None else f" (the schema says: {source.kind.value})"
-    console.line(f"{place} of {count}  {column.name}: {holds}{stated}", "bold")
+        more = len(column.values) - _MOST_SHOWN
+        holds = f"category: {', '.join(map(_shown, column.values[:_MOST_SHOWN]))}"
+        holds += f" and {more} more" if more > 0 else ""
+    source = BoundsSource.of(column.source)
+    stated = "" if source is None else f" (the schema says: {source.kind.value}"
+    stated += f", {source.reference})" if source is not None and source.reference else ")" if stated else ""
+    console.line(f"{place} of {count}  {_shown(column.name)}: {holds}{stated}", "bold")
 
 
 def _asked() -> str:
@@ -110,9 +149,16 @@ def _asked() -> str:
 
 
 def _summarize(file: Path) -> None:
-    missing = [name for name, source in load_schema(file).sources() if _incomplete(source)]
-    if missing:
-        console.line(f"Still without a source: {', '.join(missing)}. No command accepts these columns.", "yellow")
-        console.line(f"Go through them again with: privet schema confirm {file}", "dim")
-    else:
+    """Say what is left to do; exit code 1 if anything is."""
+    missing = [
+        column
+        for column in load_schema(file).columns
+        if isinstance(column, (Number, Category)) and _states(column) and not is_vouched(column)
+    ]
+    if not missing:
         console.line(f"{file}: every column has a source. Guarantees state it as an assumption.", "bold green")
+        return
+    names = ", ".join(_shown(column.name) for column in missing)
+    console.line(f"Nobody vouches yet for the source of: {names}. No command accepts these columns.", "yellow")
+    console.line(f"Answers so far are in the file. Continue with: privet schema confirm {file}", "dim")
+    raise typer.Exit(FAILED)

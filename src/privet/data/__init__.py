@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from privet.data.asked import Kind
 from privet.data.bounds_source import BoundsSource, SourceKind
-from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside
+from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside, seal_of
 from privet.data.draft import Draft, draft
 from privet.data.learn import Learning, learn, learning
 from privet.data.read import read
 from privet.data.schema import Schema, Task
-from privet.data.schema_file import load_schema, require_vouched, with_sources
+from privet.data.schema_file import is_vouched, load_schema, require_vouched, with_sources
 from privet.data.sets import NAMES, Named, adult_schema, named
 from privet.data.source import Source
 from privet.data.split import held_out, hold_out
@@ -38,11 +38,13 @@ __all__ = [
     "draft",
     "held_out",
     "hold_out",
+    "is_vouched",
     "learn",
     "learning",
     "load_schema",
     "named",
     "read",
     "require_vouched",
+    "seal_of",
     "with_sources",
 ]

@@ -52,10 +52,12 @@ class BoundsSource:
     """When they did."""
     reference: str | None = None
     """Where to look it up: a title, a page, an address."""
+    seal: str | None = None
+    """A digest of the bounds or values that were vouched for (`seal_of`), so that a later edit is noticed."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", checked.member("source", self.kind, SourceKind))
-        for name in ("by", "reference"):
+        for name in ("by", "reference", "seal"):
             value = getattr(self, name)
             if value is not None and not checked.text(name, value).isprintable():
                 raise InvalidInput(name, "has line ends or control characters", "write it in one line")
@@ -78,18 +80,13 @@ class BoundsSource:
             return given
         return BoundsSource(checked.member("source", given, SourceKind))
 
-    @property
-    def needs_name(self) -> bool:
-        """Whether a person must vouch for it and none is named. What was learned was charged: the ledger shows it."""
-        return self.by is None and self.kind is not SourceKind.LEARNED
-
 
 def assumptions_of(columns: Iterable[tuple[str, BoundsSource | None]]) -> tuple[str, ...]:
     """Return what a guarantee assumes about sources, one sentence for each kind and person.
 
     >>> assumptions_of([("age", BoundsSource(SourceKind.DOMAIN_LIMIT)), ("ward", None)])
     ("the bounds or values of 'age' are limits of the domain and were not read from the private rows \
-(stated in the schema, nobody is named)",)
+(as stated; nobody is named)",)
     """
     groups: dict[tuple[SourceKind, str | None, date | None], list[str]] = {}
     for name, source in columns:
@@ -100,6 +97,6 @@ def assumptions_of(columns: Iterable[tuple[str, BoundsSource | None]]) -> tuple[
         listed = ", ".join(map(repr, names[:_MOST_NAMED]))
         if len(names) > _MOST_NAMED:
             listed += f" and {len(names) - _MOST_NAMED} more columns"
-        who = f"{by} vouched for this on {on}" if by is not None else "stated in the schema, nobody is named"
+        who = f"{by} vouched for this on {on}" if by is not None else "as stated; nobody is named"
         sentences.append(f"the bounds or values of {listed} {_STATEMENTS[kind]} ({who})")
     return tuple(sentences)

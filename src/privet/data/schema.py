@@ -158,7 +158,7 @@ class Schema:
 
         >>> Schema((Number("age", 17, 90, source="codebook"),)).assumptions
         ("the bounds or values of 'age' come from a codebook and not from the private rows \
-(stated in the schema, nobody is named)",)
+(as stated; nobody is named)",)
         """
         return self.assumptions_for(None)
 

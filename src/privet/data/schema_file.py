@@ -10,12 +10,12 @@ from pathlib import Path
 
 from privet.core.errors import InvalidInput
 from privet.data.bounds_source import BoundsSource
-from privet.data.columns import Identifier
+from privet.data.columns import Category, Column, Identifier, Number, seal_of
 from privet.data.draft import DRAFT_WARNING
 from privet.data.schema import Schema
 from privet.data.toml import source_line
 
-__all__ = ["load_schema", "require_vouched", "with_sources"]
+__all__ = ["is_vouched", "load_schema", "require_vouched", "with_sources"]
 
 _HEADER = re.compile(r"\s*\[\[\s*column\s*\]\]")
 _SOURCE = re.compile(r"\s*source\s*=")
@@ -39,8 +39,15 @@ def load_schema(path: str | os.PathLike[str]) -> Schema:
     return Schema.from_toml(text)
 
 
+def is_vouched(column: Number | Category) -> bool:
+    """Whether somebody vouches for a column's source by name, and its bounds or values are those that were seen."""
+    source = BoundsSource.of(column.source)
+    return source is not None and source.by is not None and source.seal in (None, seal_of(column))
+
+
 def require_vouched(schema: Schema, path: str | os.PathLike[str], names: tuple[str, ...] | None = None) -> None:
-    """Refuse a file in which a column that is used has no source, or nobody vouches for it by name.
+    """Refuse a file in which a column that is used has no source, nobody vouches for it by name, or what they vouched
+    for was changed.
 
     Args:
         schema: The schema of the file.
@@ -51,21 +58,33 @@ def require_vouched(schema: Schema, path: str | os.PathLike[str], names: tuple[s
         InvalidInput: The columns are named, and the command that adds what is missing.
     """
     schema.require_sources(names, file=str(path))
-    unnamed = [repr(name) for name, source in schema.sources(names) if source is not None and source.needs_name]
+    stated = dict(schema.sources(names))
+    unnamed = [repr(name) for name, source in stated.items() if source is not None and source.by is None]
     if unnamed:
         problem = f"names nobody who vouches for the source of {', '.join(unnamed)}"
         advice = f'run: privet schema confirm {path} (it adds by = "your name" and on = the date to each source)'
         raise InvalidInput("schema", problem, advice)
+    changed = [
+        repr(column.name)
+        for column in schema.columns
+        if column.name in stated and not isinstance(column, Identifier) and not is_vouched(column)
+    ]
+    if changed:
+        problem = f"has other bounds or values of {', '.join(changed)} than were vouched for"
+        raise InvalidInput("schema", problem, f"look at them, and run: privet schema confirm {path}")
 
 
 def with_sources(text: str, sources: Mapping[str, BoundsSource]) -> str:
-    """Return a schema's text with the sources of some columns added or replaced; comments stay.
+    """Return a schema's text with the sources of some columns added or replaced; everything else stays as it is.
 
-    Once every column has a source, the warning of `privet schema draft` is removed from the head of the file.
+    Once every column has a source for which somebody vouches, the warning of `privet schema draft` is removed.
 
     Args:
         text: The TOML of a schema.
         sources: The new source of each named column.
+
+    Raises:
+        InvalidInput: The columns are not written as [[column]] tables, so that no line can be added.
 
     >>> from privet.data.bounds_source import SourceKind
     >>> text = 'privet = 1\\n[[column]]\\nname = "age"  # in years\\nkind = "number"\\nlow = 0\\nhigh = 120\\n'
@@ -90,11 +109,17 @@ def with_sources(text: str, sources: Mapping[str, BoundsSource]) -> str:
         ),
     )
     edited = _inserted(text, schema, sources)
-    # Text that is laid out in another way (column = [{…}], a source over several lines) is written anew.
     if not _means(edited, wanted):
-        edited = wanted.to_toml()
-    complete = all(source is not None and not source.needs_name for _, source in wanted.sources())
-    return _without_warning(edited) if complete else edited
+        name = next(iter(sources))
+        problem = "is laid out so that no line can be added to a column"
+        advice = f"write columns as [[column]] with one line a key, or add to {name!r}: {source_line(sources[name])}"
+        raise InvalidInput("schema", problem, advice)
+    whole = all(isinstance(each, Identifier) or is_vouched(each) for each in wanted.columns if _states(each))
+    return _without_warning(edited) if whole else edited
+
+
+def _states(column: Column) -> bool:
+    return isinstance(column, Number) or (isinstance(column, Category) and bool(column.values))
 
 
 def _means(text: str, schema: Schema) -> bool:
@@ -106,7 +131,8 @@ def _means(text: str, schema: Schema) -> bool:
 
 def _inserted(text: str, schema: Schema, sources: Mapping[str, BoundsSource]) -> str:
     """The text with one line a column, after the last line of its table that is neither blank nor a comment."""
-    lines = text.splitlines()
+    end_of_line = "\r\n" if "\r\n" in text else "\n"
+    lines = text.split(end_of_line)
     headers = [number for number, line in enumerate(lines) if _HEADER.match(line)]
     if len(headers) != len(schema.columns):
         return text
@@ -120,9 +146,10 @@ def _inserted(text: str, schema: Schema, sources: Mapping[str, BoundsSource]) ->
             continue
         last = max(n for n in range(start, end) if lines[n].strip() and not lines[n].lstrip().startswith("#"))
         lines.insert(last + 1, source_line(sources[column.name]))
-    return "\n".join(lines) + "\n"
+    return end_of_line.join(lines)
 
 
 def _without_warning(text: str) -> str:
-    warning = "".join(f"# {line}\n" for line in DRAFT_WARNING.splitlines())
-    return text.replace(warning, "", 1)
+    for end_of_line in ("\n", "\r\n"):
+        text = text.replace("".join(f"# {line}{end_of_line}" for line in DRAFT_WARNING.splitlines()), "", 1)
+    return text

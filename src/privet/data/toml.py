@@ -24,7 +24,7 @@ _KEYS = {
     "category": ("values", "missing", "source"),
     "identifier": (),
 }
-_SOURCE_KEYS = ("kind", "by", "on", "reference")
+_SOURCE_KEYS = ("kind", "by", "on", "reference", "seal")
 _OPTIONAL = ("missing", "outside", "source")
 _HEADER = re.compile(r"\s*\[\[\s*column\s*\]\]")
 
@@ -71,12 +71,13 @@ def source_line(source: BoundsSource) -> str:
     'source = { kind = "codebook", by = "Ada Lovelace", on = 2026-11-18 }'
     """
     kind = _value(source.kind.value)
-    if source.by is None and source.reference is None:
+    if source == BoundsSource(source.kind):
         return f"source = {kind}"
     parts = [f"kind = {kind}"]
     parts += [f"by = {_value(source.by)}"] if source.by is not None else []
     parts += [f"on = {source.on}"] if source.on is not None else []
     parts += [f"reference = {_value(source.reference)}"] if source.reference is not None else []
+    parts += [f"seal = {_value(source.seal)}"] if source.seal is not None else []
     return f"source = {{ {', '.join(parts)} }}"
 
 

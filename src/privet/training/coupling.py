@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 from privet.core.errors import InvalidInput
 from privet.training.engine.calls import Call
 from privet.training.micro import TELLING
-from privet.training.state import Attributes
+from privet.training.state import Attributes, restored
 
 __all__ = ["Inputs", "check_collate", "check_forward", "check_losses", "same_randomness", "untouched"]
 
@@ -168,21 +168,14 @@ def check_losses(losses_of: Callable[[Any], Tensor], batch: Any, rows: int, mode
 
 @contextmanager
 def untouched(model: nn.Module) -> Iterator[None]:
-    """Put back afterwards what calling a model may change: its buffers, and torch's random numbers."""
-    before = [
-        (module, name, buffer, buffer.clone())
-        for module in model.modules()
-        for name, buffer in module.named_buffers(recurse=False)
-    ]
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        with torch.no_grad():
-            for module, name, buffer, value in before:
-                setattr(module, name, buffer)
-                if not torch.equal(buffer, value):
-                    buffer.copy_(value)
+    """Put back afterwards what calling a model may change: weights, buffers, attributes, and torch's random numbers.
+
+    Raises where a parameter was changed: in a step that would be refused, too.
+    """
+    with restored(model) as refusals, torch.random.fork_rng(devices=[]):
+        yield
+    if refusals:
+        raise refusals[0]
 
 
 @contextmanager

@@ -6,7 +6,14 @@ import warnings
 
 from torch import nn
 
-__all__ = ["PrivateWarning", "TrainingWarning", "warn_of_eval_mode", "warn_of_no_gradient"]
+__all__ = [
+    "PrivateWarning",
+    "TrainingWarning",
+    "warn_of_eval_mode",
+    "warn_of_no_gradient",
+    "warn_of_rates",
+    "warn_of_unrepeatable",
+]
 
 _RANDOM = ("drop", "stochasticdepth")
 """Parts of the names of layers, torch's and others', that do something in training mode alone."""
@@ -34,6 +41,19 @@ def warn_of_no_gradient() -> None:
     problem = "every loss or gradient of a whole batch is NaN or infinite: each counts as zero, and noise alone is left"
     advice = "stop here and look at inputs, losses and learning rate; whether this comes depends on private rows"
     warnings.warn(f"{problem}, while the budget is spent; {advice}", PrivateWarning, stacklevel=5)
+
+
+def warn_of_rates() -> None:
+    """Warn where the learning rate changes in a pass that is no step."""
+    problem = "the learning rate changed in a pass of the loop that is no step (rehearsals and micro-batches are none)"
+    warnings.warn(f"{problem}; write: if run.step(losses): scheduler.step()", TrainingWarning, stacklevel=4)
+
+
+def warn_of_unrepeatable() -> None:
+    """Warn where a loop gives other losses for the same rows, so that losses could not be compared."""
+    problem = "the loop gives other losses for the same rows, so that it was not checked whether they depend on others"
+    advice = "draw random numbers from torch's, numpy's or Python's global generator, and they are repeated"
+    warnings.warn(f"{problem} (mixup, means of the batch); {advice}", TrainingWarning, stacklevel=4)
 
 
 def _is_random(module: nn.Module) -> bool:

@@ -4,7 +4,11 @@ A run is given losses, and not the code that computes them. But it hands out the
 again: on the same rows, with one half of them exchanged, then the other, then with the first half alone. Random numbers
 are the same each time. The losses of the rows that stayed must stay. So mixup, `(B, 1) − (B,)`, inputs normalized by
 their batch and losses divided by its size are found, although none of them leaves a trace in the gradients. Nothing is
-added to the sum in such a pass, and the model's buffers, its modes and the random numbers are restored.
+added to the sum in such a pass, and the model's parameters, buffers, attributes, modes and the random numbers are
+restored. A pass that writes into a parameter is refused, as it would be in a step.
+
+The exchanged places hold copies of one row, so that where nothing is drawn at random their losses must be that row's.
+Losses of other rows than those that were drawn, or with other rows' targets, are found by that.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from torch.utils._pytree import tree_leaves
 from privet.core.errors import InvalidInput
 from privet.training.coupling import same_randomness
 from privet.training.micro import Micro
-from privet.training.state import Attributes
+from privet.training.state import restored
 
 __all__ = ["REHEARSED", "Rehearsal", "rehearse"]
 
@@ -42,6 +46,8 @@ class _Outcome(NamedTuple):
 
     losses: Tensor
     shapes: tuple[tuple[int, ...], ...]
+    leaves: tuple[Tensor, ...]
+    """The tensors of the batch that have one entry for each row."""
 
 
 class Rehearsal:
@@ -56,6 +62,12 @@ class Rehearsal:
         self._passes = self._all()
         self._during = ExitStack()
         self._shapes: tuple[tuple[int, ...], ...] = ()
+        self._leaves: tuple[Tensor, ...] = ()
+        self._refusals: list[InvalidInput] = []
+        self.rates: list[Any] | None = None
+        """The optimizer's learning rates when the last pass began."""
+        self.unrepeatable = False
+        """Whether the loop gave other losses for the same rows, so that nothing could be compared."""
         self._losses = torch.zeros(0)
         self._drawn: set[str] = set()
 
@@ -69,14 +81,19 @@ class Rehearsal:
             return None
         self.micro = micro
         batch = read(micro.indices)
-        self._shapes = tuple(tuple(leaf.shape) for leaf in tree_leaves(batch) if isinstance(leaf, Tensor))
+        tensors = [leaf for leaf in tree_leaves(batch) if isinstance(leaf, Tensor)]
+        self._shapes = tuple(tuple(leaf.shape) for leaf in tensors)
+        rows = len(micro.indices)
+        self._leaves = tuple(leaf.detach().clone() for leaf in tensors if leaf.dim() and len(leaf) == rows)
         self.waits = True
         return (batch,)
 
     def take(self, losses: Tensor) -> None:
-        """End the pass with its losses, one for each row or k of them."""
+        """End the pass with its losses, one for each row or k of them; refuses one that wrote into a parameter."""
         self._losses = losses.detach().double()
         self.close()
+        if self._refusals:
+            raise self._refusals[0]
 
     def close(self) -> None:
         """End the pass, and restore what it may have changed."""
@@ -97,10 +114,13 @@ class Rehearsal:
         for start, stop in ((0, half), (half, rows)):
             stays = (places >= start) & (places < stop)
             other = yield from self._pass(self._taking(np.where(stays, places, start)))
-            if not _agree(first, other, rows, stays):
+            agree = _agree(first, other, rows, stays)
+            elsewhere = agree and self._is_elsewhere(first, other, rows, stays, start)
+            if not agree or elsewhere:
                 again = yield from self._pass(self._whole)
-                if _agree(first, again, rows, stays):
-                    raise _depends()
+                if _agree(first, again, rows, places >= 0):
+                    raise _elsewhere() if elsewhere else _depends()
+                self.unrepeatable = True
                 return
         evaluate = bool(self._drawn)
         if evaluate:  # fewer rows would be given other random numbers, by dropout say
@@ -109,11 +129,30 @@ class Rehearsal:
             if self._drawn:
                 return
         fewer = yield from self._pass(self._taking(places[:half]), evaluate=evaluate)
-        shortened = _Outcome(first.losses[: half * (len(first.losses) // rows)], first.shapes)
+        shortened = first._replace(losses=first.losses[: half * (len(first.losses) // rows)])
         if len(fewer.losses) == len(shortened.losses) and not _agree(shortened, fewer, half, places[:half] >= 0):
             again = yield from self._pass(self._whole, evaluate=evaluate)
             if _agree(first, again, rows, places >= 0):
                 raise _divided(shortened.losses, fewer.losses, rows / half)
+            self.unrepeatable = True
+
+    def _is_elsewhere(
+        self, first: _Outcome, other: _Outcome, rows: int, stays: npt.NDArray[np.bool_], start: int
+    ) -> bool:
+        """Whether losses at exchanged places are not those of the row that came there.
+
+        With random numbers, all that can be said is that they did not change at all although their rows did.
+        """
+        if self._whole.groups is not None or len(first.losses) != rows:
+            return False
+        places = torch.from_numpy(~stays).to(first.losses.device)
+        before, after, own = first.losses[places], other.losses[places], other.losses[start]
+        if self._drawn:
+            moved = _rows_differ(first.leaves, other.leaves, ~stays)
+            varied = bool((before != before[0]).any())
+            return moved and varied and bool((before == after).all())
+        size = float(torch.maximum(other.losses.abs().nan_to_num(0.0, 0.0, 0.0).median(), own.abs()))
+        return bool(own.isfinite()) and bool(((after - own).abs() > _LOOSE * size).any())
 
     def _taking(self, places: npt.NDArray[np.int64]) -> Micro:
         """The rows at these places of the piece, each as a row of the unit that has the place."""
@@ -124,10 +163,10 @@ class Rehearsal:
 
     def _pass(self, micro: Micro, *, evaluate: bool = False) -> Generator[Micro, None, _Outcome]:
         """Let the loop's body run once."""
-        self._during.enter_context(_restored(self._model, evaluate=evaluate))
+        self._refusals = self._during.enter_context(_restored(self._model, evaluate=evaluate))
         self._during.enter_context(same_randomness(self._drawn))
         yield micro
-        return _Outcome(self._losses, self._shapes)
+        return _Outcome(self._losses, self._shapes, self._leaves)
 
 
 def rehearse(
@@ -157,23 +196,32 @@ def rehearse(
 
 
 @contextmanager
-def _restored(model: nn.Module, *, evaluate: bool) -> Iterator[None]:
+def _restored(model: nn.Module, *, evaluate: bool) -> Iterator[list[InvalidInput]]:
     """Restore what a pass changes in the model; in the meantime it may be in eval mode."""
-    before = Attributes.of(model)
     modes = [(module, module.training) for module in model.modules()]
     try:
-        for module, mode in modes:
-            module.training = mode and not evaluate
-        yield
+        with restored(model) as refusals:
+            for module, mode in modes:
+                module.training = mode and not evaluate
+            yield refusals
     finally:
-        before.put_back()
         for module, mode in modes:
             module.training = mode
 
 
+def _rows_differ(first: tuple[Tensor, ...], other: tuple[Tensor, ...], chosen: npt.NDArray[np.bool_]) -> bool:
+    """Whether every chosen row holds something else in the second batch."""
+    if not first or [leaf.shape for leaf in first] != [leaf.shape for leaf in other]:
+        return False
+    changed = torch.zeros(len(chosen), dtype=torch.bool)
+    for one, two in zip(first, other, strict=True):
+        changed |= (one != two).reshape(len(chosen), -1).any(1).cpu()
+    return bool(changed[torch.from_numpy(chosen)].all())
+
+
 def _agree(first: _Outcome, second: _Outcome, rows: int, stays: npt.NDArray[np.bool_]) -> bool:
     """Whether the losses of the rows that stayed are the same."""
-    (before, shapes), (after, others) = first, second
+    before, shapes, after, others = first.losses, first.shapes, second.losses, second.shapes
     if before.shape != after.shape:
         return False
     chosen = torch.from_numpy(stays).repeat_interleave(len(before) // rows).to(before.device)
@@ -193,6 +241,14 @@ def _depends() -> InvalidInput:
     )
     advice = "compute each row's loss from that row alone, with both tensors of a comparison of one shape"
     return InvalidInput("losses", problem, advice)
+
+
+def _elsewhere() -> InvalidInput:
+    problem = (
+        "are not those of the rows that were drawn, for which sampling was priced: where another row came, its loss "
+        "did not come with it (rows or targets that are looked up by their place, a data loader of your own)"
+    )
+    return InvalidInput("losses", problem, "compute each loss from the batch that run.batches() gave, and nothing else")
 
 
 def _divided(before: Tensor, after: Tensor, ratio: float) -> InvalidInput:

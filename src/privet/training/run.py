@@ -26,6 +26,7 @@ from privet.training.distributed import Turn, World
 from privet.training.grid import ASSUMPTION
 from privet.training.guard import RunError, guard, unguard
 from privet.training.micro import Micro, split
+from privet.training.notices import warn_of_rates, warn_of_unrepeatable
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
 from privet.training.rehearsal import REHEARSED, Rehearsal
@@ -224,10 +225,20 @@ class Run:
                 trial = progress.rehearsal.begin(self._rows.batch)
             except InvalidInput as refusal:
                 trial, progress.refusal = None, refusal
+        self._warn_of_passes(progress.rehearsal)
         if trial is None:
             self._stop_rehearsal()
             progress.rehearse = None
         return trial
+
+    def _warn_of_passes(self, rehearsal: Rehearsal) -> None:
+        """Warn once of a loop that takes passes for steps, and once of one that cannot be compared with itself."""
+        rates = [group.get("lr") for group in self.optimizer.param_groups]
+        if rehearsal.rates is not None and rehearsal.rates != rates:
+            self._step.warn_once("rates", warn_of_rates)
+        rehearsal.rates = rates
+        if rehearsal.unrepeatable:
+            self._step.warn_once("unrepeatable", warn_of_unrepeatable)
 
     def _stop_rehearsal(self) -> None:
         if self._progress.rehearsal is not None:
@@ -266,7 +277,7 @@ class Run:
         if rehearsal is not None and rehearsal.waits:
             with self.world.together():
                 self._step.require_losses(losses, rehearsal.micro, groups)
-            rehearsal.take(losses)
+                rehearsal.take(losses)
             return False
         if micro is None or rehearsal is not None:
             raise RunError("there is no batch to step on; take one from run.batches(), and step on it once")

@@ -8,6 +8,7 @@ compares.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["Attributes", "Weights", "buffer_names"]
+__all__ = ["Attributes", "Weights", "buffer_names", "restored"]
 
 _TORCHS = frozenset(vars(nn.Module()))
 """What torch itself keeps in every module."""
@@ -58,11 +59,47 @@ class Weights:
         now = dict(_tensors(model))
         return [name for name in {**self.held, **now} if not self._same(name, now.get(name))]
 
+    def put_back(self, model: nn.Module) -> None:
+        """Make parameters what they were; needs copies. What was added since is taken away."""
+        with torch.no_grad():
+            for prefix, module in _modules(model):
+                held = module._parameters  # noqa: SLF001
+                for name in [name for name, tensor in held.items() if tensor is not None]:
+                    if prefix + name not in self.held:
+                        del held[name]
+                        continue
+                    before, _, copy = self.held[prefix + name]
+                    if held[name] is not before:
+                        held[name] = before  # type: ignore[assignment]  # it was a parameter when it was noted
+                    if copy is not None and not _equal(before, copy):
+                        _put(before, copy)
+
     def _same(self, name: str, tensor: Tensor | None) -> bool:
         before, version, copy = self.held.get(name, (None, 0, None))
         if tensor is None or tensor is not before or tensor._version != version:  # noqa: SLF001
             return False
         return copy is None or _equal(tensor, copy)
+
+
+@contextmanager
+def restored(model: nn.Module) -> Iterator[list[InvalidInput]]:
+    """Restore parameters, buffers and plain attributes after a pass that is no step.
+
+    Yields a list, to which a refusal is added at the end if the pass wrote into a parameter: what a model or a loop
+    sets from the rows (an initialization from the first batch, say) would leave without noise. It is restored all the
+    same, so that nothing leaves if the refusal is not raised.
+    """
+    weights, attributes = Weights.of(model, copies=True), Attributes.of(model)
+    refusals: list[InvalidInput] = []
+    try:
+        yield refusals
+    finally:
+        try:
+            weights.require_unchanged(model, buffer_names(model))
+        except InvalidInput as refusal:
+            refusals.append(refusal)
+        weights.put_back(model)
+        attributes.put_back()
 
 
 def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
@@ -148,17 +185,46 @@ def _copy(value: Any) -> Any:
 def _restore(value: Any, copy: Any) -> None:
     """Put a value's contents back, as far as they were changed in place."""
     if isinstance(value, Tensor) and not _equal(value, copy):
-        with torch.no_grad():
-            value.detach().copy_(copy)
+        _put(value, copy)
     elif isinstance(value, np.ndarray) and not _alike(value, copy):
         value[...] = copy
     elif isinstance(value, list):
-        del value[len(copy) :]
+        value[:] = [_returned(each, old) for each, old in zip(_padded(value, len(copy)), copy, strict=True)]
     elif isinstance(value, dict):
-        for key in set(value) - set(copy):
-            del value[key]
+        kept = {key: _returned(value.get(key), old) for key, old in copy.items()}
+        value.clear()
+        value.update(kept)
     elif isinstance(value, set):
-        value &= copy
+        value.clear()
+        value.update(copy)
+
+
+def _put(tensor: Tensor, copy: Tensor) -> None:
+    """Put a tensor's contents back, also where it was given another shape or type in the meantime."""
+    with torch.no_grad():
+        if tensor.shape == copy.shape and tensor.dtype == copy.dtype and tensor.layout == copy.layout:
+            tensor.detach().copy_(copy)
+        else:
+            tensor.data = copy.clone()
+
+
+def _padded(values: list[Any], length: int) -> list[Any]:
+    return [*values[:length], *[None] * (length - len(values))]
+
+
+def _returned(value: Any, copy: Any) -> Any:
+    """A value with its contents put back; where it was replaced by another, what it was. Objects stay as they are."""
+    if isinstance(copy, _SIMPLE) and (copy is not None or isinstance(value, _SIMPLE)):
+        return copy
+    if isinstance(value, tuple) and isinstance(copy, list):
+        return value if _alike(_copy(value), copy) else tuple(copy)
+    if isinstance(value, Tensor) and isinstance(copy, Tensor):
+        _restore(value, copy)
+        return value
+    if isinstance(value, (list, dict, set, np.ndarray)) and type(value) is type(copy):
+        _restore(value, copy)
+        return value
+    return value if copy is None else copy
 
 
 def _alike(one: Any, other: Any) -> bool:

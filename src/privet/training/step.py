@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
 
 import torch
@@ -121,9 +121,7 @@ class Step:
         self._same_parameters()
         if not len(micro.indices):
             return  # a row of zeros stood in for an empty batch
-        if "mode" not in self._warned:
-            self._warned.add("mode")
-            warn_of_eval_mode(self._model)
+        self.warn_once("mode", lambda: warn_of_eval_mode(self._model))
         weights = None if belongs is None else belongs.weights()
         calls = self.calls.found
         self.calls.close()
@@ -145,6 +143,12 @@ class Step:
             if belongs is not None:
                 parts = [None if part is None else part.regroup(belongs) for part in parts]
             self.add_clipped(parts)
+
+    def warn_once(self, what: str, warn: Callable[[], None]) -> None:
+        """Warn, unless this run has done so already."""
+        if what not in self._warned:
+            self._warned.add(what)
+            warn()
 
     def watch(self) -> None:
         """From here to the next `add`, note what the model's modules do, and all of their calls where it is due."""
@@ -216,9 +220,8 @@ class Step:
         squares = [None if part is None else part.squares() for part in parts]
         bad = _not_finite(squares)
         if bad is not None:
-            if len(bad) > 1 and bool(bad.all()) and "gradient" not in self._warned:
-                self._warned.add("gradient")
-                warn_of_no_gradient()
+            if len(bad) > 1 and bool(bad.all()):
+                self.warn_once("gradient", warn_of_no_gradient)
             # NaN · 0 is NaN: the rows themselves must be zeros before anything is multiplied.
             parts = [None if part is None else part.blank(bad) for part in parts]
             squares = [None if part is None else part.squares() for part in parts]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from privet.core.errors import InvalidInput
 from privet.core.event import Repeated
-from privet.core.unit import Neighbours
+from privet.core.unit import Neighbours, Unit
+from privet.ledger import Ledger
 from privet.training import DPSGD
 from privet.training.plan import Batches
 
@@ -48,3 +50,16 @@ def test_plan_prices_as_many_steps_as_it_makes(epochs: float) -> None:
     event = plan.event()
     steps = event.count if isinstance(event, Repeated) else 1
     assert plan.sampler(97).steps_of() == steps
+
+
+def test_run_is_refused_by_a_budget_of_another_unit(tmp_path: Path) -> None:
+    """Catches a run whose noise is for add/remove, charged to a budget that protects a replaced row."""
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Linear(2, 1)
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.create("clinic", epsilon=9.0, delta=1e-3, unit=Unit(neighbours=Neighbours.REPLACE))
+        plan = DPSGD(**(GIVEN | {"population": 100}))
+        data = (torch.zeros(100, 2), torch.zeros(100))
+        with pytest.raises(InvalidInput, match="budget protects one example, replace"):
+            plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), data, ledger, budget="clinic")
+        assert not ledger.show("clinic").entries

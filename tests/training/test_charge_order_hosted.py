@@ -121,7 +121,7 @@ def test_lattice_is_refused_on_several_processes(monkeypatch: pytest.MonkeyPatch
     """Catches noise on the grid that every process would draw for itself, for the same exact sum."""
     from privet.training.distributed import World
 
-    monkeypatch.setattr(World, "here", classmethod(lambda cls: cls(_Two())))  # type: ignore[arg-type]
+    monkeypatch.setattr(World, "here", classmethod(lambda cls: cls(_Two())))
     plan = DPSGD(noise_multiplier=1.0, batch_size=4, steps=2, population=8, delta=1e-3, noise="lattice")  # type: ignore[arg-type]
     model = nn.Linear(2, 1)
     with pytest.raises(InvalidInput, match="noise is the lattice, whose proof is for the sums of one process"):

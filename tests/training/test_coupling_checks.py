@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from privet.core.errors import InvalidInput
 from privet.training.coupling import check_collate, check_forward
 from privet.training.engine.calls import Call
+from privet.training.rules.normalization import batch_norm
 from privet.training.state import Attributes
 from tests.training.models import filled, normal
 
@@ -98,3 +100,10 @@ def test_collate_fn_of_single_rows_is_accepted() -> None:
     check_collate(padded, range(ROWS))
     counter = iter(range(100))
     check_collate(lambda indices: x[indices] + next(counter), range(ROWS))
+
+
+def test_rule_for_batch_norm_refuses_statistics_of_the_batch() -> None:
+    """Catches a rule that measures examples one by one although each is normalized by all of them."""
+    arrival: Any = SimpleNamespace(saved={"training": True}.__getitem__)
+    with pytest.raises(InvalidInput, match="normalises with the statistics of the whole batch"):
+        batch_norm(arrival)

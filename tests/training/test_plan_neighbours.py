@@ -15,7 +15,7 @@ from privet.training import DPSGD
 from privet.training.plan import Batches
 
 GIVEN: dict[str, Any] = {"clip": 1.0, "noise_multiplier": 1.0, "batch_size": 10, "epochs": 3.0, "delta": 1e-5}
-COUNTED = {
+COUNTED: dict[str, dict[str, Any]] = {
     "Poisson": {},
     "fixed size": {"batches": Batches.FIXED_SIZE},
     "fixed size of a population": {"batches": Batches.FIXED_SIZE, "population": 100},

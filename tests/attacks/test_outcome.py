@@ -12,6 +12,8 @@ from privet.attacks import Outcome, Pool, blind, limit_of, twins
 from privet.audit import guessed, one_run
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian, Laplace
+from privet.core.guarantee import Guarantee, Interval
+from privet.core.unit import Unit
 
 
 @pytest.mark.parametrize("rounded", [False, True])
@@ -110,6 +112,28 @@ def test_each_end_of_an_auc_holds_for_the_widest_law(outsiders: int, true: float
         missed += binom.pmf(below, outsiders, true) * np.array([found.lower > true, found.upper < true])
     assert missed.max() <= AUC_ERROR
     assert missed.max() > 0.002 or outsiders == 4
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.5])
+@pytest.mark.parametrize("count", [2, 4, 9])
+def test_each_end_of_an_auc_has_half_of_the_error(count: int, confidence: float) -> None:
+    """Catches an end that takes the whole error. Where all are told apart, every one of the k independent comparisons
+    is won, which has the chance p^k: the lower end is the k-th root of half of the error, and the upper end is 1."""
+    error = (1 - confidence) / 2
+    won = Outcome("x", np.ones(9), np.zeros(count)).auc(confidence)
+    assert won.lower == pytest.approx(error ** (1 / count), rel=1e-6)
+    assert won.upper == 1.0
+    lost = Outcome("x", np.zeros(count), np.ones(9)).auc(confidence)
+    assert lost.lower == 0.0
+    assert lost.upper == pytest.approx(1 - error ** (1 / count), rel=1e-6)
+
+
+def test_a_limit_is_that_of_the_upper_end() -> None:
+    """Catches a limit at the lower end of ε, which would accuse a guarantee that holds."""
+    stated = Guarantee(Interval(0.5, 1.0), 0.0, Unit(), "pld")
+    assert limit_of(stated)(0.01) == pytest.approx(np.e / 100)
+    unbounded = Guarantee(Interval(0.5, np.inf), 0.0, Unit(), "pld")
+    assert limit_of(unbounded)(0.01) == 1.0
 
 
 def test_rows_on_both_sides_are_refused_in_one_line() -> None:

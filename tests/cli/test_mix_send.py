@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -32,3 +34,63 @@ def test_notes_of_what_was_sent_are_one_processs_at_a_time(tmp_path: Path) -> No
     (tmp_path / "sent").write_bytes(b"\xff\n")
     with pytest.raises(InvalidInput, match="damaged"), _Sent(tmp_path / "sent", b"batch"):
         pass
+
+
+class Stop(Exception):
+    """The end of a fake server."""
+
+
+def test_report_is_noted_before_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a report that is noted after it was sent, or whose note is taken back where it may have arrived: sent
+    again it counts as another person, and the price rests on their number."""
+    from privet.cli.mix_send import _send_all
+    from privet.local import shuffling
+    from privet.local.shuffling import MixRefused, Taken
+    from privet.local.shuffling.mix import BrokeOff
+
+    lines = [Line(tmp_path / "a", number, b'{"id": "%d"}' % number) for number in range(3)]
+    noted: list[int] = []
+
+    def send(plan: object, report: bytes) -> Taken:
+        noted.append(len((tmp_path / "sent").read_bytes().splitlines()))
+        if report == b"2":
+            raise BrokeOff("the line went dead")
+        return Taken.ACCEPTED
+
+    monkeypatch.setattr(shuffling, "send", send)
+    plan: Any = SimpleNamespace(batch="batch")
+    with _Sent(tmp_path / "sent", b"batch") as sent:
+        with pytest.raises(MixRefused, match="may have been taken, and is not sent again"):
+            _send_all(plan, lines, [b"0", b"1", b"2"], sent)
+        assert all(line in sent for line in lines)
+        with pytest.raises(InvalidInput, match="were sent before; nothing was sent now"):
+            _send_all(plan, lines[:1], [b"0"], sent)
+    assert noted == [1, 2, 3]
+
+
+@pytest.mark.parametrize("role", ["serve", "collect"])
+def test_key_is_deleted_before_the_batch_is_mixed(role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a key that can mix a second batch: with one report changed, that would give the report away."""
+    from privet.cli import mix
+    from privet.local import shuffling
+
+    key = tmp_path / "key"
+    key.write_text(shuffling.MixKey.new().secret)
+    there: list[bool] = []
+
+    class Server:
+        def __init__(self, *_: object, **__: object) -> None:
+            there.append(key.exists())
+
+        def run(self, wait: float) -> None:
+            there.append(key.exists())
+            raise Stop
+
+    place = 1 if role == "collect" else 0
+    plan = SimpleNamespace(place_of=lambda public: place, servers=(None,), close_at=9, minimum=9)
+    monkeypatch.setattr(shuffling, "read_plan", lambda file: plan)
+    monkeypatch.setattr(shuffling, "MixServer", Server)
+    more = [tmp_path / "out.jsonl"] if role == "collect" else []
+    with pytest.raises(Stop):
+        getattr(mix, role)(tmp_path / "plan.toml", key, *more)
+    assert there == [True, False]

@@ -231,3 +231,48 @@ def test_both_noises_together_fail_as_seldom_as_it_says(failure: float) -> None:
     growth = sanitiser.smooth * sanitiser.width_multiplier
     far = brentq(lambda far: scale * far * math.exp(growth * far) - above, 0.0, 20.0)
     assert 2 * norm.sf(far) == pytest.approx(failure, rel=1e-3)
+
+
+@pytest.mark.parametrize("failure", [0.3, 0.01, 1e-4])
+@pytest.mark.parametrize("multiplier", [0.25, 5.0])
+def test_the_ceilings_limit_fails_with_its_stated_chance(failure: float, multiplier: float) -> None:
+    """Catches a width for another failure probability, such as twice the stated one: by the noise's exact law.
+
+    How far the limit is above the noisy logarithm is read from the limit itself, in steps of the grid.
+    """
+    way = SmoothCeiling(PLAN, delta=1e-5, failure=failure, noise_multiplier=multiplier)
+    noisy = -20_000  # so low that the data-independent price does not cut the limit
+    width = math.log(way._limit(noisy).rdp) / way._step - noisy
+    whole = round(width)
+    assert width == pytest.approx(whole, abs=1e-6)
+    weights = np.exp(-(np.arange(-40_000, 40_001) ** 2) / (2 * way.event.sigma**2))
+    below = np.cumsum(weights) / weights.sum()  # P(noise ≤ n) at n + 40,000
+    # The limit is too low exactly where the noise is below -width.
+    assert below[40_000 - whole - 1] <= failure
+    assert below[40_000 - whole - 1] > failure / 1.5
+
+
+def test_the_ceilings_logarithm_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a ceiling that is rounded down to the grid, so that the limit is below the price without bad luck."""
+    monkeypatch.setattr("privet.pate.sanitised.discrete_gaussian", lambda sigma, size, rng: 0)
+    monkeypatch.setattr("privet.pate.sanitised.gaussian_width", lambda sigma, failure: 0)
+    for seed in range(5):
+        votes, way = consensus(seed), SmoothCeiling(PLAN, delta=1e-5, beta=20.0)  # steps that are wide, to be seen
+        ceiling = ceiling_of(way.table, votes.counts.max(axis=1), way.smooth * (1 - 1e-9))
+        rdp = way.release(votes, rng=SeededRng(1)).value.rdp
+        assert ceiling * (1 - 1e-12) <= rdp <= ceiling * math.exp(way._step)
+
+
+@pytest.mark.parametrize("draws", [(0.0, 0.0), (0.3, -0.4), (-1.1, 0.2), (0.7, 0.9)])
+def test_the_limit_of_gnss_is_rounded_up(draws: tuple[float, float]) -> None:
+    """Catches a limit that is rounded down to its grid: it then fails where both noises are within their limits."""
+    votes, way = consensus(5), Gnss(PLAN, delta=1e-5, failure=0.3, sigma=0.5)
+    largest = votes.counts.max(axis=1)
+    smooth = smooth_sensitivity(way.table, largest, way.smooth * (1 - 1e-9))
+    far, growth = float(norm.isf(0.15)), way.smooth * way.width_multiplier
+    exact = float(way.table[largest].sum()) + way.sigma * smooth * (
+        draws[0] + far * math.exp(growth * (draws[1] + far))
+    )
+    rdp = way.release(votes, rng=Given(*draws)).value.rdp
+    assert rdp * 2**20 == int(rdp * 2**20)
+    assert exact - 1e-9 <= rdp <= exact + 2**-20 + 1e-9

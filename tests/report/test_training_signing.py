@@ -136,6 +136,75 @@ def test_a_signature_of_another_folder_does_not_fit(folder: Path, key: Path, tmp
         verify(second, f"{key}.pub")
 
 
+def rewritten(folder: Path, **changes: object) -> None:
+    """Write `changes` into signature.json in its one spelling, and keep the rest, the signature included."""
+    path = folder / SIGNATURE
+    path.write_text(signing._text(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_hashes_are_not_updated_without_the_secret_key(folder: Path, key: Path, tmp_path: Path, trusted: bool) -> None:
+    """Catches a verification that compares hashes and never the signature over them.
+
+    Every forgery below is consistent: the files, their hashes, the chain head and the card agree with each other.
+    """
+    sign(folder, key)
+    public = f"{key}.pub" if trusted else None
+    genuine = json.loads((folder / SIGNATURE).read_text())
+
+    def refused() -> None:
+        with pytest.raises(NotGenuine, match="does not hold: its signature is not over what it says"):
+            verify(folder, public)
+
+    weights = folder / "model" / "weights.safetensors"
+    weights.write_bytes(b"other weights")
+    rewritten(folder, files=signing._hashes(folder))
+    refused()
+    weights.write_bytes(bytes(range(200)))
+    rewritten(folder, files=genuine["files"])
+    assert verify(folder, public).files == tuple(genuine["files"])
+
+    (folder / "second.html").write_text("a file that nobody signed", encoding="utf-8")
+    rewritten(folder, files=signing._hashes(folder))
+    refused()
+    (folder / "second.html").unlink()
+
+    (folder / "report.html").rename(tmp_path / "report.html")
+    rewritten(folder, files=signing._hashes(folder))
+    refused()
+    (tmp_path / "report.html").rename(folder / "report.html")
+
+    rewritten(folder, **genuine)
+    assert verify(folder, public).head == genuine["head"]
+
+
+def test_a_signature_of_another_key_is_refused_under_the_name_of_the_signer(
+    folder: Path, key: Path, tmp_path: Path
+) -> None:
+    """Catches a verification against another key than the one that it names, or against none."""
+    sign(folder, key)
+    name = json.loads((folder / SIGNATURE).read_text())["key"]
+    other = tmp_path / "other.pem"
+    make_key(other)
+    (folder / "model" / "weights.safetensors").write_bytes(b"other weights")
+    sign(folder, other)
+    rewritten(folder, key=name)
+    for public in (None, f"{key}.pub"):
+        with pytest.raises(NotGenuine, match="does not hold"):
+            verify(folder, public)
+
+
+def test_the_chain_head_is_that_of_the_card(folder: Path, key: Path) -> None:
+    """Catches a signature, valid in itself, that vouches for another chain head than the card that it covers."""
+    sign(folder, key)
+    said = json.loads((folder / SIGNATURE).read_text())
+    del said["signature"]
+    said["head"] = "0" * 64
+    rewritten(folder, **said, signature=signing._secret(key).sign(signing._message(said)).hex())
+    with pytest.raises(NotGenuine, match="another chain head"):
+        verify(folder, f"{key}.pub")
+
+
 def test_keys_are_for_their_owner(folder: Path, key: Path, tmp_path: Path) -> None:
     """Fails when a secret key is written for others to read, taken when they can, or overwritten."""
     assert key.stat().st_mode & 0o777 == 0o600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from privet.cli import console
 from privet.query import Answer, Reply, Row
@@ -14,6 +15,9 @@ _MOST_DIGITS = 10
 """However small the noise is."""
 _LAST = 6
 """Decimals of a count that are more than rounding errors of its agreement with others."""
+
+_WHOLE = 2.0**53
+"""From here on all floats are whole numbers."""
 
 
 def show(reply: Reply, ledger: str | None) -> None:
@@ -61,18 +65,23 @@ def _cells(row: Row, answer: Answer) -> tuple[str, ...]:
         low, high = math.floor(round(row.low, _LAST)), math.ceil(round(row.high, _LAST))
         return (*row.group, *(f"{each:,}" for each in (round(row.value), low, high)))
     width = (row.high - row.low) / 2 if row.low is not None and row.high is not None else 0.0
-    shown = tuple("" if end is None else number(end, width) for end in (row.low, row.high)) if ends else ()
+    outward = ((row.low, ROUND_FLOOR), (row.high, ROUND_CEILING))
+    shown = tuple("" if end is None else number(end, width, way) for end, way in outward) if ends else ()
     return (*row.group, number(row.value, width), *shown)
 
 
-def number(value: float, width: float) -> str:
-    """A number to two digits of its uncertainty.
+def number(value: float, width: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    """A number to two digits of its uncertainty; ends of intervals are rounded outward (`rounding`).
 
     >>> number(53.49822, 0.105), number(200009.93, 42.0), number(3.0, 0.0), number(1001.0, 1e-13)
     ('53.50', '200,010', '3', '1,001.000000')
+    >>> number(53.49822, 0.105, ROUND_FLOOR), number(-0.0012, 0.105, ROUND_FLOOR)
+    ('53.49', '-0.01')
     """
     if width <= 0 or not math.isfinite(width):
         return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
     most = _MOST_DIGITS - len(f"{abs(value):.0f}")
     digits = max(min(1 - math.floor(math.log10(width)), most), 0)
-    return f"{value:,.{digits}f}"
+    if abs(value) >= _WHOLE or not math.isfinite(value):
+        return f"{value:,.0f}"
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding):,f}"

@@ -36,9 +36,24 @@ from privet.training import DPSGD, Progress
 from privet.training.convex import OutputPerturbation, Softmax
 
 ROWS, HELD, DELTA, EPOCHS, BATCH = 1257, 180, 1e-4, 2, 128
-SCHEMA = (
-    'target = "digit"\nrows = 1257\n\n[[column]]\nname = "ink <of> \\"pixels\\""\nkind = "number"\nlow = 0\nhigh = 16\n'
-)
+SCHEMA = """\
+privet = 1
+target = "digit"
+rows = 1257
+
+[[column]]
+name = "ink <of> \\"pixels\\""
+kind = "number"
+low = 0
+high = 16
+source = "domain limit"
+
+[[column]]
+name = "digit"
+kind = "category"
+values = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]
+source = "domain limit"
+"""
 
 
 @dataclass(frozen=True)

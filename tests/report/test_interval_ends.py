@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log, sqrt
 from typing import Any
 
@@ -12,12 +13,15 @@ from torch import nn
 
 from privet.cli.training.scores import Rows, Scoring, accuracy_margin, measured
 from privet.core.bounded import Bounded
+from privet.core.errors import InvalidInput
 from privet.core.random import Rng, SeededRng
 from privet.core.release import Release
 from privet.core.unit import Unit, Whose
 from privet.data import Number
 from privet.mechanisms import DiscreteLaplace, Laplace
 from privet.report import Score
+from privet.report.card import Public
+from privet.report.internal import Internal
 from privet.report.origin import interval, short_interval
 from privet.report.ranking import verdict_on
 from privet.report.score_intervals import (
@@ -29,7 +33,9 @@ from privet.report.score_intervals import (
     noisy_share,
     share_interval,
 )
+from privet.report.training_card import shareable
 from privet.report.training_price import priced
+from tests.report.trained import trained
 
 ERROR, HALF, QUARTER = 0.05, 0.025, 0.0125
 BY_USER = Unit(whose=Whose.USER)
@@ -149,3 +155,13 @@ def test_price_rests_on_its_noise_and_on_the_sources() -> None:
     assert plain.guarantee.value.assumptions
     assert whole.guarantee.value.assumptions == (*plain.guarantee.value.assumptions, "a codebook")
     assert own.guarantee.value.assumptions == ("a grid", "a codebook")
+
+
+def test_remarks_on_private_facts_must_be_internal() -> None:
+    """Fails when a remark that depends on private rows may be wrapped as public, and so stand on a page that is
+    shared."""
+    card = trained()
+    replace(card, internal_remarks=(Internal("δ is large"),))
+    with pytest.raises(InvalidInput, match="internal_remarks"):
+        replace(card, internal_remarks=(Public("δ is large"),))
+    assert shareable(replace(card, internal_remarks=(Internal("δ is large"),))).internal_remarks == ()

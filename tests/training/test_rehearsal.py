@@ -108,3 +108,13 @@ def test_rehearsal_rows_are_those_of_the_step() -> None:
     assert tried
     assert tried <= trained
     run.release()
+
+
+def test_rehearsal_tries_fewer_rows_with_dropout_too() -> None:
+    """Fails when a loop that draws random numbers is never tried with fewer rows, in eval mode."""
+    torch.manual_seed(1)
+    model = network(0.3)
+    run = attached(model, 40)
+    with pytest.raises(InvalidInput, match=r"^losses"):
+        loop(run, model, HIDDEN["inputs over the number of rows"])
+    run.close()

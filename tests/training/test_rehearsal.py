@@ -118,3 +118,18 @@ def test_rehearsal_tries_fewer_rows_with_dropout_too() -> None:
     with pytest.raises(InvalidInput, match=r"^losses"):
         loop(run, model, HIDDEN["inputs over the number of rows"])
     run.close()
+
+
+def test_rehearsal_refusal_is_repeated_where_only_a_rehearsal_sees_it() -> None:
+    """In the third step no examination is due. Fails when a refusal that the graph does not show is forgotten there,
+    so that whoever catches the error trains with coupled rows.
+    """
+    torch.manual_seed(1)
+    model = network()
+    run = attached(model, 40)
+    before = [each.detach().clone() for each in model.parameters()]
+    for _ in range(5):
+        with pytest.raises(InvalidInput, match=r"when the other rows of the batch change"):
+            loop(run, model, HIDDEN["last row"])
+    assert all(map(torch.equal, before, model.parameters()))
+    run.close()

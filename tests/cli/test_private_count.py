@@ -100,13 +100,15 @@ def test_tuned_score_says_that_its_interval_leaves_the_choice_out(privet: Run) -
     assert all(each.on == OWN_ROWS for each in own)
 
 
-def test_score_on_training_rows_is_no_estimate_for_new_ones(privet: Run) -> None:
+@pytest.mark.parametrize("more", ["", "--score-share 0"])
+def test_score_on_training_rows_is_no_estimate_for_new_ones(privet: Run, more: str) -> None:
     """Fails when rows that the model has seen are shown with an interval for rows that it has not."""
     patients(Path())
     line = "train patients.csv --schema schema.toml --method output --compare none --epsilon 2 --out run --seed 5"
-    done(privet(line))
+    done(privet(f"{line} {more}"))
     card = load(Path("run"), internal=True)
     trials = [each.value.score for each in card.compared]
+    assert any(each.on == OWN_ROWS for each in trials) == bool(more)
     own = [each for each in (*(score.value for score in card.scores), *trials) if each.on == OWN_ROWS]
     assert len(own) > 1
     assert {each.covers for each in own} == {EXACT}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import log, sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -160,8 +160,8 @@ def test_price_rests_on_its_noise_and_on_the_sources() -> None:
 def test_remarks_on_private_facts_must_be_internal() -> None:
     """Fails when a remark that depends on private rows may be wrapped as public, and so stand on a page that is
     shared."""
-    card = trained()
+    card, public = trained(), cast(Any, Public("δ is large"))
     replace(card, internal_remarks=(Internal("δ is large"),))
     with pytest.raises(InvalidInput, match="internal_remarks"):
-        replace(card, internal_remarks=(Public("δ is large"),))
+        replace(card, internal_remarks=(public,))
     assert shareable(replace(card, internal_remarks=(Internal("δ is large"),))).internal_remarks == ()

@@ -48,6 +48,8 @@ def test_rehearsal_finds_what_only_one_of_its_passes_shows(name: str) -> None:
 class Counting(nn.Module):
     """A model that counts its calls, in a buffer and in an attribute; no row changes either."""
 
+    calls: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(4, 3)
@@ -63,7 +65,8 @@ class Counting(nn.Module):
 
 def test_rehearsal_restores_buffers_and_attributes() -> None:
     """Fails when a pass on exchanged rows, which counts for nothing, leaves something in the model."""
-    model = filled(Counting()).float()
+    model = Counting()
+    filled(model).float()
     run = attached(model, 16, steps=3)
     for x, y in run.batches():
         before = int(model.calls), model.noted

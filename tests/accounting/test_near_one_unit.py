@@ -14,3 +14,9 @@ def test_delta_above_a_tenth_of_one_over_n_is_near_one_unit(units: int) -> None:
     assert is_near_one_unit(0.11 / units, units)
     assert not is_near_one_unit(0.09 / units, units)
     assert not is_near_one_unit(default_delta(units), units)
+
+
+@pytest.mark.parametrize("units", [1, 2, 10, 50, 99, 100])
+def test_default_delta_of_few_units_is_no_likely_failure(units: int) -> None:
+    """Fails when the default follows 1/(10 n) up to 0.1, where nothing is promised for one run of ten."""
+    assert default_delta(units) == 1e-3

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binom
 from torch import nn
 
 from privet.cli.training.scores import Rows, Scoring, accuracy_margin, measured
@@ -165,3 +166,12 @@ def test_remarks_on_private_facts_must_be_internal() -> None:
     with pytest.raises(InvalidInput, match="internal_remarks"):
         replace(card, internal_remarks=(public,))
     assert shareable(replace(card, internal_remarks=(Internal("δ is large"),))).internal_remarks == ()
+
+
+@pytest.mark.parametrize(("right", "wrong"), [(9, 1), (30, 30), (3, 97)])
+def test_share_interval_ends_miss_with_half_of_the_error(right: int, wrong: int) -> None:
+    """At the lower end, so many right answers or more have a probability of half of the error; at the upper end, so
+    many or fewer (Clopper & Pearson). Fails when an end is off by one trial, which few cases of coverage show."""
+    low, high = share_interval(right, wrong, ERROR)
+    assert float(binom.sf(right - 1, right + wrong, low)) == pytest.approx(HALF)
+    assert float(binom.cdf(right, right + wrong, high)) == pytest.approx(HALF)

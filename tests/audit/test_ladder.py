@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from privet.audit import Ladder, climbed
+from privet.audit import Ladder, climbed, ladder
 from privet.core.errors import InvalidInput
+from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
+from privet.core.unit import Unit
 from privet.training import DPSGD
 
 
@@ -30,3 +34,28 @@ def test_plans_it_cannot_climb_are_refused() -> None:
     """Fails when rows that are absent are tried against a promise about rows that are blanked."""
     with pytest.raises(InvalidInput, match="another unit than add/remove"):
         climbed(DPSGD(noise_multiplier=1.0, batch_size=100, steps=2))
+
+
+@pytest.mark.parametrize(("more", "delta"), [({"population": 1437}, 6e-5), ({"sample_rate": 0.1}, 1e-6)])
+def test_ladder_without_a_delta_uses_the_default(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], delta: float
+) -> None:
+    """Fails when a plan without δ is audited at another one than the default for its public number of rows, or rungs
+    and guarantee are about two: the trained models do not matter here."""
+    asked: list[float] = []
+
+    class Watched:
+        sums = ()
+
+        def by_coins(self, *, delta: float, confidence: float, scores: Any = None) -> Evidence:
+            asked.append(delta)
+            return Evidence(0.1, delta, confidence, "x", 10, Unit())
+
+        by_steps = by_coins
+
+    monkeypatch.setattr(ladder, "_trained", lambda *_: None)
+    monkeypatch.setattr(ladder, "_watched", lambda *_: Watched())
+    monkeypatch.setattr(ladder, "_asked", lambda *given: Watched().by_coins(delta=given[3], confidence=given[4]))
+    found = climbed(DPSGD(noise_multiplier=1.0, batch_size=100, steps=2, **more), canaries=16)
+    assert found.guarantee.delta == delta
+    assert asked == [delta] * 5

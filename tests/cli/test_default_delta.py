@@ -76,7 +76,7 @@ def _regressor(_: Run) -> float:
 
 def _counted(_: Run) -> float:
     sklearn = pytest.importorskip("privet.sklearn")
-    model = sklearn.PrivateClassifier(1.0, bounds=(0, 1), classes=[0, 1], epochs=1)
+    model = sklearn.PrivateClassifier(1.0, bounds=(0, 1), classes=[0, 1], source="codebook", epochs=1)
     return float(model.fit(np.zeros((600, 1)), np.zeros(600)).guarantee_.delta)
 
 

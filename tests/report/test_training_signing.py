@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from privet.core.errors import InvalidInput
 from privet.report import signing
+from privet.report.card import Public
 from privet.report.card_json import to_json
 from privet.report.signing import SIGNATURE, NotGenuine, make_key, sign, verify
 from privet.report.training_card import shareable
 from privet.report.training_page import report_page
-from tests.report.trained import curves, trained
+from tests.report.trained import SCHEMA, curves, trained
 
 PAGE = "<!DOCTYPE html><title>page</title>"
 
@@ -238,3 +240,22 @@ def test_only_a_run_is_signed(key: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="version"):
         sign(empty, key)
     assert not (empty / SIGNATURE).exists()
+
+
+def test_a_schema_without_a_source_is_neither_signed_nor_genuine(
+    folder: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when a card that takes bounds for public is signed although its schema does not say where one of them comes
+    from, or passes for genuine where somebody signed it in spite of that."""
+    text = SCHEMA.replace('source = "domain limit"\n', "", 1)
+    card = replace(shareable(trained()), schema=Public(text))
+    (folder / "card.json").write_text(to_json(card), encoding="utf-8")
+    (folder / "report.html").write_text(report_page(card, curves()), encoding="utf-8")
+    with pytest.raises(InvalidInput, match="schema without a source for the bounds or values of 'ink"):
+        sign(folder, key)
+    assert not (folder / SIGNATURE).exists()
+    with monkeypatch.context() as careless:
+        careless.setattr(signing, "_require_sources", lambda card: None)
+        sign(folder, key)
+    with pytest.raises(NotGenuine, match="schema without a source for the bounds or values of 'ink"):
+        verify(folder, f"{key}.pub")

@@ -168,7 +168,7 @@ BAD = {
     "query clinic.csv count --epsilon 1 --ledger clinic --stored no/x": "--stored is 'no/x', where no answers can be",
     "query clinic.csv count --epsilon 1 --ledger clinik": "there is no budget for 'clinik'",
     "query clinic.csv count --epsilon 1 --ledger clinic.db": "--ledger is 'clinic.db', a database",
-    "query clinic.csv count --epsilon 1 --ledger clinic --schema no.toml": "--schema is 'no.toml', which cannot be read",
+    "query clinic.csv count --epsilon 1 --ledger clinic --schema no.toml": "is 'no.toml', which cannot be read",
     "query no.csv count --epsilon 1 --ledger clinic --schema clinic.schema.toml": "'no.csv' cannot be read",
     "query clinic.csv count --epsilon 1 --ledger clinic --plot page.txt": "--plot is 'page.txt', and the page is HTML",
     "query nosuch.csv count --epsilon 1 --ledger clinic": "nosuch.schema.toml', which cannot be read",

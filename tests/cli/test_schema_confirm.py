@@ -74,7 +74,7 @@ def test_confirm_asks_for_each_column(old: Run, monkeypatch: pytest.MonkeyPatch)
     assert {each.by for each in found.values()} == {"Ada Lovelace"}
     assert {each.on for each in found.values()} == {datetime.now(UTC).date()}
     assert Path("old.toml").read_text().startswith("# patients of the clinic\n")
-    assert "Every column has a source" in old("schema confirm old.toml").out
+    assert "Somebody vouches for the source of every column" in old("schema confirm old.toml").out
 
 
 def test_confirm_has_no_answer_for_all_columns(old: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,9 +96,9 @@ def test_confirm_keeps_answers_when_interrupted(old: Run, monkeypatch: pytest.Mo
     assert [source is None for source in sources().values()] == [False, True, True]
     typed(monkeypatch, "n", "q")
     done = old("schema confirm old.toml --by Bo")
-    assert done.code == 0
+    assert done.code == 1
     assert "1 of 2  ward" in done.out
-    assert "Still without a source: ward, readmitted." in done.out
+    assert "Nobody vouches yet for the source of: ward, readmitted." in done.out
     found = sources()
     assert (found["age"].by, found["ward"], found["readmitted"]) == ("Ada", None, None)
 
@@ -188,3 +188,44 @@ def test_old_run_resumes_after_its_schema_is_confirmed(clinic: Run) -> None:
     again = clinic(ask)
     assert again.json["answers"][0]["free"]
     assert again.json["charged"] is None
+
+
+def test_confirm_replaces_nobodys_word_unasked(old: Run) -> None:
+    """Fails when one person's word replaces another's without --again, a reference is kept for another kind of source,
+    or an answer for one column asks for the others."""
+    assert old("schema confirm old.toml --by Ada --source age=codebook").code == 1  # others are left
+    text = Path("old.toml").read_text().replace("on = 20", 'reference = "form 12", on = 20', 1)
+    Path("old.toml").write_text(text)
+    done = old("schema confirm old.toml --by Bo --source 'age=domain limit'")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "for which Ada vouched on" in done.err
+    assert old("schema confirm old.toml --by Bo --source age=codebook --source age=codebook --again").code == 2
+    assert old("schema confirm old.toml --by Bo --source age=codebook --again").code == 1
+    assert (sources()["age"].by, sources()["age"].reference) == ("Bo", "form 12")
+    assert old("schema confirm old.toml --by Cy --source 'age=domain limit' --again").code == 1
+    assert (sources()["age"].by, sources()["age"].reference) == ("Cy", None)
+
+
+def test_confirm_keeps_the_file_as_it_is(old: Run) -> None:
+    """Fails when a link is replaced by a file, the mode changes, or a read-only file is written."""
+    Path("old.toml").chmod(0o640)
+    Path("link.toml").symlink_to("old.toml")
+    assert old("schema confirm link.toml --by Ada --source age=codebook").code == 1
+    assert Path("link.toml").is_symlink()
+    assert sources()["age"].by == "Ada"
+    assert stat.S_IMODE(Path("old.toml").stat().st_mode) == 0o640
+    Path("old.toml").chmod(0o440)
+    done = old("schema confirm old.toml --by Ada --source ward=codebook")
+    assert (done.code, sources()["ward"]) == (2, None)
+    assert "read-only" in done.err
+
+
+def test_confirmed_bounds_are_not_edited_later(clinic: Run) -> None:
+    """Fails when bounds that were changed after somebody vouched for them still pass under their name."""
+    given = "--source 'age=domain limit' --source ward=codebook --source readmitted=codebook"
+    assert clinic(f"schema confirm schema.toml --by Ada --again {given}").code == 0
+    assert clinic("query patients.csv 'mean(age)' --schema schema.toml --epsilon 1").code == 0
+    Path("schema.toml").write_text(Path("schema.toml").read_text().replace("high = 100", "high = 94"))
+    done = clinic("query patients.csv 'mean(age)' --schema schema.toml --epsilon 1")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "other bounds or values of 'age' than were vouched for" in done.err

@@ -25,14 +25,11 @@ def named(kind: SourceKind, by: str = "Ada") -> BoundsSource:
 
 
 @pytest.mark.parametrize("kind", SourceKind)
-def test_source_without_a_name_is_accepted_only_if_it_was_learned(kind: SourceKind) -> None:
-    """Fails when nobody needs to vouch for some kind of source: only what was learned is in the ledger."""
+def test_source_of_a_file_needs_a_name(kind: SourceKind) -> None:
+    """Fails when nobody needs to vouch for some kind of source: also "learned under the budget" is only a claim."""
     schema = Schema((Number("age", 0, 9, source=BoundsSource(kind)),))
-    if kind is SourceKind.LEARNED:
+    with pytest.raises(InvalidInput, match="names nobody who vouches for the source of 'age'"):
         require_vouched(schema, "s.toml")
-    else:
-        with pytest.raises(InvalidInput, match="names nobody who vouches for the source of 'age'"):
-            require_vouched(schema, "s.toml")
     require_vouched(Schema((Number("age", 0, 9, source=named(kind)),)), "s.toml")
 
 
@@ -82,7 +79,7 @@ def test_source_of_one_person_is_not_stated_for_another() -> None:
 def test_source_is_stated_as_what_it_is(kind: SourceKind) -> None:
     """Fails when a guarantee leaves out a source for which nobody is named, or states another kind."""
     (said,) = assumptions_of([("age", BoundsSource(kind))])
-    assert said == f"the bounds or values of 'age' {STATEMENTS[kind]} (stated in the schema, nobody is named)"
+    assert said == f"the bounds or values of 'age' {STATEMENTS[kind]} (as stated; nobody is named)"
 
 
 def test_source_of_many_columns_says_how_many() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from privet.data import (
     adult_schema,
     draft,
     require_vouched,
+    seal_of,
     with_sources,
 )
 from privet.training.convex import InputPerturbation
@@ -105,8 +107,11 @@ def test_sources_are_added_to_a_text_and_comments_stay() -> None:
     other = BoundsSource(SourceKind.DOMAIN_LIMIT, "Bo", date(2026, 1, 1))
     again = with_sources(whole, {"age": other})
     assert dict(Schema.from_toml(again).sources()) == {"age": other, "ward": VOUCHED, "well": VOUCHED}
-    inline = 'privet = 1\ncolumn = [{ name = "age", kind = "number", low = 0, high = 9 }]\n'
-    assert dict(Schema.from_toml(vouched(inline)).sources()) == {"age": VOUCHED}
+    crlf = with_sources(DRAFTED.replace("\n", "\r\n"), {"age": VOUCHED, "ward": VOUCHED, "well": VOUCHED})
+    assert crlf == whole.replace("\n", "\r\n")
+    inline = 'privet = 1\n# a comment\ncolumn = [{ name = "age", kind = "number", low = 0, high = 9 }]\n'
+    with pytest.raises(InvalidInput, match="laid out so that no line can be added"):
+        vouched(inline)
 
 
 def test_draft_has_no_source_and_is_refused_by_name(tmp_path: Path) -> None:
@@ -162,3 +167,17 @@ def test_identifiers_and_empty_lists_need_no_source() -> None:
     """Fails when a column without bounds or values is asked for a source."""
     schema = Schema((Identifier("who"), Category("town", ()), Number("age", 0, 9, source="codebook")))
     assert [name for name, _ in schema.sources()] == ["age"]
+
+
+def test_sealed_source_vouches_for_what_was_seen_alone() -> None:
+    """Fails when bounds or values are changed after somebody vouched for them, and still pass under their name."""
+    schema = Schema.from_toml(DRAFTED)
+    columns = {column.name: column for column in schema.columns if isinstance(column, (Number, Category))}
+    sealed = with_sources(
+        DRAFTED, {name: replace(VOUCHED, seal=seal_of(columns[name])) for name, _ in schema.sources()}
+    )
+    require_vouched(Schema.from_toml(sealed), "s.toml")
+    for before, after, name in (("high = 120", "high = 97", "age"), ('"yes"]', '"yes", "rare"]', "well")):
+        edited = sealed.replace(before, after)
+        with pytest.raises(InvalidInput, match=f"other bounds or values of '{name}' than were vouched for"):
+            require_vouched(Schema.from_toml(edited), "s.toml")

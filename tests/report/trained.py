@@ -46,13 +46,13 @@ name = "ink <of> \\"pixels\\""
 kind = "number"
 low = 0
 high = 16
-source = "codebook"
+source = "domain limit"
 
 [[column]]
 name = "digit"
 kind = "category"
 values = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]
-source = "codebook"
+source = "domain limit"
 """
 
 

@@ -34,7 +34,7 @@ class Outcome(Enum):
     TIMEOUT = "timeout"
     SURVIVED = "survived"
     BROKEN = "broken"
-    """pytest collected no test or could not run them: an error of the declaration."""
+    """pytest collected no test, could not run them, or not within the time limit: an error of the declaration."""
 
     @property
     def is_caught(self) -> bool:
@@ -69,7 +69,9 @@ def try_mutant(mutant: Mutant, tree: Path, limit: float) -> Trial:
     with _planted(mutant, tree):
         code, output = run_tests(mutant.tests, tree, limit, stop=True)
     if code is None:
-        outcome = Outcome.TIMEOUT
+        # Only a test that ends without the mistake was stopped by it.
+        alone, _ = run_tests(mutant.tests, tree, limit, stop=True)
+        outcome = Outcome.TIMEOUT if alone == 0 else Outcome.BROKEN
     elif code == _TESTS_FAILED and _FAILED_TEST.search(output):
         outcome = Outcome.CAUGHT
     else:

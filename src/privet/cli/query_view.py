@@ -36,6 +36,8 @@ def show(reply: Reply, ledger: str | None) -> None:
         console.line("Everything was answered before; nothing was charged.", "bold green")
         return
     console.line(headline(reply.charged), "bold green")
+    for text in reply.charged.assumptions:
+        console.line(f"It assumes: {text}.", "dim")
     if ledger is None:
         console.line(
             "No ledger was charged: nothing adds this up with what else is asked; give --ledger NAME.", "yellow"

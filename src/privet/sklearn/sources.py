@@ -33,6 +33,9 @@ def sources_of(source: Any, columns: Sequence[str]) -> tuple[tuple[str, BoundsSo
         given: dict[str, Any] = dict.fromkeys(names, source)
     elif isinstance(source, Mapping):
         given = {}
+        if TARGET in columns:
+            problem = f"is a dict, and {TARGET!r} is both a column and the key of the classes or target's bounds"
+            raise InvalidInput("source", problem, "rename the column, or give one source for all")
         for key, value in source.items():
             place = isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(columns)
             name = columns[key] if place else key

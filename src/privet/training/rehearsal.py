@@ -64,8 +64,8 @@ class Rehearsal:
         self._shapes: tuple[tuple[int, ...], ...] = ()
         self._leaves: tuple[Tensor, ...] = ()
         self._refusals: list[InvalidInput] = []
-        self.rates: list[Any] | None = None
-        """The optimizer's learning rates when the last pass began."""
+        self.rates: list[list[Any]] = []
+        """The optimizer's learning rates whenever a pass began."""
         self.unrepeatable = False
         """Whether the loop gave other losses for the same rows, so that nothing could be compared."""
         self._losses = torch.zeros(0)

@@ -233,10 +233,10 @@ class Run:
 
     def _warn_of_passes(self, rehearsal: Rehearsal) -> None:
         """Warn once of a loop that takes passes for steps, and once of one that cannot be compared with itself."""
-        rates = [group.get("lr") for group in self.optimizer.param_groups]
-        if rehearsal.rates is not None and rehearsal.rates != rates:
+        rehearsal.rates.append([group.get("lr") for group in self.optimizer.param_groups])
+        # Before the first pass the rate may still be that of the last step; then it is this step's, in all passes.
+        if any(rates != rehearsal.rates[1] for rates in rehearsal.rates[2:]):
             self._step.warn_once("rates", warn_of_rates)
-        rehearsal.rates = rates
         if rehearsal.unrepeatable:
             self._step.warn_once("unrepeatable", warn_of_unrepeatable)
 

@@ -325,7 +325,7 @@ def test_estimators(name: str) -> None:
     def pipeline(data: Any, rng: Rng) -> Any:
         with drawing(rng):
             fitted = make().fit(*data)
-            score = private_scorer(1.0, **bounds).release(fitted, *data, rng=rng)
+            score = private_scorer(1.0, source="domain limit", **bounds).release(fitted, *data, rng=rng)
             return fitted, fitted.predict(new), score
 
     found = replay(pipeline, (x, y), more)

@@ -171,7 +171,7 @@ BAD = {
     "query clinic.csv count --epsilon 1 --ledger clinic --schema no.toml": "is 'no.toml', which cannot be read",
     "query no.csv count --epsilon 1 --ledger clinic --schema clinic.schema.toml": "'no.csv' cannot be read",
     "query clinic.csv count --epsilon 1 --ledger clinic --plot page.txt": "--plot is 'page.txt', and the page is HTML",
-    "query nosuch.csv count --epsilon 1 --ledger clinic": "nosuch.schema.toml', which cannot be read",
+    "query nosuch.csv count --epsilon 1 --ledger clinic": "nosuch.csv' cannot be read",
     "query clinic.csv 'count where age > 200' --epsilon 1 --ledger clinic": "'age' from 0 to 100, so that this is true",
     "query clinic.csv --epsilon 1": "missing: QUESTIONS",
     "query clinic.csv count": "missing: --epsilon",

@@ -18,7 +18,7 @@ from privet.sklearn import private_scorer
 from tests.sklearn.test_search import Says
 
 HALF, QUARTER = 0.025, 0.0125
-NUMBERS = {"target_bounds": (0, 10)}
+NUMBERS = {"target_bounds": (0, 10), "source": "domain limit"}
 
 
 @pytest.mark.parametrize("given", [{}, NUMBERS])

@@ -95,7 +95,7 @@ def test_fit_is_refused_by_a_budget_of_another_unit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("side", ["predicted", "true"])
 def test_score_of_a_row_beyond_the_bounds_is_that_of_the_bound(far: float, side: str) -> None:
     """Catches an error that is not clamped on one side or on both, so that one row takes away what others got right."""
-    scorer, bound = private_scorer(0.5, target_bounds=(0, 4)), 4.0 if far > 0 else 0.0
+    scorer, bound = private_scorer(0.5, target_bounds=(0, 4), source="domain limit"), 4.0 if far > 0 else 0.0
     for other in (0.0, 1.0, 4.0):
         pairs = [(far, other), (bound, other)] if side == "predicted" else [(other, far), (other, bound)]
         found, expected = (scorer._bounded(np.array([said]), np.array([true])).value for said, true in pairs)

@@ -42,6 +42,7 @@ def test_refused_at_once(coupled: Coupled, attach: Attach) -> None:
         steps(attach(model, coupled.data()), coupled, model)
 
 
+@pytest.mark.filterwarnings("ignore:the loop gives other losses")
 @pytest.mark.parametrize("later", LATER, ids=lambda later: later.name)
 def test_refused_when_it_shows(later: Later, attach: Attach) -> None:
     """Catches an engine that believes a gradient of zeros: heads and gates often begin with zeros, and then grow."""

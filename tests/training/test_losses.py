@@ -91,6 +91,7 @@ def test_losses_that_depend_on_other_rows_are_refused(name: str, batch_size: int
     run.close()
 
 
+@pytest.mark.filterwarnings("ignore:the loop gives other losses")
 @pytest.mark.parametrize("name", SCALED)
 def test_losses_scaled_by_the_batch_are_refused_in_a_loop_that_cannot_be_repeated(name: str) -> None:
     """A loop with a random generator of its own cannot be rehearsed. Catches a factor of the losses that changes from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,9 @@ def test_measure_is_the_release_with_its_interval(given: dict[str, Any]) -> None
     ends = (noisy_parts if given else noisy_share)(right, wrong, reach, HALF)
     assert (found.value.lower, found.value.upper) == pytest.approx(ends)
     assert (found.value.confidence, found.value.covers) == (0.95, NOISE_AND_SAMPLING)
-    assert found.guarantee == price(scorer.event, 0.0, unit=Unit())
+    assert found.guarantee is not None
+    assert replace(found.guarantee, assumptions=()) == price(scorer.event, 0.0, unit=Unit())
+    assert ("limits of the domain" in str(found.guarantee.assumptions)) == bool(given)
 
 
 def test_measure_covers_what_it_says() -> None:

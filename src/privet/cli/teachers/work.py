@@ -33,6 +33,7 @@ from privet.core.random import Rng, SeededRng, default_rng
 from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.data import NAMES, Table, hold_out
+from privet.data.split import SPLIT_VERSION
 from privet.ensemble import Propagated, Student, Supervised, Teaching, Weighed, telling, typical
 from privet.ensemble.ridge import Kernels, Lines
 from privet.pate import GNMax, Plan, Votes
@@ -350,7 +351,8 @@ def _stated(wanted: Wanted, inputs: Inputs, bill: Bill, key: str | None) -> Stat
     """What a run is begun with."""
     schema = None if inputs.schema is None else inputs.schema.without_sources().to_toml()
     asked = about(inputs.public, inputs.classes)
-    facts = repr((schema, inputs.classes, inputs.shape, inputs.rows, str(bill.unit), bill.delta, asked, wanted.teacher))
+    public = (schema, inputs.classes, inputs.shape, inputs.rows, str(bill.unit), bill.delta, asked, wanted.teacher)
+    facts = repr(public if bill.scoring is None else (*public, SPLIT_VERSION))
     key = key or secrets.token_hex(16)
     found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)
     private = [wanted.data] if wanted.data and wanted.data not in NAMES else []

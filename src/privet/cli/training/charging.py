@@ -21,6 +21,7 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.unit import Unit
 from privet.data import NAMES, Table
+from privet.data.split import SPLIT_VERSION
 
 if TYPE_CHECKING:
     from privet.ledger import Ledger
@@ -205,7 +206,8 @@ class _Unwound:
 def stated(asked: Asked, inputs: Inputs, bill: Bill, key: str | None = None) -> Stated:
     """What a run is begun with."""
     schema = None if inputs.schema is None else inputs.schema.without_sources().to_toml()
-    facts = repr((schema, inputs.classes, inputs.shape, inputs.peak, inputs.rows, str(bill.unit), bill.delta))
+    public = (schema, inputs.classes, inputs.shape, inputs.peak, inputs.rows, str(bill.unit), bill.delta)
+    facts = repr(public if bill.scoring is None else (*public, SPLIT_VERSION))
     key = key or secrets.token_hex(16)
     found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)
     own = asked.model.rpartition(":")[0] or None

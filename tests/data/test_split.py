@@ -71,7 +71,7 @@ def test_split_of_copies_changes_by_one_row_on_one_side(collide: bool, monkeypat
 def test_split_of_repeated_rows_is_a_sample() -> None:
     """Fails when copies of a row fall on one side together: then the interval of a share misses far more than 5 %.
 
-    400 seeded tables of 4 yes/no columns, each with a key of its own, and a model that is right where two of them agree.
+    400 seeded tables of 4 yes/no columns, each with its own key, and a model that is right where two columns agree.
     A 95 % interval from the held-out rows misses the truth of 1/2 in at most 5 % of them: more than 43 misses of 400
     come by chance with a probability below 2e-6. With copies together it is more than 200 of 400.
     """

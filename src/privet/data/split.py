@@ -39,7 +39,8 @@ def held_out(data: Table | Images, share: float, *, key: str = "privet") -> npt.
 
     All rows of one user are on one side, by the hash of the user's id. Without users, the hash is that of (content, k),
     where k = 0, 1, 2, … numbers the copies of a row as they come: each row is held out by a coin of its own, so that
-    the held-out rows are a sample also of a table whose rows repeat.
+    the held-out rows are a sample also of a table whose rows repeat. The coins are those of a fixed public hash: a
+    statement about the sample that holds in 95 % of cases counts the choice of the hash among them.
 
     One row more or less changes one side by that row, as multisets. Proof: let c be a content with m copies. They have
     the numbers 0, …, m - 1 whatever their places are, so that the number of copies on a side is that of the k < m for

@@ -22,7 +22,7 @@ from privet.cli.teachers.inputs import Inputs, features_of
 from privet.cli.teachers.planning import Bill, bill_of
 from privet.cli.teachers.voting import about, voted
 from privet.cli.training.bill import RADIUS
-from privet.cli.training.charging import Charges, charged, digest, rows_digest
+from privet.cli.training.charging import Charges, charged, digest, public_rows_digest, rows_digest
 from privet.cli.training.folder import Stated, Workplace
 from privet.cli.training.inputs import Data
 from privet.cli.training.parts import HELD, TEST
@@ -275,7 +275,11 @@ class Work:
     ) -> Iterator[tuple[int, Release[Score]]]:
         if inputs.test is None:
             return
-        rows = Rows(features_of(front, inputs.test.x, self._cache), torch.from_numpy(np.asarray(inputs.test.y)), None)
+        answers_of, digest_of = (
+            torch.from_numpy(np.asarray(inputs.test.y)),
+            public_rows_digest(inputs.test, inputs.classes),
+        )
+        rows = Rows(features_of(front, inputs.test.x, self._cache), answers_of, None, digest=digest_of)
         for questions, student in students:
             for score in measured(_head(student), rows, len(inputs.classes), TEST):
                 yield questions, answers.map(lambda _, score=score: score)  # type: ignore[misc]

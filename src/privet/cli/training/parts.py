@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 
 from privet.cli.training.asked import Asked
 from privet.cli.training.bill import kept
+from privet.cli.training.charging import public_rows_digest
 from privet.cli.training.inputs import Data, Inputs
 from privet.cli.training.scores import Rows
 from privet.core.errors import InvalidInput
@@ -48,7 +49,9 @@ def parts_of(asked: Asked, inputs: Inputs, model: Model, cache: Path) -> Parts:
     return Parts(
         _rows(inputs, model, train, cache),
         None if held is None else _rows(inputs, model, held, cache),
-        None if inputs.test is None else _rows(inputs, model, inputs.test, cache),
+        None
+        if inputs.test is None
+        else replace(_rows(inputs, model, inputs.test, cache), digest=public_rows_digest(inputs.test, inputs.classes)),
     )
 
 

@@ -55,6 +55,8 @@ class Rows:
     label: Number | None
     """The target of a regression."""
     users: npt.NDArray[Any] | None = None
+    digest: str = ""
+    """The SHA-256 of public rows as they were read; empty for private rows."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -84,16 +86,22 @@ def measured(model: nn.Module, rows: Rows, classes: int, on: str, *, seen: bool 
         on: which rows these are, in words.
         seen: whether the model was trained on them. A score of such rows is exact and no estimate for new ones.
     """
-    outputs = outputs_of(model, rows.x)
+    scores = tuple(
+        replace(score, rows=rows.digest) for score in _measured(outputs_of(model, rows.x), rows, classes, on)
+    )
+    return tuple(map(_as_seen, scores)) if seen else scores
+
+
+def _measured(outputs: Tensor, rows: Rows, classes: int, on: str) -> tuple[Score, ...]:
     if not classes:
-        return tuple(_as_seen(score) if seen else score for score in _errors(outputs, rows, on))
+        return _errors(outputs, rows, on)
     right = _right(outputs, rows.y).double() if len(rows) else torch.zeros(0).double()
     lower, upper = _sampled(right, rows.users)
     value = float(right.mean()) if len(rows) else float("nan")
     found = [Score("accuracy", value, on, True, lower, upper, CONFIDENCE, SAMPLING)]
     if classes == 2 and len(rows):
         found.append(_area(outputs[:, 1] - outputs[:, 0], rows, on))
-    return tuple(_as_seen(score) if seen else score for score in found)
+    return tuple(found)
 
 
 def _as_seen(score: Score) -> Score:

@@ -277,6 +277,7 @@ def test_a_public_file_gives_the_schema_for_nothing(clinic: Run) -> None:
     Path("patients.csv").write_text(Path("patients.csv").read_text() + "p900,1000,attic,yes\n" * 9)
     words = "pate patients.csv --public public/patients.csv --target readmitted --teachers 40 --epsilon 4"
     done(clinic(f"{words} --user patient --test test/patients.csv --out run"))
+    assert "independent of each other" in load(Path("run")).scores[0].value.covers
     card = load(Path("run"))
     assert card.schema is not None
     assert "attic" not in card.schema.value

@@ -107,6 +107,14 @@ def test_every_line_of_the_bill_adds_up_to_what_was_asked(clinic: Run) -> None:
             assert any(isinstance(line.event, Approximate) for line in card.bill.value)
 
 
+def test_train_score_of_test_rows_where_users_are_named_says_what_it_assumes(clinic: Run) -> None:
+    """Fails when the interval of a score on test rows of users claims to cover their sampling without a condition."""
+    Path("users.toml").write_text(SCHEMA.replace("rows = 600", 'rows = 600\nuser = "patient"\nmost_rows_per_user = 2'))
+    done(clinic("train patients.csv --schema users.toml --test public/patients.csv --epochs 2 --out run"))
+    covers = {each.value.covers for each in load(Path("run")).scores}
+    assert covers == {"the sampling of the test rows, taken as independent of each other"}
+
+
 def test_users_are_protected_where_the_schema_names_them(clinic: Run) -> None:
     """Fails when rows are protected where people own several of them."""
     Path("users.toml").write_text(SCHEMA.replace("rows = 600", 'rows = 600\nuser = "patient"\nmost_rows_per_user = 2'))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from privet.core.unit import Unit, Whose
 from privet.data import Number
 from privet.mechanisms import Cells, DiscreteLaplace, Histogram
 from privet.report.origin import interval
+from privet.report.ranking import verdict_on
 from privet.report.score_intervals import (
     EXACT,
     NOISE_AND_SAMPLING,
@@ -111,23 +113,38 @@ def test_corners_hold_every_count_within_reach() -> None:
                 assert inner[1] <= sums[1] + 1e-9
 
 
-def test_rows_of_one_user_do_not_count_as_independent() -> None:
-    """Simulated with a seed: 400 tables in which all ten rows of a user are right or wrong together.
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_public_score_where_users_are_named_says_that_rows_are_taken_as_independent(classes: int) -> None:
+    """Fails when a score on rows of users claims to cover their sampling without a condition: no interval here does.
 
-    Hoeffding's bound makes a miss a 5 % event at most, and in truth less than 1 %: more than 20 misses of 400 come by
-    chance with a probability below 1e-6. The interval of independent rows misses about half of the time.
+    Of 100 users 1 % have 100 rows, and all of these are wrong: users' observed sizes tell too little, and an interval
+    from them held the truth in 64 % of simulated tables. The interval is that of independent rows, and says so; no
+    best is named by it.
     """
-    rng = np.random.default_rng(5)
-    users, missed, naive = np.repeat(np.arange(30), 10), 0, 0
-    for _ in range(400):
-        good = np.repeat(rng.random(30) < 0.7, 10)
-        outputs = torch.tensor([[0.0, 1.0] if each else [1.0, 0.0] for each in good])
-        score = measured(nn.Identity(), Rows(outputs, torch.ones(300, dtype=torch.long), None, users), 3, "rows")[0]
-        missed += not (score.lower or 0.0) <= 0.7 <= (score.upper or 0.0)
-        low, high = share_interval(float(good.sum()), float(300 - good.sum()), 0.05)
-        naive += not low <= 0.7 <= high
-    assert missed <= 20
-    assert naive > 100
+    users = np.repeat(np.arange(100), [100] + [1] * 99)
+    right = users > 0
+    good = torch.tensor(right).double()
+    outputs = torch.stack([1 - good, good, *[good * 0] * (classes - 2)], 1) if classes else 1 - good
+    y = torch.ones(len(users), dtype=torch.long) if classes else torch.zeros(len(users))
+    clustered, alone = (
+        measured(nn.Identity(), Rows(outputs, y, None, some, by_user=some is not None), classes, "the test file")
+        for some in (users, None)
+    )
+    assert [each.name for each in clustered] == [each.name for each in alone]
+    for one, other in zip(clustered, alone, strict=True):
+        assert (one.lower, one.upper) == (other.lower, other.upper)
+        assert one.covers.startswith("the sampling of the test rows, taken as independent of each other")
+        assert other.covers.startswith(SAMPLING)
+        assert "independent" not in other.covers
+        named = {
+            run: replace(one, value=0.5, rows="0" * 64, lower=low, upper=low + 0.1)
+            for run, low in (("a", 0.1), ("b", 0.8))
+        }
+        assert "no best is named: the interval of a covers the sampling of the test rows, taken" in verdict_on(
+            "", named
+        )
+    if classes:
+        assert (clustered[0].lower, clustered[0].upper) == share_interval(99, 100, 0.05)
 
 
 def test_user_level_private_score_allows_for_clustered_rows() -> None:

@@ -279,7 +279,8 @@ class Work:
             torch.from_numpy(np.asarray(inputs.test.y)),
             public_rows_digest(inputs.test, inputs.classes),
         )
-        rows = Rows(features_of(front, inputs.test.x, self._cache), answers_of, None, digest=digest_of)
+        features, by_user = features_of(front, inputs.test.x, self._cache), inputs.unit.whose is Whose.USER
+        rows = Rows(features, answers_of, None, digest=digest_of, by_user=by_user)
         for questions, student in students:
             for score in measured(_head(student), rows, len(inputs.classes), TEST):
                 yield questions, answers.map(lambda _, score=score: score)  # type: ignore[misc]

@@ -27,7 +27,7 @@ from privet.report.score_intervals import (
     EXACT,
     NOISE_AND_SAMPLING,
     SAMPLING,
-    hoeffding,
+    SAMPLING_INDEPENDENT,
     noisy_mean,
     noisy_share,
     share_interval,
@@ -43,7 +43,7 @@ _PER_DRAW = 1 - _HALF / 2
 """The confidence of each of the two draws behind a private score."""
 _ERROR = "mean absolute error"
 _LEAST_OF_CLASS = 2
-_NORMAL = f"{SAMPLING}, by a normal approximation"
+_NORMAL = ", by a normal approximation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,8 @@ class Rows:
     users: npt.NDArray[Any] | None = None
     digest: str = ""
     """The SHA-256 of public rows as they were read; empty for private rows."""
+    by_user: bool = False
+    """Whether one user may have several of them."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -96,9 +98,9 @@ def _measured(outputs: Tensor, rows: Rows, classes: int, on: str) -> tuple[Score
     if not classes:
         return _errors(outputs, rows, on)
     right = _right(outputs, rows.y).double() if len(rows) else torch.zeros(0).double()
-    lower, upper = _sampled(right, rows.users)
+    lower, upper = _sampled(right)
     value = float(right.mean()) if len(rows) else float("nan")
-    found = [Score("accuracy", value, on, True, lower, upper, CONFIDENCE, SAMPLING)]
+    found = [Score("accuracy", value, on, True, lower, upper, CONFIDENCE, _covers(rows))]
     if classes == 2 and len(rows):
         found.append(_area(outputs[:, 1] - outputs[:, 0], rows, on))
     return tuple(found)
@@ -108,34 +110,25 @@ def _as_seen(score: Score) -> Score:
     return replace(score, lower=score.value, upper=score.value, confidence=1.0, covers=EXACT)
 
 
-def _sampled(right: Tensor, users: npt.NDArray[Any] | None) -> tuple[float, float]:
-    """Interval of a share for the sampling of rows, or of users with all their rows."""
+def _sampled(right: Tensor) -> tuple[float, float]:
+    """Interval of a share for the sampling of independent rows."""
     count, good = len(right), float(right.sum())
-    if not count:
-        return 0.0, 1.0
-    effective = _effective(count, users)
-    if effective < count:
-        return hoeffding((good / count, good / count), effective, 1 - CONFIDENCE)
-    return share_interval(good, count - good, 1 - CONFIDENCE)
+    return share_interval(good, count - good, 1 - CONFIDENCE) if count else (0.0, 1.0)
 
 
-def _effective(count: int, users: npt.NDArray[Any] | None) -> float:
-    """The effective number of independent rows: (Σ n_u)² / Σ n_u² for n_u rows of user u."""
-    if users is None:
-        return float(count)
-    sizes = np.unique(users, return_counts=True)[1].astype(np.float64)
-    return float(count**2 / (sizes**2).sum())
+def _covers(rows: Rows) -> str:
+    """What an interval for the sampling of rows covers: rows of one user may hang together, in ways not known."""
+    return SAMPLING_INDEPENDENT if rows.by_user else SAMPLING
 
 
 def _area(scores: Tensor, rows: Rows, on: str) -> Score:
     value = auc(scores, rows.y)
     first, second = (scores[rows.y == label].double().numpy() for label in (0, 1))
-    independent = _effective(len(rows), rows.users) == len(rows)
-    if not independent or min(len(first), len(second)) < _LEAST_OF_CLASS or not np.isfinite(scores.numpy()).all():
-        # Nothing is proven of so few rows, or of rows that hang together: every value is possible.
-        return Score("AUC", value, on, False, 0.0, 1.0, CONFIDENCE, SAMPLING)
+    if min(len(first), len(second)) < _LEAST_OF_CLASS or not np.isfinite(scores.numpy()).all():
+        # Nothing is proven of so few rows: every value is possible.
+        return Score("AUC", value, on, False, 0.0, 1.0, CONFIDENCE, _covers(rows))
     found = Outcome("AUC", second, first).auc(CONFIDENCE)
-    return Score("AUC", value, on, False, found.lower, found.upper, CONFIDENCE, SAMPLING)
+    return Score("AUC", value, on, False, found.lower, found.upper, CONFIDENCE, _covers(rows))
 
 
 def _errors(outputs: Tensor, rows: Rows, on: str) -> tuple[Score, Score]:
@@ -143,21 +136,20 @@ def _errors(outputs: Tensor, rows: Rows, on: str) -> tuple[Score, Score]:
     scale = 1.0 if rows.label is None else (rows.label.high - rows.label.low) / 2
     known = rows.y.isfinite()
     errors = (outputs - rows.y)[known].double() * scale
-    users = None if rows.users is None else rows.users[known.numpy()]
-    effective = _effective(len(errors), users) if len(errors) else 0.0
+    count, covers = len(errors), f"{_covers(rows)}{_NORMAL}"
 
     def ends(values: Tensor) -> tuple[float | None, float | None]:
-        if effective <= 1 or not values.isfinite().all():
+        if count <= 1 or not values.isfinite().all():
             return None, None
-        reach = float(student.ppf(1 - _HALF, effective - 1)) * float(values.std(correction=0)) / sqrt(effective - 1)
+        reach = float(student.ppf(1 - _HALF, count - 1)) * float(values.std(correction=0)) / sqrt(count - 1)
         return max(float(values.mean()) - reach, 0.0), float(values.mean()) + reach
 
     low, high = ends(errors.abs())
     least, most = ends(errors.square())
     root = None if least is None else sqrt(least), None if most is None else sqrt(most)
     return (
-        Score(_ERROR, float(errors.abs().mean()), on, False, low, high, CONFIDENCE, _NORMAL),
-        Score("root mean squared error", float(errors.square().mean().sqrt()), on, False, *root, CONFIDENCE, _NORMAL),
+        Score(_ERROR, float(errors.abs().mean()), on, False, low, high, CONFIDENCE, covers),
+        Score("root mean squared error", float(errors.square().mean().sqrt()), on, False, *root, CONFIDENCE, covers),
     )
 
 

@@ -12,7 +12,7 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
-from privet.cli.training.scores import Rows, Scoring, expected_interval, measured
+from privet.cli.training.scores import Rows, Scoring, accuracy_margin, expected_interval, measured
 from privet.core.random import SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Number
@@ -207,3 +207,16 @@ def test_expected_width_uses_public_numbers_alone() -> None:
     assert "private number of rows" in unknown.why
     errors = expected_interval(Scoring(0.5, Unit(), 1, 0), 2000, 0.2, Number("age", 0.0, 50.0))
     assert errors.value == f"± {50 * Scoring(0.5, Unit(), 1, 0).half_width(400):.4g} at most"
+
+
+def test_margin_of_the_epoch_table_holds_for_tiny_test_files() -> None:
+    """Fails when ± margin around an observed accuracy holds the truth less than 95 % of the time: exact, by the
+    binomial law, for 0 to 60 rows. Half the width of the interval of Clopper & Pearson does, down to never at one row.
+    """
+    assert accuracy_margin(0) == accuracy_margin(1) == 1.0
+    for rows in (*range(1, 31), 60):
+        margin, counts = accuracy_margin(rows), np.arange(rows + 1)
+        for chance in np.linspace(0.0, 1.0, 41):
+            inside = np.abs(counts / rows - chance) <= margin + 1e-12
+            assert binom.pmf(counts[inside], rows, chance).sum() >= 0.95 - 1e-9, (rows, chance)
+    assert accuracy_margin(1000) == pytest.approx(math.sqrt(math.log(40) / 2000))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
-from privet.cli.training.scores import Rows, Scoring, accuracy_margin, expected_interval, measured
+from privet.cli.training.scores import Rows, Scoring, accuracy_margin, expected_interval, measured, score_advice
 from privet.core.random import SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Number
@@ -220,3 +221,25 @@ def test_margin_of_the_epoch_table_holds_for_tiny_test_files() -> None:
             inside = np.abs(counts / rows - chance) <= margin + 1e-12
             assert binom.pmf(counts[inside], rows, chance).sum() >= 0.95 - 1e-9, (rows, chance)
     assert accuracy_margin(1000) == pytest.approx(math.sqrt(math.log(40) / 2000))
+
+
+@pytest.mark.parametrize("classes", [0, 2])
+def test_score_advice_is_given_where_the_interval_would_be_wide(classes: int) -> None:
+    """Fails when a score that says little is bought without a word, when a useful one is advised against, when the
+    edge for a private number of rows is another one, or when --tune is told to do without the score it chooses by."""
+    scoring = Scoring(0.05, Unit(), 1, classes)
+    said = score_advice(scoring, 600, 0.2)
+    assert "would say little" in said
+    assert "--score-share 0" in said
+    assert "--test FILE" in said
+    assert "--score-share" not in score_advice(scoring, 600, 0.2, needed=True)
+    private = score_advice(scoring, None, 0.2)
+    whole, held = (
+        int(number.replace(",", ""))
+        for number in re.findall(r"([\d,]+) (?:rows|are held)", private.replace("rows, ", "rows "))
+    )
+    assert private.endswith(said.split("Advice")[1])
+    assert scoring.half_width(held) <= 0.1 < scoring.half_width(held - 1)
+    assert whole == math.ceil(held / 0.2)
+    assert score_advice(scoring, whole, 0.2) == ""
+    assert score_advice(scoring, whole - 10, 0.2) != ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from math import log, sqrt
+from math import ceil, log, sqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,13 +34,17 @@ from privet.report.score_intervals import (
 )
 from privet.training.models import each_alone
 
-__all__ = ["Rows", "Scoring", "accuracy_margin", "auc", "expected_interval", "measured", "outputs_of"]
+__all__ = ["Rows", "Scoring", "accuracy_margin", "auc", "expected_interval", "measured", "outputs_of", "score_advice"]
 
 _AT_ONCE = 1 << 14
 _HALF = (1 - CONFIDENCE) / 2
 """The allowed error of the noise, and that of the sampling."""
 _PER_DRAW = 1 - _HALF / 2
 """The confidence of each of the two draws behind a private score."""
+_WIDE = 0.1
+"""A score says little if the expected half-width of its interval is above this share."""
+_MOST_ROWS = 1 << 40
+"""No table has more rows, so that no more are looked for."""
 _ERROR = "mean absolute error"
 _LEAST_OF_CLASS = 2
 _NORMAL = ", by a normal approximation"
@@ -290,6 +294,41 @@ def expected_interval(scoring: Scoring, rows: int | None, share: float, label: o
             else (f"± {rounded(scale * width, share=False)} at most")
         )
     return Choice("expected interval of the score", value, f"95 %, noise and sampling of about {held:,} rows")
+
+
+def score_advice(scoring: Scoring, rows: int | None, share: float, *, needed: bool = False) -> str:
+    """Return what to do where the interval of a private score would be wide; empty where it would not.
+
+    Args:
+        scoring: the plan of the score.
+        rows: the public number of all rows; None if it is private. Then the advice states for how many rows it holds.
+        share: the part of them that is held out.
+        needed: whether the run cannot do without a score, because it chooses by it.
+    """
+    of = "" if scoring.classes else " of the target's range"
+    if rows is None:
+        least = _least_rows(scoring)
+        wide = f"With fewer than about {ceil(least / share):,} rows, of which {least:,} are held out, the"
+        how = f"wider than ± {rounded(_WIDE, share=True)}{of}"
+    else:
+        width = scoring.half_width(max(round(rows * share), 1))
+        if width <= _WIDE:
+            return ""
+        wide, how = "The", f"± {rounded(width, share=True)}{of} at most"
+    without = "" if needed else "--score-share 0 leaves it out; "
+    said = f"{wide} score on held-out rows would say little: its expected interval is {how}"
+    return f"{said}. Advice: {without}--test FILE scores on public rows at no cost."
+
+
+def _least_rows(scoring: Scoring) -> int:
+    """Return the least number of held-out rows whose expected interval is not wide, which follows from the plan."""
+    low, high = 0, 1
+    while high < _MOST_ROWS and scoring.half_width(high) > _WIDE:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if scoring.half_width(middle) > _WIDE else (low, middle)
+    return high
 
 
 def accuracy_margin(rows: int) -> float:

@@ -17,7 +17,7 @@ from privet.cli.training.scores import Rows, Scoring, accuracy_margin, expected_
 from privet.core.random import SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Number
-from privet.mechanisms import Cells, DiscreteLaplace, Histogram
+from privet.mechanisms import Cells, DiscreteLaplace, Histogram, Laplace
 from privet.report.origin import interval
 from privet.report.ranking import verdict_on
 from privet.report.score_intervals import (
@@ -243,3 +243,21 @@ def test_score_advice_is_given_where_the_interval_would_be_wide(classes: int) ->
     assert whole == math.ceil(held / 0.2)
     assert score_advice(scoring, whole, 0.2) == ""
     assert score_advice(scoring, whole - 10, 0.2) != ""
+
+
+@pytest.mark.parametrize("classes", [0, 2])
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_draws_of_a_private_score_stay_within_reach(classes: int, epsilon: float, rows: int) -> None:
+    """Fails when the chance that any of the two draws is off by more than its reach is above the 2.5 % for the noise:
+    exact, by the law of the sampler, P(|noise| > r) = 2 bʳ⁺¹ / (1 + b) for b = e^(-1/scale) in steps of the grid."""
+    scoring = Scoring(epsilon, Unit() if rows == 1 else Unit(whose=Whose.USER), rows, classes)
+    draws = list(zip(scoring._mechanisms, scoring._reaches, strict=True)) * (2 if classes else 1)
+    assert len(draws) == 2
+    within = 1.0
+    for mechanism, reach in draws:
+        step = mechanism.grid.step if isinstance(mechanism, Laplace) else 1.0
+        base, far = math.exp(-step / mechanism.scale), math.floor(reach / step)
+        within *= 1 - 2 * base ** (far + 1) / (1 + base)
+    assert 1 - within <= HALF + 1e-12
+    assert 1 - within > HALF / 20  # and no draw has far more room than it needs

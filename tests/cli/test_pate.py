@@ -14,10 +14,11 @@ import pytest
 
 from privet.accounting import epsilon
 from privet.cli.teachers.ballots import Ballots
+from privet.cli.training.charging import public_rows_digest
 from privet.core.event import Composed, DiscreteGaussian, Repeated
 from privet.core.release import Release
 from privet.core.unit import Whose
-from privet.data import Schema
+from privet.data import Schema, read
 from privet.ledger import Ledger, State
 from privet.report import Internal, Method, load
 from tests.cli.conftest import Run
@@ -80,6 +81,8 @@ def test_a_student_of_a_table_weighs_noisy_counts(clinic: Run) -> None:
     """Fails when counts are released at another price than labels, or without noise on each, or when a data-dependent
     price, which does not hold for counts, is stated; or when the stored student says something else than was scored."""
     done(clinic(f"{ASK} --test test/patients.csv --out run"))
+    test = read(Path("test/patients.csv"), Schema.from_toml(Path("schema.toml").read_text()))
+    assert {each.value.rows for each in load(Path("run")).scores} == {public_rows_digest(test, ("no", "yes"))}
     card, whole = load(Path("run")), load(Path("run"), internal=True)
     head, *lines = Path("run/answers.csv").read_text().splitlines()
     assert head == "row,answer,no,yes"
@@ -277,6 +280,7 @@ def test_a_public_file_gives_the_schema_for_nothing(clinic: Run) -> None:
     Path("patients.csv").write_text(Path("patients.csv").read_text() + "p900,1000,attic,yes\n" * 9)
     words = "pate patients.csv --public public/patients.csv --target readmitted --teachers 40 --epsilon 4"
     done(clinic(f"{words} --user patient --test test/patients.csv --out run"))
+    assert "independent of each other" in load(Path("run")).scores[0].value.covers
     card = load(Path("run"))
     assert card.schema is not None
     assert "attic" not in card.schema.value

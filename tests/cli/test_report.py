@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from privet.report import require_writable
+from privet.report import load, require_writable
 from privet.report.words import up
 from tests.cli.conftest import Run
 from tests.cli.test_card import run, written
 from tests.cli.test_page import specs_in
+from tests.cli.training import patients
 from tests.report.trained import trained
 
 __all__ = ["run", "written"]
@@ -63,6 +64,24 @@ def test_runs_side_by_side(privet: Run, run: Path, tmp_path: Path) -> None:
     assert specs_in(text)
     alone = privet("report compare digits").out
     assert [line.split()[0] for line in alone.splitlines() if "accuracy" in line] == ["digits"] * 2
+
+
+def test_report_compare_knows_test_rows_by_their_digest(privet: Run, tmp_path: Path) -> None:
+    """Fails when runs on one test file record different rows, or on two files of one name the same: a best among the
+    latter would be named across different rows."""
+    patients(tmp_path)
+    for name, rows in (("one", 300), ("other", 310)):
+        patients(tmp_path / name, rows)
+    for name, test in (("a", "one"), ("b", "one"), ("c", "other")):
+        done = privet(
+            f"train patients.csv --schema schema.toml --method output --test {test}/patients.csv --out {name}"
+        )
+        assert done.code == 0, done.err
+    digests = {name: {each.value.rows for each in load(tmp_path / name).scores} for name in "abc"}
+    assert digests["a"] == digests["b"]
+    assert all(len(each) == 1 and len(next(iter(each))) == 64 for each in digests.values())
+    assert digests["a"] != digests["c"]
+    assert "no best is named: the test rows differ" in " ".join(privet("report compare a c").out.split())
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,32 @@ def test_every_line_of_the_bill_adds_up_to_what_was_asked(clinic: Run) -> None:
             assert any(isinstance(line.event, Approximate) for line in card.bill.value)
 
 
+@pytest.mark.parametrize("rows", ["", "rows = 600\n"])
+def test_score_that_would_say_little_is_advised_against_before_the_charge(clinic: Run, rows: str) -> None:
+    """Fails when the advice is missing, comes after the charge, or stays where there is no private score."""
+    Path("own.toml").write_text(SCHEMA.replace("rows = 600\n", rows))
+    assert clinic("ledger create small --epsilon 0.01 --delta 1e-6").code == 0
+    pate = "pate patients.csv --public public/patients.csv --teachers 40 --questions 30 --noise 20"
+    for words in ("train patients.csv --method output", pate):
+        refusal = clinic(f"{words} --schema own.toml --ledger small --out run")
+        assert refusal.code != 0
+        assert refusal.out.count("score on held-out rows would say little") == 1
+        assert ("With fewer than about" in refusal.out) == (not rows)
+        assert "--score-share 0 leaves it out; --test FILE scores on public rows at no cost." in refusal.out
+        for other in ("--score-share 0", "--test public/patients.csv"):
+            if other.startswith("--test") and words == pate:
+                continue
+            assert "would say little" not in clinic(f"{words} --schema own.toml --ledger small --out run {other}").out
+
+
+def test_train_score_of_test_rows_where_users_are_named_says_what_it_assumes(clinic: Run) -> None:
+    """Fails when the interval of a score on test rows of users claims to cover their sampling without a condition."""
+    Path("users.toml").write_text(SCHEMA.replace("rows = 600", 'rows = 600\nuser = "patient"\nmost_rows_per_user = 2'))
+    done(clinic("train patients.csv --schema users.toml --test public/patients.csv --epochs 2 --out run"))
+    covers = {each.value.covers for each in load(Path("run")).scores}
+    assert covers == {"the sampling of the test rows, taken as independent of each other"}
+
+
 def test_users_are_protected_where_the_schema_names_them(clinic: Run) -> None:
     """Fails when rows are protected where people own several of them."""
     Path("users.toml").write_text(SCHEMA.replace("rows = 600", 'rows = 600\nuser = "patient"\nmost_rows_per_user = 2'))

@@ -175,3 +175,43 @@ def test_rows_of_a_named_set_and_code_of_ones_own_stay_what_they_were(tmp_path: 
     code.write_text(code.read_text() + "# changed\n")
     with pytest.raises(InvalidInput, match="model's code or the data changed"):
         first.require_same(charging.stated(asked, inputs, bill, first.key))
+
+
+@pytest.mark.parametrize("command", ["train", "pate"])
+def test_resume_notices_another_version_of_the_split(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when an interrupted run resumes although other rows would be held out now; or is refused without need."""
+    from dataclasses import replace
+
+    from privet.cli.teachers import asked as teachers_asked
+    from privet.cli.teachers import inputs as teachers_inputs
+    from privet.cli.teachers import planning, work
+    from privet.cli.training.asked import Asked, MethodWord
+    from privet.cli.training.bill import Bill
+    from privet.cli.training.folder import Stated
+    from privet.cli.training.inputs import Inputs
+    from privet.cli.training.scores import Scoring
+    from privet.core.errors import InvalidInput
+    from privet.core.unit import Unit
+
+    scoring = Scoring(1.0, Unit(), 1, 10)
+    if command == "train":
+        asked = Asked(method=MethodWord.OUTPUT)
+        inputs = Inputs.of(asked)
+        bill = Bill.of(asked, inputs, None)
+
+        def now(scored: bool) -> Stated:
+            return charging.stated(asked, inputs, replace(bill, scoring=scoring) if scored else bill, "00")
+    else:
+        wanted = teachers_asked.Wanted(data="digits", questions=10, noise=10.0)
+        found = teachers_inputs.Inputs.of(wanted)
+        plan = planning.bill_of(wanted, found, 100)
+
+        def now(scored: bool) -> Stated:
+            return work._stated(wanted, found, replace(plan, scoring=scoring) if scored else plan, "00")
+
+    unscored, scored = now(False), now(True)
+    for module in (charging, work):
+        monkeypatch.setattr(module, "SPLIT_VERSION", 1)
+    unscored.require_same(now(False))
+    with pytest.raises(InvalidInput, match="how rows are held out"):
+        scored.require_same(now(True))

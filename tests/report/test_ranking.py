@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from privet.core.errors import InvalidInput
 from privet.report import Public, Score, compare, compare_page
 from privet.report.figures.accuracy import accuracy_by_epsilon
 from privet.report.figures.teachers import accuracy_by_teachers
@@ -18,8 +20,56 @@ from tests.report.trained import trained
 ON = "accuracy on the test file"
 
 
-def score(low: float, high: float, *, covers: str = SAMPLING, name: str = "accuracy") -> Score:
-    return Score(name, (low + high) / 2, "the test file", True, low, high, 0.95, covers)
+ROWS = "0" * 64
+
+
+def score(low: float, high: float, *, covers: str = SAMPLING, name: str = "accuracy", rows: str = ROWS) -> Score:
+    return Score(name, (low + high) / 2, "the test file", True, low, high, 0.95, covers, rows)
+
+
+@pytest.mark.parametrize("rows", ["", "1" * 64])
+def test_compare_names_no_best_across_different_test_rows(rows: str) -> None:
+    """Fails when a best is named among scores on other test rows, or on rows that an old card does not record."""
+    why = "the test rows differ" if rows else "the test rows of b are not recorded"
+    assert verdict_on(ON, {"a": score(0.6, 0.7), "b": score(0.8, 0.9, rows=rows)}) == f"{ON}: no best is named: {why}"
+    card = shareable(trained())
+    cards = {
+        run: replace(card, scores=(Public(score(low, low + 0.05, rows=own)),), compared=())
+        for run, low, own in (("a", 0.5, ROWS), ("b", 0.9, rows), ("c", 0.7, ROWS))
+    }
+    first, second = compare(cards).verdicts
+    assert first.startswith(f"{ON}, of a and c, which share their test rows: c is best")
+    assert second == f"{ON}: b cannot be compared: the test rows differ or are not recorded"
+
+
+def test_compare_names_no_best_on_private_rows() -> None:
+    """Fails when a best is named among runs whose held-out rows nobody can compare; also where both record a digest."""
+    for rows in ("", ROWS):
+        own = {
+            run: score(low, low + 0.1, covers=NOISE_AND_SAMPLING, rows=rows) for run, low in (("a", 0.5), ("b", 0.8))
+        }
+        said = verdict_on(ON, own)
+        assert "no best is named: held-out rows are private" in said
+        assert "is best" not in said
+
+
+def test_compare_of_different_epsilons_is_cautioned() -> None:
+    """Fails when runs of different ε stand side by side without a word about it, or runs of one ε with it."""
+    card = shareable(trained())
+    guarantee = card.privacy.guarantee.value
+    weaker = replace(guarantee, epsilon=replace(guarantee.epsilon, upper=guarantee.epsilon.upper + 1))
+    other = replace(card, privacy=replace(card.privacy, guarantee=Public(weaker)))
+    assert any("the ε of the runs differ (a: " in each for each in compare({"a": card, "b": other}).cautions)
+    assert not any("weaker" in each for each in compare({"a": card, "b": card}).cautions)
+
+
+def test_score_rows_is_a_digest_and_old_scores_have_none() -> None:
+    """Fails when a card could carry rows in place of their digest, or a score of an earlier version is refused."""
+    with pytest.raises(InvalidInput, match="SHA-256"):
+        score(0.1, 0.2, rows="37,north,yes")
+    old = json.loads(score(0.1, 0.2).to_json())
+    del old["record"]["rows"]
+    assert Score.from_json(json.dumps(old)).rows == ""
 
 
 def test_compare_names_a_best_where_intervals_are_apart() -> None:

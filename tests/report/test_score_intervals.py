@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +13,13 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
-from privet.cli.training.scores import Rows, Scoring, expected_interval, measured
+from privet.cli.training.scores import Rows, Scoring, accuracy_margin, expected_interval, measured, score_advice
 from privet.core.random import SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Number
-from privet.mechanisms import Cells, DiscreteLaplace, Histogram
+from privet.mechanisms import Cells, DiscreteLaplace, Histogram, Laplace
 from privet.report.origin import interval
+from privet.report.ranking import verdict_on
 from privet.report.score_intervals import (
     EXACT,
     NOISE_AND_SAMPLING,
@@ -111,23 +114,38 @@ def test_corners_hold_every_count_within_reach() -> None:
                 assert inner[1] <= sums[1] + 1e-9
 
 
-def test_rows_of_one_user_do_not_count_as_independent() -> None:
-    """Simulated with a seed: 400 tables in which all ten rows of a user are right or wrong together.
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_public_score_where_users_are_named_says_that_rows_are_taken_as_independent(classes: int) -> None:
+    """Fails when a score on rows of users claims to cover their sampling without a condition: no interval here does.
 
-    Hoeffding's bound makes a miss a 5 % event at most, and in truth less than 1 %: more than 20 misses of 400 come by
-    chance with a probability below 1e-6. The interval of independent rows misses about half of the time.
+    Of 100 users 1 % have 100 rows, and all of these are wrong: users' observed sizes tell too little, and an interval
+    from them held the truth in 64 % of simulated tables. The interval is that of independent rows, and says so; no
+    best is named by it.
     """
-    rng = np.random.default_rng(5)
-    users, missed, naive = np.repeat(np.arange(30), 10), 0, 0
-    for _ in range(400):
-        good = np.repeat(rng.random(30) < 0.7, 10)
-        outputs = torch.tensor([[0.0, 1.0] if each else [1.0, 0.0] for each in good])
-        score = measured(nn.Identity(), Rows(outputs, torch.ones(300, dtype=torch.long), None, users), 3, "rows")[0]
-        missed += not (score.lower or 0.0) <= 0.7 <= (score.upper or 0.0)
-        low, high = share_interval(float(good.sum()), float(300 - good.sum()), 0.05)
-        naive += not low <= 0.7 <= high
-    assert missed <= 20
-    assert naive > 100
+    users = np.repeat(np.arange(100), [100] + [1] * 99)
+    right = users > 0
+    good = torch.tensor(right).double()
+    outputs = torch.stack([1 - good, good, *[good * 0] * (classes - 2)], 1) if classes else 1 - good
+    y = torch.ones(len(users), dtype=torch.long) if classes else torch.zeros(len(users))
+    clustered, alone = (
+        measured(nn.Identity(), Rows(outputs, y, None, some, by_user=some is not None), classes, "the test file")
+        for some in (users, None)
+    )
+    assert [each.name for each in clustered] == [each.name for each in alone]
+    for one, other in zip(clustered, alone, strict=True):
+        assert (one.lower, one.upper) == (other.lower, other.upper)
+        assert one.covers.startswith("the sampling of the test rows, taken as independent of each other")
+        assert other.covers.startswith(SAMPLING)
+        assert "independent" not in other.covers
+        named = {
+            run: replace(one, value=0.5, rows="0" * 64, lower=low, upper=low + 0.1)
+            for run, low in (("a", 0.1), ("b", 0.8))
+        }
+        assert "no best is named: the interval of a covers the sampling of the test rows, taken" in verdict_on(
+            "", named
+        )
+    if classes:
+        assert (clustered[0].lower, clustered[0].upper) == share_interval(99, 100, 0.05)
 
 
 def test_user_level_private_score_allows_for_clustered_rows() -> None:
@@ -190,3 +208,56 @@ def test_expected_width_uses_public_numbers_alone() -> None:
     assert "private number of rows" in unknown.why
     errors = expected_interval(Scoring(0.5, Unit(), 1, 0), 2000, 0.2, Number("age", 0.0, 50.0))
     assert errors.value == f"± {50 * Scoring(0.5, Unit(), 1, 0).half_width(400):.4g} at most"
+
+
+def test_margin_of_the_epoch_table_holds_for_tiny_test_files() -> None:
+    """Fails when ± margin around an observed accuracy holds the truth less than 95 % of the time: exact, by the
+    binomial law, for 0 to 60 rows. Half the width of the interval of Clopper & Pearson does, down to never at one row.
+    """
+    assert accuracy_margin(0) == accuracy_margin(1) == 1.0
+    for rows in (*range(1, 31), 60):
+        margin, counts = accuracy_margin(rows), np.arange(rows + 1)
+        for chance in np.linspace(0.0, 1.0, 41):
+            inside = np.abs(counts / rows - chance) <= margin + 1e-12
+            assert binom.pmf(counts[inside], rows, chance).sum() >= 0.95 - 1e-9, (rows, chance)
+    assert accuracy_margin(1000) == pytest.approx(math.sqrt(math.log(40) / 2000))
+
+
+@pytest.mark.parametrize("classes", [0, 2])
+def test_score_advice_is_given_where_the_interval_would_be_wide(classes: int) -> None:
+    """Fails when a score that says little is bought without a word, when a useful one is advised against, when the
+    edge for a private number of rows is another one, or when --tune is told to do without the score it chooses by."""
+    scoring = Scoring(0.05, Unit(), 1, classes)
+    said = score_advice(scoring, 600, 0.2)
+    assert "would say little" in said
+    assert "--score-share 0" in said
+    assert "--test FILE" in said
+    assert "--score-share" not in score_advice(scoring, 600, 0.2, needed=True)
+    private = score_advice(scoring, None, 0.2)
+    whole, held = (
+        int(number.replace(",", ""))
+        for number in re.findall(r"([\d,]+) (?:rows|are held)", private.replace("rows, ", "rows "))
+    )
+    assert private.endswith(said.split("Advice")[1])
+    assert scoring.half_width(held) <= 0.1 < scoring.half_width(held - 1)
+    assert whole == math.ceil(held / 0.2)
+    assert score_advice(scoring, whole, 0.2) == ""
+    assert score_advice(scoring, whole - 10, 0.2) != ""
+
+
+@pytest.mark.parametrize("classes", [0, 2])
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_draws_of_a_private_score_stay_within_reach(classes: int, epsilon: float, rows: int) -> None:
+    """Fails when the chance that any of the two draws is off by more than its reach is above the 2.5 % for the noise:
+    exact, by the law of the sampler, P(|noise| > r) = 2 bʳ⁺¹ / (1 + b) for b = e^(-1/scale) in steps of the grid."""
+    scoring = Scoring(epsilon, Unit() if rows == 1 else Unit(whose=Whose.USER), rows, classes)
+    draws = list(zip(scoring._mechanisms, scoring._reaches, strict=True)) * (2 if classes else 1)
+    assert len(draws) == 2
+    within = 1.0
+    for mechanism, reach in draws:
+        step = mechanism.grid.step if isinstance(mechanism, Laplace) else 1.0
+        base, far = math.exp(-step / mechanism.scale), math.floor(reach / step)
+        within *= 1 - 2 * base ** (far + 1) / (1 + base)
+    assert 1 - within <= HALF + 1e-12
+    assert 1 - within > HALF / 20  # and no draw has far more room than it needs

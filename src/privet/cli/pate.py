@@ -209,6 +209,7 @@ def _tell(text: str) -> None:
 
 def _show_plan(wanted: Wanted, inputs: Inputs, bill: Bill, guarantee: Guarantee) -> None:
     from privet.cli.teachers.carded import choices
+    from privet.cli.training.scores import score_advice
     from privet.report.account import beware
     from privet.report.words import headline
 
@@ -216,6 +217,8 @@ def _show_plan(wanted: Wanted, inputs: Inputs, bill: Bill, guarantee: Guarantee)
     if len(bill.lines) > 1:
         console.bullets(tuple(what for what, _ in bill.lines))
     console.show_rows(("choice", "value", "why"), [(each.name, each.value, each.why) for each in choices(bill)])
+    if bill.scoring is not None and (advice := score_advice(bill.scoring, inputs.rows, wanted.hold_out)):
+        console.line(advice, "yellow")
     console.bullets(tuple(f"Beware: {each}." for each in beware(guarantee, inputs.rows)), "yellow")
     if wanted.seed is not None:
         console.line("The noise is seeded, and protects nobody: this is a test.", "bold red")

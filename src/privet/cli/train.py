@@ -142,6 +142,7 @@ def _tell(text: str) -> None:
 
 def _confirm(asked: Asked, inputs: Inputs, bill: Bill, guarantee: Guarantee, *, yes: bool) -> None:
     """What the run will cost, before it is charged; several methods are asked about."""
+    from privet.cli.training.scores import score_advice
     from privet.report.account import beware
     from privet.report.words import headline
 
@@ -149,6 +150,10 @@ def _confirm(asked: Asked, inputs: Inputs, bill: Bill, guarantee: Guarantee, *, 
     if len(bill.lines) > 1:
         console.bullets(tuple(what for what, _ in bill.lines))
     _show_choices(asked, inputs, bill, bill.recipe)
+    if bill.scoring is not None and (
+        advice := score_advice(bill.scoring, inputs.rows, asked.hold_out, needed=bill.tuning is not None)
+    ):
+        console.line(advice, "yellow")
     console.bullets(tuple(f"Beware: {each}." for each in beware(guarantee, inputs.rows)), "yellow")
     if asked.seed is not None:
         console.line("The noise is seeded, and protects nobody: this is a test.", "bold red")

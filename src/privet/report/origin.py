@@ -8,7 +8,7 @@ from typing import Any
 from privet.core.release import Release
 from privet.report.card import Typed
 from privet.report.internal import Internal
-from privet.report.score_intervals import CONFIDENCE, EXACT, NOISE, NOISE_AND_SAMPLING, SAMPLING
+from privet.report.score_intervals import CONFIDENCE, EXACT, NOISE, NOISE_AND_SAMPLING, SAMPLING, SAMPLING_INDEPENDENT
 from privet.report.training_records import Score
 
 __all__ = ["INTERVALS", "interval", "origin", "plain", "rounded", "short_interval"]
@@ -16,6 +16,7 @@ __all__ = ["INTERVALS", "interval", "origin", "plain", "rounded", "short_interva
 INTERVALS = "Intervals have 95 % confidence each unless they say otherwise; in brackets is what they cover."
 _SHORT = {
     SAMPLING: "sampling",
+    SAMPLING_INDEPENDENT: "sampling of independent rows",
     NOISE_AND_SAMPLING: "noise + sampling",
     NOISE: "noise alone",
     "the noise": "noise alone",

@@ -18,7 +18,7 @@ from privet.report.frame import bullets, drawn, escaped, framed, table
 from privet.report.internal import Internal
 from privet.report.origin import INTERVALS, origin, rounded, short_interval
 from privet.report.put import put
-from privet.report.ranking import verdict_on
+from privet.report.ranking import verdicts_on
 from privet.report.repriced import require_priced
 from privet.report.tables_file import read_tables
 from privet.report.training_card import TrainingCard, is_tainted, shareable
@@ -220,9 +220,9 @@ def _verdicts(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
             groups.setdefault((each.value.name, each.value.on, card.data.value), {})[run] = each.value
     several = len({card.data.value for card in cards.values()}) > 1
     return [
-        verdict_on(f"{name} on {on}{f' of {data}' if several else ''}", scores)
+        verdict
         for (name, on, data), scores in groups.items()
-        if len(scores) > 1
+        for verdict in verdicts_on(f"{name} on {on}{f' of {data}' if several else ''}", scores)
     ]
 
 
@@ -235,6 +235,10 @@ def _cautions(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
         found.append("the runs are on different data sets")
     elif len(cards) > 1:
         found.append("each ε is that of one run; on the same data they add up, as the ledger counts them")
+    epsilons = {name: up(card.privacy.guarantee.value.epsilon.upper) for name, card in cards.items()}
+    if len(set(epsilons.values())) > 1:
+        each = ", ".join(f"{name}: {epsilon}" for name, epsilon in epsilons.items())
+        found.append(f"the ε of the runs differ ({each}), so that a better score may come from weaker privacy")
     if seeded := [name for name, card in cards.items() if is_tainted(card)]:
         found.append(f"the noise of {listed(seeded)} came from a seeded generator and protects nobody")
     return found

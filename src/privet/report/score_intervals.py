@@ -2,7 +2,8 @@
 
 A score on rows that were drawn at random differs from the score on all possible rows (sampling); a private score has
 noise on top. The intervals here are proven for any number of rows, under one assumption: units (rows, or users with
-all their rows) are independent draws. Where noise and sampling are both covered, each has half of the allowed error
+all their rows) are independent draws; for users, also that a row is right as often whether its user has many rows or
+few. Where noise and sampling are both covered, each has half of the allowed error
 and a union bound joins them.
 """
 
@@ -20,6 +21,7 @@ __all__ = [
     "NOISE",
     "NOISE_AND_SAMPLING",
     "SAMPLING",
+    "SAMPLING_INDEPENDENT",
     "SELECTED",
     "hoeffding",
     "mean_interval",
@@ -32,6 +34,8 @@ __all__ = [
 CONFIDENCE = 0.95
 NOISE = "the noise alone"
 SAMPLING = "the sampling of the test rows"
+SAMPLING_INDEPENDENT = f"{SAMPLING}, taken as independent of each other"
+"""Where a user may have several rows: then the interval holds if rows of one user are as different as those of two."""
 NOISE_AND_SAMPLING = "the noise and the sampling of the held-out rows"
 EXACT = "these rows alone, exactly"
 SELECTED = ", but not the choice of the best of several models"

@@ -4,6 +4,7 @@ that is said by what it is wrapped in (`Public`, `Release` or `Internal`)."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -27,6 +28,8 @@ __all__ = [
     "Series",
     "Trial",
 ]
+
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 class Method(Enum):
@@ -123,10 +126,14 @@ class Score(Record):
     confidence: float | None = None
     covers: str = ""
     """What the interval covers: the noise, the sampling of the rows, or both; see `privet.report.score_intervals`."""
+    rows: str = ""
+    """The SHA-256 of the public test rows as they were read; empty for private rows, and where it is not recorded."""
 
     def __post_init__(self) -> None:
         checked.text("name", self.name)
         checked.text("on", self.on)
+        if not isinstance(self.rows, str) or (self.rows and not _SHA256.fullmatch(self.rows)):
+            raise InvalidInput("rows", "is not a SHA-256 in 64 hexadecimal digits", "leave it empty for private rows")
         for name in ("value", "lower", "upper", "confidence"):
             object.__setattr__(self, name, _number(getattr(self, name)))
 

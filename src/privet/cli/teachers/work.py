@@ -22,7 +22,7 @@ from privet.cli.teachers.inputs import Inputs, features_of
 from privet.cli.teachers.planning import Bill, bill_of
 from privet.cli.teachers.voting import about, voted
 from privet.cli.training.bill import RADIUS
-from privet.cli.training.charging import Charges, charged, digest, rows_digest
+from privet.cli.training.charging import Charges, charged, digest, public_rows_digest, rows_digest
 from privet.cli.training.folder import Stated, Workplace
 from privet.cli.training.inputs import Data
 from privet.cli.training.parts import HELD, TEST
@@ -33,6 +33,7 @@ from privet.core.random import Rng, SeededRng, default_rng
 from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.data import NAMES, Table, hold_out
+from privet.data.split import SPLIT_VERSION
 from privet.ensemble import Propagated, Student, Supervised, Teaching, Weighed, telling, typical
 from privet.ensemble.ridge import Kernels, Lines
 from privet.pate import GNMax, Plan, Votes
@@ -274,7 +275,12 @@ class Work:
     ) -> Iterator[tuple[int, Release[Score]]]:
         if inputs.test is None:
             return
-        rows = Rows(features_of(front, inputs.test.x, self._cache), torch.from_numpy(np.asarray(inputs.test.y)), None)
+        answers_of, digest_of = (
+            torch.from_numpy(np.asarray(inputs.test.y)),
+            public_rows_digest(inputs.test, inputs.classes),
+        )
+        features, by_user = features_of(front, inputs.test.x, self._cache), inputs.unit.whose is Whose.USER
+        rows = Rows(features, answers_of, None, digest=digest_of, by_user=by_user)
         for questions, student in students:
             for score in measured(_head(student), rows, len(inputs.classes), TEST):
                 yield questions, answers.map(lambda _, score=score: score)  # type: ignore[misc]
@@ -350,7 +356,8 @@ def _stated(wanted: Wanted, inputs: Inputs, bill: Bill, key: str | None) -> Stat
     """What a run is begun with."""
     schema = None if inputs.schema is None else inputs.schema.without_sources().to_toml()
     asked = about(inputs.public, inputs.classes)
-    facts = repr((schema, inputs.classes, inputs.shape, inputs.rows, str(bill.unit), bill.delta, asked, wanted.teacher))
+    public = (schema, inputs.classes, inputs.shape, inputs.rows, str(bill.unit), bill.delta, asked, wanted.teacher)
+    facts = repr(public if bill.scoring is None else (*public, SPLIT_VERSION))
     key = key or secrets.token_hex(16)
     found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)
     private = [wanted.data] if wanted.data and wanted.data not in NAMES else []

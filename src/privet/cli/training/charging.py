@@ -20,14 +20,15 @@ from privet.cli.training.inputs import Data, Inputs
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.unit import Unit
-from privet.data import NAMES, Table
+from privet.data import NAMES, Number, Table
+from privet.data.split import SPLIT_VERSION
 
 if TYPE_CHECKING:
     from privet.ledger import Ledger
     from privet.ledger.charge import Charge
     from privet.ledger.fingerprint import Fingerprint
 
-__all__ = ["Billed", "Charges", "charged", "digest", "rows_digest", "stated"]
+__all__ = ["Billed", "Charges", "charged", "digest", "public_rows_digest", "rows_digest", "stated"]
 
 _WAIT = 60.0
 _PIECE = 1 << 20
@@ -205,7 +206,8 @@ class _Unwound:
 def stated(asked: Asked, inputs: Inputs, bill: Bill, key: str | None = None) -> Stated:
     """What a run is begun with."""
     schema = None if inputs.schema is None else inputs.schema.without_sources().to_toml()
-    facts = repr((schema, inputs.classes, inputs.shape, inputs.peak, inputs.rows, str(bill.unit), bill.delta))
+    public = (schema, inputs.classes, inputs.shape, inputs.peak, inputs.rows, str(bill.unit), bill.delta)
+    facts = repr(public if bill.scoring is None else (*public, SPLIT_VERSION))
     key = key or secrets.token_hex(16)
     found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)
     own = asked.model.rpartition(":")[0] or None
@@ -232,6 +234,14 @@ def rows_digest(data: Data | None) -> bytes:
         if part is not None:
             found.update(repr((part.shape, str(part.dtype))).encode() + part.tobytes())
     return found.digest()
+
+
+def public_rows_digest(data: Data, classes: tuple[str, ...]) -> str:
+    """Return the SHA-256 of public test rows as they were read, with what their labels mean: scores on equal ones can
+    be compared."""
+    label = data.schema.label if isinstance(data, Table) else None
+    target = (label.name, label.low, label.high) if isinstance(label, Number) else classes
+    return hashlib.sha256(repr(target).encode() + rows_digest(data)).hexdigest()
 
 
 def _fingerprint(asked: Payer) -> Fingerprint | None:

@@ -83,7 +83,11 @@ class Stated:
 
     def require_same(self, now: Stated) -> None:
         """Refuse to go on with other things than those that were charged."""
-        for name, what in (("facts", "schema"), ("event", "plan"), ("files", "model's code or the data")):
+        for name, what in (
+            ("facts", "schema, or how rows are held out,"),
+            ("event", "plan"),
+            ("files", "model's code or the data"),
+        ):
             if getattr(self, name) != getattr(now, name):
                 problem = f"is not what the run was begun with, so that it is not what was charged: the {what} changed"
                 raise InvalidInput("resume", problem, "put it back as it was; or train anew, which costs anew")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +10,11 @@ import torch
 
 from privet.cli.training.asked import Asked
 from privet.cli.training.bill import kept
+from privet.cli.training.charging import public_rows_digest
 from privet.cli.training.inputs import Data, Inputs
 from privet.cli.training.scores import Rows
 from privet.core.errors import InvalidInput
+from privet.core.unit import Whose
 from privet.data import Number, Table, hold_out
 from privet.training.models import Model, Pictures
 from privet.training.recipe import Kind
@@ -45,11 +47,11 @@ def parts_of(asked: Asked, inputs: Inputs, model: Model, cache: Path) -> Parts:
         raise InvalidInput("data", "was not read")
     share = kept(asked, inputs)
     train, held = (data, None) if share == 1 else _split(data, 1 - share)
-    return Parts(
-        _rows(inputs, model, train, cache),
-        None if held is None else _rows(inputs, model, held, cache),
-        None if inputs.test is None else _rows(inputs, model, inputs.test, cache),
-    )
+    test = None
+    if inputs.test is not None:
+        digest, by_user = public_rows_digest(inputs.test, inputs.classes), inputs.whose is Whose.USER
+        test = replace(_rows(inputs, model, inputs.test, cache), digest=digest, by_user=by_user)
+    return Parts(_rows(inputs, model, train, cache), None if held is None else _rows(inputs, model, held, cache), test)
 
 
 def _split(data: Data, share: float) -> tuple[Data, Data]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import ceil, log, sqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,23 +27,27 @@ from privet.report.score_intervals import (
     EXACT,
     NOISE_AND_SAMPLING,
     SAMPLING,
-    hoeffding,
+    SAMPLING_INDEPENDENT,
     noisy_mean,
     noisy_share,
     share_interval,
 )
 from privet.training.models import each_alone
 
-__all__ = ["Rows", "Scoring", "accuracy_margin", "auc", "expected_interval", "measured", "outputs_of"]
+__all__ = ["Rows", "Scoring", "accuracy_margin", "auc", "expected_interval", "measured", "outputs_of", "score_advice"]
 
 _AT_ONCE = 1 << 14
 _HALF = (1 - CONFIDENCE) / 2
 """The allowed error of the noise, and that of the sampling."""
 _PER_DRAW = 1 - _HALF / 2
 """The confidence of each of the two draws behind a private score."""
+_WIDE = 0.1
+"""A score says little if the expected half-width of its interval is above this share."""
+_MOST_ROWS = 1 << 40
+"""No table has more rows, so that no more are looked for."""
 _ERROR = "mean absolute error"
 _LEAST_OF_CLASS = 2
-_NORMAL = f"{SAMPLING}, by a normal approximation"
+_NORMAL = ", by a normal approximation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,10 @@ class Rows:
     label: Number | None
     """The target of a regression."""
     users: npt.NDArray[Any] | None = None
+    digest: str = ""
+    """The SHA-256 of public rows as they were read; empty for private rows."""
+    by_user: bool = False
+    """Whether one user may have several of them."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -84,50 +92,47 @@ def measured(model: nn.Module, rows: Rows, classes: int, on: str, *, seen: bool 
         on: which rows these are, in words.
         seen: whether the model was trained on them. A score of such rows is exact and no estimate for new ones.
     """
-    outputs = outputs_of(model, rows.x)
+    scores = tuple(
+        replace(score, rows=rows.digest) for score in _measured(outputs_of(model, rows.x), rows, classes, on)
+    )
+    return tuple(map(_as_seen, scores)) if seen else scores
+
+
+def _measured(outputs: Tensor, rows: Rows, classes: int, on: str) -> tuple[Score, ...]:
     if not classes:
-        return tuple(_as_seen(score) if seen else score for score in _errors(outputs, rows, on))
+        return _errors(outputs, rows, on)
     right = _right(outputs, rows.y).double() if len(rows) else torch.zeros(0).double()
-    lower, upper = _sampled(right, rows.users)
+    lower, upper = _sampled(right)
     value = float(right.mean()) if len(rows) else float("nan")
-    found = [Score("accuracy", value, on, True, lower, upper, CONFIDENCE, SAMPLING)]
+    found = [Score("accuracy", value, on, True, lower, upper, CONFIDENCE, _covers(rows))]
     if classes == 2 and len(rows):
         found.append(_area(outputs[:, 1] - outputs[:, 0], rows, on))
-    return tuple(_as_seen(score) if seen else score for score in found)
+    return tuple(found)
 
 
 def _as_seen(score: Score) -> Score:
     return replace(score, lower=score.value, upper=score.value, confidence=1.0, covers=EXACT)
 
 
-def _sampled(right: Tensor, users: npt.NDArray[Any] | None) -> tuple[float, float]:
-    """Interval of a share for the sampling of rows, or of users with all their rows."""
+def _sampled(right: Tensor) -> tuple[float, float]:
+    """Interval of a share for the sampling of independent rows."""
     count, good = len(right), float(right.sum())
-    if not count:
-        return 0.0, 1.0
-    effective = _effective(count, users)
-    if effective < count:
-        return hoeffding((good / count, good / count), effective, 1 - CONFIDENCE)
-    return share_interval(good, count - good, 1 - CONFIDENCE)
+    return share_interval(good, count - good, 1 - CONFIDENCE) if count else (0.0, 1.0)
 
 
-def _effective(count: int, users: npt.NDArray[Any] | None) -> float:
-    """The effective number of independent rows: (Σ n_u)² / Σ n_u² for n_u rows of user u."""
-    if users is None:
-        return float(count)
-    sizes = np.unique(users, return_counts=True)[1].astype(np.float64)
-    return float(count**2 / (sizes**2).sum())
+def _covers(rows: Rows) -> str:
+    """What an interval for the sampling of rows covers: rows of one user may hang together, in ways not known."""
+    return SAMPLING_INDEPENDENT if rows.by_user else SAMPLING
 
 
 def _area(scores: Tensor, rows: Rows, on: str) -> Score:
     value = auc(scores, rows.y)
     first, second = (scores[rows.y == label].double().numpy() for label in (0, 1))
-    independent = _effective(len(rows), rows.users) == len(rows)
-    if not independent or min(len(first), len(second)) < _LEAST_OF_CLASS or not np.isfinite(scores.numpy()).all():
-        # Nothing is proven of so few rows, or of rows that hang together: every value is possible.
-        return Score("AUC", value, on, False, 0.0, 1.0, CONFIDENCE, SAMPLING)
+    if min(len(first), len(second)) < _LEAST_OF_CLASS or not np.isfinite(scores.numpy()).all():
+        # Nothing is proven of so few rows: every value is possible.
+        return Score("AUC", value, on, False, 0.0, 1.0, CONFIDENCE, _covers(rows))
     found = Outcome("AUC", second, first).auc(CONFIDENCE)
-    return Score("AUC", value, on, False, found.lower, found.upper, CONFIDENCE, SAMPLING)
+    return Score("AUC", value, on, False, found.lower, found.upper, CONFIDENCE, _covers(rows))
 
 
 def _errors(outputs: Tensor, rows: Rows, on: str) -> tuple[Score, Score]:
@@ -135,21 +140,20 @@ def _errors(outputs: Tensor, rows: Rows, on: str) -> tuple[Score, Score]:
     scale = 1.0 if rows.label is None else (rows.label.high - rows.label.low) / 2
     known = rows.y.isfinite()
     errors = (outputs - rows.y)[known].double() * scale
-    users = None if rows.users is None else rows.users[known.numpy()]
-    effective = _effective(len(errors), users) if len(errors) else 0.0
+    count, covers = len(errors), f"{_covers(rows)}{_NORMAL}"
 
     def ends(values: Tensor) -> tuple[float | None, float | None]:
-        if effective <= 1 or not values.isfinite().all():
+        if count <= 1 or not values.isfinite().all():
             return None, None
-        reach = float(student.ppf(1 - _HALF, effective - 1)) * float(values.std(correction=0)) / sqrt(effective - 1)
+        reach = float(student.ppf(1 - _HALF, count - 1)) * float(values.std(correction=0)) / sqrt(count - 1)
         return max(float(values.mean()) - reach, 0.0), float(values.mean()) + reach
 
     low, high = ends(errors.abs())
     least, most = ends(errors.square())
     root = None if least is None else sqrt(least), None if most is None else sqrt(most)
     return (
-        Score(_ERROR, float(errors.abs().mean()), on, False, low, high, CONFIDENCE, _NORMAL),
-        Score("root mean squared error", float(errors.square().mean().sqrt()), on, False, *root, CONFIDENCE, _NORMAL),
+        Score(_ERROR, float(errors.abs().mean()), on, False, low, high, CONFIDENCE, covers),
+        Score("root mean squared error", float(errors.square().mean().sqrt()), on, False, *root, CONFIDENCE, covers),
     )
 
 
@@ -292,7 +296,44 @@ def expected_interval(scoring: Scoring, rows: int | None, share: float, label: o
     return Choice("expected interval of the score", value, f"95 %, noise and sampling of about {held:,} rows")
 
 
+def score_advice(scoring: Scoring, rows: int | None, share: float, *, needed: bool = False) -> str:
+    """Return what to do where the interval of a private score would be wide; empty where it would not.
+
+    Args:
+        scoring: the plan of the score.
+        rows: the public number of all rows; None if it is private. Then the advice states for how many rows it holds.
+        share: the part of them that is held out.
+        needed: whether the run cannot do without a score, because it chooses by it.
+    """
+    of = "" if scoring.classes else " of the target's range"
+    if rows is None:
+        least = _least_rows(scoring)
+        wide = f"With fewer than about {ceil(least / share):,} rows, of which {least:,} are held out, the"
+        how = f"wider than ± {rounded(_WIDE, share=True)}{of}"
+    else:
+        width = scoring.half_width(max(round(rows * share), 1))
+        if width <= _WIDE:
+            return ""
+        wide, how = "The", f"± {rounded(width, share=True)}{of} at most"
+    without = "" if needed else "--score-share 0 leaves it out; "
+    said = f"{wide} score on held-out rows would say little: its expected interval is {how}"
+    return f"{said}. Advice: {without}--test FILE scores on public rows at no cost."
+
+
+def _least_rows(scoring: Scoring) -> int:
+    """Return the least number of held-out rows whose expected interval is not wide, which follows from the plan."""
+    low, high = 0, 1
+    while high < _MOST_ROWS and scoring.half_width(high) > _WIDE:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if scoring.half_width(middle) > _WIDE else (low, middle)
+    return high
+
+
 def accuracy_margin(rows: int) -> float:
-    """Return the half-width of the widest interval that an accuracy on so many rows can have, for the sampling."""
-    low, high = share_interval(rows / 2, rows / 2, 1 - CONFIDENCE)
-    return (high - low) / 2
+    """Return how far an accuracy on so many independent rows is from that on all possible rows, with 95 % confidence.
+
+    P(|mean of n - p| ≥ t) ≤ 2 e^(-2 n t²) for any number of rows (Hoeffding 1963, Thm 2).
+    """
+    return min(sqrt(log(2 / (1 - CONFIDENCE)) / (2 * rows)), 1.0) if rows else 1.0

@@ -166,7 +166,7 @@ def test_parts_of_epochs_and_of_delta_are_told(clinic: Run) -> None:
     done(clinic("train patients.csv --schema schema.toml --epochs 2.3 --compare output --yes --out run"))
     card = load(Path("run"))
     plan = {choice.name: choice.value for choice in card.choices.value}
-    assert plan["δ of each model"] == "0.0005"
+    assert plan["δ of each model"] == "5e-05"
     assert any("share δ" in note for note in card.privacy.notes.value)
     assert card.growth is not None
     assert card.growth.value.epochs[-1] == pytest.approx(float(plan["epochs"]), abs=0.01)

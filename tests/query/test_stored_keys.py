@@ -158,6 +158,8 @@ def test_noise_is_drawn_after_the_ledger_was_told(account: Account, monkeypatch:
 
 def test_stored_answer_of_another_schema_is_not_given(account: Account) -> None:
     """Fails when bounds, which decide what a mean is, are no part of the key."""
-    narrow = Schema(tuple(Number("age", 0, 50) if each.name == "age" else each for each in SCHEMA.columns))
+    narrow = Schema(
+        tuple(Number("age", 0, 50, source="codebook") if each.name == "age" else each for each in SCHEMA.columns)
+    )
     asked(account, "mean(age)")
     assert asked(account, "mean(age)", seed=2, schema=narrow).free == (False,)

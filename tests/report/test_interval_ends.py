@@ -119,8 +119,7 @@ def test_public_accuracy_interval_has_all_of_the_error() -> None:
     outputs = torch.tensor([[0.0, 1.0]] * 40 + [[1.0, 0.0]] * 20)
     score = measured(nn.Identity(), Rows(outputs, torch.ones(60, dtype=torch.long), None), 3, "rows")[0]
     assert (score.lower, score.upper) == pytest.approx(share_interval(40, 20, ERROR))
-    low, high = share_interval(50, 50, ERROR)
-    assert accuracy_margin(100) == pytest.approx((high - low) / 2)
+    assert accuracy_margin(100) == pytest.approx(sqrt(log(2 / ERROR) / 200))  # Hoeffding 1963, Thm 2
 
 
 @pytest.mark.parametrize(
@@ -129,7 +128,7 @@ def test_public_accuracy_interval_has_all_of_the_error() -> None:
 def test_compare_knows_which_end_of_each_measure_is_better(name: str, best: str) -> None:
     """Fails when the run with the largest error, or with the smallest share of right answers, is called best."""
     scores = {
-        run: Score(name, low + 0.05, "the test file", False, low, low + 0.1, 0.95, SAMPLING)
+        run: Score(name, low + 0.05, "the test file", False, low, low + 0.1, 0.95, SAMPLING, "0" * 64)
         for run, low in (("a", 0.5), ("b", 0.8))
     }
     assert f"{best} is best" in verdict_on(name, scores)

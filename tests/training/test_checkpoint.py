@@ -334,6 +334,7 @@ def test_other_rows_are_refused_without_a_fingerprint(path: Path, change: Any, k
     assert resumed(path, data=made(DATA)).steps == 5
 
 
+@pytest.mark.filterwarnings("ignore:the loop gives other losses")
 def test_rows_that_are_made_when_they_are_read_go_on(path: Path) -> None:
     """Augmented at random, say. Catches a run that is lost because a row is not twice the same."""
 

@@ -17,6 +17,7 @@ from privet.core.random import SeededRng
 from privet.training import DPSGD, Adaptive, Automatic, Flat, Performance, PerLayer
 from privet.training.clipping import Clipping
 from privet.training.engine.squares import Squares
+from privet.training.plan import Noise
 from tests.training.conftest import Attach, squared
 from tests.training.models import filled, normal
 
@@ -97,7 +98,7 @@ def test_clipping_of_an_unknown_norm_leaves_nothing(clipping: Clipping, value: f
 def test_lattice_counts_the_units_of_all_micro_batches(attach: Attach) -> None:
     """Fails when each micro-batch by itself is held against the most units whose rounding was priced."""
     model = net()
-    plan = DPSGD(noise_multiplier=1.0, batch_size=9, sample_rate=1.0, steps=1, noise="lattice")  # type: ignore[arg-type]
+    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=9, sample_rate=1.0, steps=1, noise=Noise.LATTICE)
     performance = Performance(micro_batch=3)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     for most in (9, 8):

@@ -16,8 +16,10 @@ from privet.data import Category, Number, Schema
 from privet.training.convex import InputPerturbation, LinearModel
 from privet.training.models import Additive, Described, Model, Shortened, restore, store
 from privet.training.models.choose import Family
+from tests.data.sources import sourced
 
-SCHEMA = Schema((Number("age", 0, 100), Category("ward", ("a", "b")), Category("ill", ("no", "yes"))), target="ill")
+COLUMNS = (Number("age", 0, 100), Category("ward", ("a", "b")), Category("ill", ("no", "yes")))
+SCHEMA = sourced(Schema(COLUMNS, target="ill"))
 TABLE = Described("linear", SCHEMA.classes, SCHEMA.to_toml())
 PICTURES = Described("convolutions", ("x", "y", "z"), shape=(8, 8), peak=16, scattering=False)
 NUMBERS = replace(SCHEMA, target="age")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,33 +14,10 @@ import pytest
 from privet.data import Schema, SourceKind
 from privet.ledger import Ledger
 from tests.cli.conftest import Run
+from tests.cli.training import SCHEMA as VOUCHED_SCHEMA
 
-SCHEMA = """\
-# patients of the clinic
-privet = 1
-target = "readmitted"
-rows = 600
-
-[[column]]
-name = "patient"
-kind = "identifier"
-
-[[column]]
-name = "age"
-kind = "number"
-low = 18
-high = 100
-
-[[column]]
-name = "ward"
-kind = "category"
-values = ["north", "south"]
-
-[[column]]
-name = "readmitted"
-kind = "category"
-values = ["no", "yes"]
-"""
+SCHEMA = "# patients of the clinic\n" + re.sub(r"source = .*\n", "", VOUCHED_SCHEMA)
+"""As it was written before sources existed."""
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from privet.data import (
     is_vouched,
     load_schema,
     seal_of,
+    states_bounds,
     with_sources,
 )
 from privet.report.put import put
@@ -45,7 +46,7 @@ def confirm_columns(file: Path, by: str | None, given: list[str], again: bool) -
     """
     schema = load_schema(file)
     answers = _answers(given, schema, again)
-    stated = [column for column in schema.columns if isinstance(column, (Number, Category)) and _states(column)]
+    stated = [column for column in schema.columns if states_bounds(column)]
     open_columns = [
         column for column in stated if (column.name in answers if answers else again or not is_vouched(column))
     ]
@@ -88,13 +89,9 @@ class _Vouching:
         self._file.chmod(self._mode)
 
 
-def _states(column: Number | Category) -> bool:
-    return isinstance(column, Number) or bool(column.values)
-
-
 def _answers(given: list[str], schema: Schema, again: bool) -> dict[str, str]:
     """The sources from the command line by column."""
-    known = {column.name: column for column in schema.columns if isinstance(column, (Number, Category))}
+    known = {column.name: column for column in schema.columns if states_bounds(column)}
     answers: dict[str, str] = {}
     for text in given:
         # A column's name may have an equals sign in it, and a source has none.
@@ -150,11 +147,7 @@ def _asked() -> str:
 
 def _summarize(file: Path) -> None:
     """Say what is left to do; exit code 1 if anything is."""
-    missing = [
-        column
-        for column in load_schema(file).columns
-        if isinstance(column, (Number, Category)) and _states(column) and not is_vouched(column)
-    ]
+    missing = [column for column in load_schema(file).columns if states_bounds(column) and not is_vouched(column)]
     if not missing:
         console.line(f"{file}: every column has a source. Guarantees state it as an assumption.", "bold green")
         return

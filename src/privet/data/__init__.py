@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privet.data.asked import Kind
 from privet.data.bounds_source import BoundsSource, SourceKind
-from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside, seal_of
+from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside, seal_of, states_bounds
 from privet.data.draft import Draft, draft
 from privet.data.learn import Learning, learn, learning
 from privet.data.read import read
@@ -46,5 +46,6 @@ __all__ = [
     "read",
     "require_vouched",
     "seal_of",
+    "states_bounds",
     "with_sources",
 ]

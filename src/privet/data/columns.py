@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.data.bounds_source import BoundsSource, SourceKind
 
-__all__ = ["Category", "Column", "Identifier", "Missing", "Number", "Outside", "seal_of"]
+__all__ = ["Category", "Column", "Identifier", "Missing", "Number", "Outside", "seal_of", "states_bounds"]
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -137,6 +137,11 @@ class Identifier:
 
 
 Column: TypeAlias = Number | Category | Identifier
+
+
+def states_bounds(column: Column) -> TypeGuard[Number | Category]:
+    """Whether a column states bounds or values, which need a source. An empty list of values says nothing of rows."""
+    return isinstance(column, Number) or (isinstance(column, Category) and bool(column.values))
 
 
 def seal_of(column: Number | Category) -> str:

@@ -9,7 +9,7 @@ from enum import Enum
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.data.bounds_source import BoundsSource, assumptions_of
-from privet.data.columns import Category, Column, Identifier, Number
+from privet.data.columns import Category, Column, Identifier, Number, states_bounds
 
 __all__ = ["SEPARATORS", "Schema", "Task"]
 
@@ -107,8 +107,7 @@ class Schema:
         return tuple(
             (column.name, BoundsSource.of(column.source))
             for column in self.columns
-            if (wanted is None or column.name in wanted)
-            and (isinstance(column, Number) or (isinstance(column, Category) and column.values))
+            if (wanted is None or column.name in wanted) and states_bounds(column)
         )
 
     def require_sources(self, names: Iterable[str] | None = None, *, file: str = "FILE") -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from privet.core.errors import InvalidInput
 from privet.data.bounds_source import BoundsSource
-from privet.data.columns import Category, Column, Identifier, Number, seal_of
+from privet.data.columns import Category, Identifier, Number, seal_of, states_bounds
 from privet.data.draft import DRAFT_WARNING
 from privet.data.schema import Schema
 from privet.data.toml import source_line
@@ -67,7 +67,7 @@ def require_vouched(schema: Schema, path: str | os.PathLike[str], names: tuple[s
     changed = [
         repr(column.name)
         for column in schema.columns
-        if column.name in stated and not isinstance(column, Identifier) and not is_vouched(column)
+        if column.name in stated and states_bounds(column) and not is_vouched(column)
     ]
     if changed:
         problem = f"has other bounds or values of {', '.join(changed)} than were vouched for"
@@ -114,12 +114,8 @@ def with_sources(text: str, sources: Mapping[str, BoundsSource]) -> str:
         problem = "is laid out so that no line can be added to a column"
         advice = f"write columns as [[column]] with one line a key, or add to {name!r}: {source_line(sources[name])}"
         raise InvalidInput("schema", problem, advice)
-    whole = all(isinstance(each, Identifier) or is_vouched(each) for each in wanted.columns if _states(each))
+    whole = all(is_vouched(each) for each in wanted.columns if states_bounds(each))
     return _without_warning(edited) if whole else edited
-
-
-def _states(column: Column) -> bool:
-    return isinstance(column, Number) or (isinstance(column, Category) and bool(column.values))
 
 
 def _means(text: str, schema: Schema) -> bool:

@@ -73,12 +73,13 @@ def _is_green(mutants: Sequence[Mutant], trees: Sequence[Path]) -> bool:
     files = sorted({test.partition("::")[0] for test in tests})
     share = {file: number % len(trees) for number, file in enumerate(files)}
     shares = [[test for test in tests if share[test.partition("::")[0]] == number] for number in range(len(trees))]
+    shares = [part for part in shares if part]  # pytest without a name runs every test there is
     _say(f"{len(tests)} tests without a mutant")
     with ThreadPoolExecutor(len(trees)) as pool:
         results = list(pool.map(lambda tree, part: run_tests(part, tree, None, stop=False), trees, shares))
     green = True
     for part, (code, output) in zip(shares, results, strict=True):
-        if part and code != 0:
+        if code != 0:
             green = False
             _say(_end(output))
             _say("these tests must pass before a mutant is planted")

@@ -78,7 +78,7 @@ def _is_green(mutants: Sequence[Mutant], trees: Sequence[Path]) -> bool:
     with ThreadPoolExecutor(len(trees)) as pool:
         results = list(pool.map(lambda tree, part: run_tests(part, tree, None, stop=False), trees, shares))
     green = True
-    for part, (code, output) in zip(shares, results, strict=True):
+    for code, output in results:
         if code != 0:
             green = False
             _say(_end(output))

@@ -280,6 +280,9 @@ def test_beyond_the_reach_of_grids_two_steps_are_a_bound() -> None:
     assert accounting.delta(event, found.epsilon.upper * 1.01, unit=REPLACE).upper <= 1e-5
     alone = accounting.epsilon(event, 1e-5, unit=REPLACE, accountant=accounting.Accountant.ADVANCED).epsilon.upper
     assert alone > 10 * found.epsilon.upper
+    # The sum of all outputs is normal with mean ± 10⁹·10⁻⁴ and deviation √(10⁹·30² + 10⁵): that alone tells them apart.
+    attained = accounting.epsilon(Gaussian(math.sqrt(9e11 + 1e5) / 2e5), 1e-5).epsilon.lower
+    assert attained * (1 - 1e-3) <= found.epsilon.upper
 
 
 @pytest.mark.parametrize("mu", [0.01, 1.0, 30.0, 900.0])

@@ -151,3 +151,15 @@ def test_a_target_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="has no column 'y', which is the target") as caught:
         draft(tmp_path / "t.csv", "y")
     assert SECRET not in str(caught.value)
+
+
+def test_parquet_rows_that_end_early_are_refused(
+    clinic: Schema, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when fewer rows than the footer states are taken for the table, as where a reader skips a damaged page."""
+    path = tmp_path / "t.parquet"
+    parquet(path)
+    whole = pl.LazyFrame.collect_batches
+    monkeypatch.setattr(pl.LazyFrame, "collect_batches", lambda self, **how: (b[:-1] for b in whole(self, **how)))
+    with pytest.raises(InvalidInput, match="is damaged"):
+        list(Source.of(path).batches(["age"]))

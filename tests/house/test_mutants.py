@@ -42,6 +42,7 @@ BAD = {
     "syntax": (replace(GOOD, after="scale = ("), "does not compile"),
     "no test": (replace(GOOD, tests=()), "names no test"),
     "missing test file": (replace(GOOD, tests=("tests/core/test_gone.py",)), "does not exist"),
+    "cut test": (replace(GOOD, tests=("tests/core/test_noise.py::test_scale[a",)), "is cut off"),
     "missing test": (replace(GOOD, tests=("tests/core/test_noise.py::test_scal",)), "has no test `test_scal`"),
 }
 UNREADABLE = {

@@ -465,3 +465,17 @@ def test_a_word_that_means_nothing_in_a_plan_is_named(tmp_path: Path) -> None:
     first, second = plan.servers
     with pytest.raises(InvalidInput, match="address is the same at two stops"):
         replace(plan, servers=(first, replace(second, address=first.address + "/")))
+
+
+def test_batch_code_of_one_batch_is_none_of_another() -> None:
+    """Catches a key that does not depend on the batch: what was sent in one could be sent again in the next."""
+    first, second = MixKey.new(), MixKey.new()
+    codes = [first.signature(b"reports", batch, second.public, sends=True) for batch in (b"monday", b"tuesday")]
+    assert codes[0] != codes[1]
+    assert second.signature(b"reports", b"monday", first.public, sends=False) == codes[0]
+
+
+def test_mix_plan_needs_two_servers() -> None:
+    """Catches a plan with one server, which knows the order of the reports: the guarantee rests on two."""
+    with pytest.raises(InvalidInput, match="server is there 1 times"):
+        plan_of(10, servers=1)

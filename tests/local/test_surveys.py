@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from privet.accounting import epsilon as priced
 from privet.core.errors import InvalidInput
@@ -22,6 +23,7 @@ from privet.local.page import law_of as spoken
 from privet.local.page import questionnaire_page
 from privet.local.questionnaire import Budget, Question, Questionnaire, read_questionnaire
 from privet.local.reports import Collection, Outcome, answer_of, report_on
+from privet.local.shares import Shares
 
 YES_NO = Question("fare", "Without a ticket?", ("no", "yes"))
 MANY = Question("street", "Which street?", tuple(f"street {i}" for i in range(60)))
@@ -282,6 +284,23 @@ def test_few_reports_have_honest_intervals() -> None:
             low, high = oracle.estimate(oracle.aggregate([1] * said + [0] * (n - said))).interval(0.95)
             covered += weight * (low[1] <= yes / n <= high[1])
         assert covered >= 0.95
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.9])
+def test_few_reports_interval_misses_at_most_half_on_each_side(share: float) -> None:
+    """Fails when each end of the interval may miss as often as both together: exact coverage of 40 to 196 reports,
+    where Clopper and Pearson's interval is little wider than it must be."""
+    oracle = RandomizedResponse(2, 1.0)
+    keep = float(oracle.keep)
+    for n in range(40, 200, 52):
+        yes = round(share * n)
+        law = np.convolve(*(binom.pmf(np.arange(m + 1), m, p) for m, p in ((yes, keep), (n - yes, 1 - keep))))
+        said = np.arange(n + 1)
+        shares = Shares(n, (said / n - (1 - keep)) / (2 * keep - 1), 0.0, 0.0, chances=(keep, 1 - keep))
+        low, high = shares.interval(0.95)
+        assert law[low > yes / n].sum() <= 0.025
+        assert law[high < yes / n].sum() <= 0.025
+        assert max(law[low > yes / n].sum(), law[high < yes / n].sum()) >= 0.008  # and is no wider than that
 
 
 def test_intervals_know_that_a_question_was_drawn() -> None:

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from privet import accounting
-from privet.core.unit import Neighbours, Unit
+from privet.core.unit import Neighbours, Unit, Whose
 from privet.mechanisms import (
     Binomial,
     Cells,
@@ -32,6 +33,7 @@ from privet.mechanisms import (
     Laplace,
     NoisyMax,
     Partitions,
+    Peeling,
     PermuteAndFlip,
     Quantile,
     Reach,
@@ -42,6 +44,7 @@ from privet.mechanisms import (
 )
 from privet.mechanisms.binomial import binomial_delta
 from privet.mechanisms.partitions import keeping
+from privet.mechanisms.vectors import Norm, VectorSum
 from tests.mechanisms.examples import ADD, GROUP, REPLACE
 from tests.mechanisms.laws import (
     above_threshold_law,
@@ -346,6 +349,21 @@ def test_thresholds_hide_a_lonely_key(kind: str) -> None:
         assert hockey_stick(law(n), law(n + 1), epsilon) <= delta
         assert hockey_stick(law(n + 1), law(n), epsilon) <= delta
     assert accounting.delta(mechanism.event, epsilon).upper <= delta * (1 + 1e-9)
+    # Much noise, so that thresholds are close to what δ allows: noise and threshold together must keep it.
+    wide = getattr(ThresholdedCounts, kind)(0.05, delta, Keys())
+    assert accounting.delta(wide.event, 0.05).upper <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("keys", [1, 3, 20])
+def test_thresholds_count_every_key_of_a_user(keys: int) -> None:
+    """Fails when δ is the chance of one key: that any of a user's keys is shown, by the noise's own law."""
+    of = Keys(Unit(whose=Whose.USER), keys)
+    mechanism = ThresholdedCounts.laplace(1.0, 1e-3, of)
+    scale = DiscreteLaplace.for_epsilon(1.0, of).scale
+    one = laplace_mass(scale, np.arange(mechanism.threshold - 1, 3000)).sum()
+    shown = 1 - (1 - one) ** keys
+    assert shown <= mechanism.delta <= shown * (1 + 1e-6)
+    assert mechanism.delta <= 1e-3
 
 
 def test_smooth_medians_lose_what_is_stated() -> None:
@@ -407,3 +425,20 @@ def test_tails_are_the_sums_of_masses() -> None:
     assert noisy_max_law((3, 1, 1), 2.0).sum() == pytest.approx(1)
     assert permute_and_flip_law((3, 1, 1), 0.5).sum() == pytest.approx(1)
     assert above_threshold_law((1, 2, 3), 2, 2.0, 4.0).sum() == pytest.approx(1)
+
+
+def test_binomial_pays_for_every_coordinate_that_a_unit_moves() -> None:
+    """Fails when one coordinate is charged: both cells of a replaced row, enumerated over all pairs of outputs."""
+    mechanism = Binomial.for_epsilon(1.0, 1e-3, Histogram(Cells(0, 3, 3), REPLACE))
+    k = np.arange(-1, mechanism.coins + 2)
+    here, up, down = (binom.pmf(k - shift, mechanism.coins, 0.5) for shift in (0, 1, -1))
+    for epsilon in (mechanism.epsilon, 1.5 * mechanism.epsilon, 1.0):
+        exact = hockey_stick(np.outer(here, here).ravel(), np.outer(up, down).ravel(), epsilon)
+        assert exact <= accounting.delta(mechanism.event, epsilon, unit=REPLACE).upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_peeling_pays_for_every_choice_and_every_number(k: int) -> None:
+    """Fails when a choice or a number is left out: at δ = 0 the price is that of 2k releases of ε each."""
+    mechanism = Peeling(0.25, VectorSum(8, 1.0, Norm.LINF), k)
+    assert accounting.upper(mechanism.event, 0.0) == pytest.approx(2 * k * 0.25, rel=1e-6)

@@ -126,6 +126,8 @@ def _check_change(mutant: Mutant, root: Path) -> Iterator[str]:
 
 def _check_test(test: str, root: Path) -> Iterator[str]:
     file, *names = test.split("::")
+    if "[" in test and not (test.endswith("]") and test.count("[") == test.count("]")):
+        yield f"{test} is cut off"
     path = root / file
     if not (path.suffix == ".py" and path.is_file()):
         yield f"{file} does not exist"

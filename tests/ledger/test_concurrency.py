@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,25 @@ def test_two_cannot_both_take_the_last_of_it(busy_url: str) -> None:
         assert len(taken) == 1
         assert len(refused) == 15
         assert ledger.verify("clinic")
+
+
+@pytest.mark.parametrize("busy_url", BOTH, indirect=True)
+def test_reserve_asks_again_under_the_lock(busy_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches an offer that is taken as it was priced, although another ledger took the rest before the lock."""
+    with Ledger(busy_url) as ledger, Ledger(busy_url) as faster:
+        ledger.create("clinic", epsilon=1.0, delta=0.0)
+        choose = offers.choose
+
+        def overtaken(*arguments: Any) -> offers.Offer | None:
+            offer = choose(*arguments)
+            monkeypatch.setattr(offers, "choose", choose)
+            faster.reserve("clinic", Laplace(1.5))
+            return offer
+
+        monkeypatch.setattr(offers, "choose", overtaken)
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve("clinic", Laplace(1.5))
+        assert len(ledger.show("clinic").entries) == 1
 
 
 @pytest.mark.parametrize("busy_url", BOTH, indirect=True)

@@ -53,6 +53,7 @@ def at_once() -> Iterator[Coupled]:
     yield Coupled("detached mean", two(lambda m, x: m.b((m.a(x) - m.a(x).mean(0).detach()).tanh())), squared)
     yield Coupled("mean of the raw rows", two(lambda m, x: m.b(m.a(x - x.mean(0)).tanh())), squared)
     yield Coupled("largest of the raw rows", two(lambda m, x: m.b(m.a(x / x.abs().max()).tanh())), squared)
+    yield Coupled("raw rows with those before them", two(lambda m, x: m.b(m.a(x.cumsum(0)).tanh())), squared)
     yield Coupled("order in the batch", two(lambda m, x: m.b(m.a(x)) * (x[:, :1] > x[:, :1].median())), squared)
     yield Coupled("neighbours mixed", two(lambda m, x: m.b(m.a(0.7 * x + 0.3 * x.flip(0)).tanh())), squared)
     yield Coupled(

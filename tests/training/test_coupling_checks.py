@@ -58,6 +58,18 @@ def test_model_that_keeps_something_of_its_rows_is_refused(keep: Callable[[Any, 
         checked(Keeping(keep), normal(ROWS, 3))
 
 
+@pytest.mark.parametrize("flipped", [False, True])
+def test_model_whose_rows_depend_on_earlier_or_later_ones_is_refused(flipped: bool) -> None:
+    """Catches a check of one half alone: the rows before a row, or those after it, may be all that it depends on."""
+
+    class Running(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x.flip(0).cumsum(0).flip(0) if flipped else x.cumsum(0))
+
+    with pytest.raises(InvalidInput, match="so that examples are coupled"):
+        checked(filled(Running(3, 2)).double(), normal(ROWS, 3))
+
+
 def test_model_that_keeps_nothing_of_its_rows_is_accepted() -> None:
     """Catches a check that refuses everything, and one that leaves the model changed."""
 

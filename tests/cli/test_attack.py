@@ -13,8 +13,8 @@ import pytest
 from privet.attacks import Outcome, shadows
 from privet.attacks.outcome import Band
 from privet.cli import main
-from privet.cli.attacking.outcomes import above, attacked
 from privet.report import load
+from privet.runs.attacks.outcomes import above_limit, summarize_attack
 from tests.cli.conftest import Run
 from tests.cli.test_train import done, refused
 from tests.data.sources import vouched
@@ -143,7 +143,7 @@ def test_a_stopped_attack_goes_on(trained: Run, monkeypatch: pytest.MonkeyPatch)
             raise KeyboardInterrupt
         return shadows(*given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("privet.cli.attacking.shadowing.shadows", counted)
+    monkeypatch.setattr("privet.runs.attacks.shadow_models.shadows", counted)
     monkeypatch.delenv("PRIVET_DATA", raising=False)  # else it is one of the options
     stopped = trained("attack run --shadows 8 --alarms 0.01")
     assert stopped.code == 130
@@ -194,7 +194,7 @@ def test_rows_that_meet_are_left_out_on_both_sides() -> None:
 
     from privet.attacks import blind
     from privet.attacks.pool import Pool
-    from privet.cli.attacking.rows import _apart
+    from privet.runs.attacks.rows import _apart
 
     drawn = np.random.default_rng(5)
     rows = np.where(drawn.random((3000, 1)) < 0.5, drawn.integers(0, 40, (3000, 1)), 100 + drawn.random((3000, 1)))
@@ -238,8 +238,8 @@ def test_a_run_with_canaries_is_audited_as_it_is(trained: Run, monkeypatch: pyte
     """Fails when somebody whose run has canaries is told to train again."""
     from dataclasses import replace
 
-    from privet.cli.attacking import rows
     from privet.report import Canaries, Public
+    from privet.runs.attacks import rows
 
     held = Public(Canaries("gradient canaries", (1.0, 0.0), (True, False), 1))
     monkeypatch.setattr(rows, "load", lambda *given, **named: replace(load(*given, **named), canaries=(held,)))
@@ -260,10 +260,10 @@ def test_what_is_left_out_is_counted(trained: Run) -> None:
 
 def test_an_attack_says_where_scores_tie() -> None:
     """Fails when 0 % by ties looks like a model that tells nothing."""
-    from privet.cli.attacking.outcomes import attacked
+    from privet.runs.attacks.outcomes import summarize_attack
 
     tied = Outcome("label-only", np.ones(200), np.repeat([0.0, 1.0], 100))
-    (found,) = attacked([tied], (0.01,), shadows=0, notes={})
+    (found,) = summarize_attack([tied], (0.01,), shadows=0, notes={})
     assert found.hits[0].value == 0
     assert "50 % of outsiders tie" in found.note
 
@@ -273,24 +273,24 @@ def test_the_rows_of_pate_on_a_named_set_are_known(trained: Run, monkeypatch: py
     outsiders, or when --data NAME means the test part, as --outsiders NAME does."""
     from dataclasses import replace
 
-    from privet.cli.attacking import rows
-    from privet.cli.teachers.asked import Wanted
-    from privet.cli.teachers.inputs import Inputs
     from privet.report import Method, Public
+    from privet.runs.attacks import rows
+    from privet.runs.pate.inputs import PateInputs
+    from privet.runs.pate.request import PateRequest
     from privet.training.models import Described, store
 
-    taught = Inputs.of(Wanted(data="digits"))
+    taught = PateInputs.of(PateRequest(data="digits"))
     assert taught.private is not None
     assert taught.test is not None
     described = Described("linear", taught.classes, shape=(8, 8), peak=taught.peak, scattering=False)
     store("run", described.build(), described)
     card = replace(load(Path("run")), method=Public(Method.PATE), data=Public("digits"), remembered=None)
     monkeypatch.setattr(rows, "load", lambda *given, **named: card)
-    found = [rows.attackable(Path("run"), data, None, None).pool.inside for data in (None, "digits")]
+    found = [rows.open_attacked_run(Path("run"), data, None, None).pool.inside for data in (None, "digits")]
     assert [(each.sum(), (~each).sum()) for each in found] == 2 * [(len(taught.private), len(taught.test))]
     monkeypatch.setattr(rows, "load", lambda *given, **named: replace(card, data=Public("own.npz")))
     assert "give --data with the rows it learned from" in refused(trained("attack run"))
-    pool = rows.attackable(Path("run"), "digits", "digits", None).pool
+    pool = rows.open_attacked_run(Path("run"), "digits", "digits", None).pool
     assert int(pool.inside.sum()) == len(taught.private)
 
 
@@ -299,10 +299,10 @@ def test_inversion_finds_what_a_model_knows_of_a_class(trained: Run) -> None:
     when a picture that cannot be made ends in anything but one line."""
     import torch
 
-    from privet.cli.attacking.pictured import pictured
-    from privet.cli.attacking.rows import attackable
+    from privet.runs.attacks.image_attacks import invert_classes
+    from privet.runs.attacks.rows import open_attacked_run
 
-    found = attackable(Path("run"), None, None, None)
+    found = open_attacked_run(Path("run"), None, None, None)
     pattern = torch.zeros(8, 8)
     pattern[:, :4] = 1.0
     with torch.no_grad():
@@ -311,12 +311,12 @@ def test_inversion_finds_what_a_model_knows_of_a_class(trained: Run) -> None:
             if name == "line.weight":
                 value.copy_(40 * torch.stack([pattern, 1 - pattern]).flatten(1) - 20)
     found.means.update({0: pattern.double(), 1: 1 - pattern.double()})
-    picture, why = pictured(found)
+    picture, why = invert_classes(found)
     assert why == ""
     assert picture is not None
     similar = re.findall(r"[01]: (-?[\d.]+) and (-?[\d.]+)", picture.about)
     assert [float(each) > 0.9 for _, each in similar] == [True, True]
-    assert pictured(found, seconds=0.0)[1].startswith("The model was not inverted")
+    assert invert_classes(found, seconds=0.0)[1].startswith("The model was not inverted")
 
 
 def test_bad_input_is_one_line(trained: Run) -> None:
@@ -387,6 +387,6 @@ def test_all_bands_of_a_report_share_one_error(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Outcome, "band", noted)
     drawn = np.random.default_rng(0)
     outcomes = [Outcome(f"attack {place}", drawn.random(200), drawn.random(200)) for place in range(4)]
-    above(outcomes, lambda alarms: 1.0)
-    attacked(outcomes, (0.01,), shadows=0, notes={})
+    above_limit(outcomes, lambda alarms: 1.0)
+    summarize_attack(outcomes, (0.01,), shadows=0, notes={})
     assert asked == [0.05 / 4 / 4] * 8

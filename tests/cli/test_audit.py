@@ -14,14 +14,14 @@ import pytest
 from privet.audit.observed import fixed_guesses
 from privet.audit.shares import share
 from privet.cli import main
-from privet.cli.attacking import climbing
-from privet.cli.training.audited import Plot, evidence_of
 from privet.core.guarantee import Evidence
 from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.mechanisms import Laplace
 from privet.report import Canaries, load, write_run
 from privet.report.words import down
+from privet.runs.attacks import epsilon_ladder as climbing
+from privet.runs.canaries import CanaryPlan, evidence_of
 from privet.training import step
 from privet.training.noise import fill
 from tests.cli.conftest import Run
@@ -133,7 +133,7 @@ def test_missing_noise_is_an_alarm_and_no_proof(privet: Run, monkeypatch: pytest
     prove nothing at 98.75 %, are said to agree and no more. By chance the bound stays below ε less than once in 10⁶
     times."""
     patients(Path())
-    monkeypatch.setattr("privet.cli.training.audited.fixed_guesses", lambda *given, **named: 4)
+    monkeypatch.setattr("privet.runs.canaries.fixed_guesses", lambda *given, **named: 4)
     monkeypatch.setattr(step, "fill", lambda numbers, std, rng: fill(numbers, std / 4, rng))
     trained = done(privet(WORDS))
     found = done(privet("audit run --confidence 0.9 --report page.html"))
@@ -160,15 +160,15 @@ def test_a_stopped_run_keeps_its_coins(privet: Run, monkeypatch: pytest.MonkeyPa
     canaries that were in would then have moved half as far. By chance it fails less than once in 10⁶ times."""
     patients(Path())
     steps: list[int] = []
-    usual = Plot.step
+    usual = CanaryPlan.step
 
-    def stopping(self: Plot, *given: Any) -> Any:
+    def stopping(self: CanaryPlan, *given: Any) -> Any:
         steps.append(1)
         if len(steps) == 80:  # a few of the calls are pieces of a step
             raise KeyboardInterrupt
         return usual(self, *given)
 
-    monkeypatch.setattr(Plot, "step", stopping)
+    monkeypatch.setattr(CanaryPlan, "step", stopping)
     long = WORDS.replace("--epochs 5 --epsilon 1", "--epochs 20 --epsilon 30")
     assert privet(long).code == 130
     for words in ("audit run", "audit run --ladder", "attack run"):
@@ -224,13 +224,13 @@ def test_a_run_without_canaries_is_tried_again(audited: Run, monkeypatch: pytest
     assert {each.confidence for each in evidence} == {share(5)}
     strong = replace(evidence[0], epsilon=99.0)
     assert not strong.refutes(load(Path("run")).privacy.guarantee.value)
-    found = climbing.Climbed(
+    found = climbing.LadderResult(
         load(Path("run")).privacy.event.value,
         load(Path("run")).privacy.guarantee.value,
         (Evidence(99.0, 0.1, 0.99, "API", 100),),
         ("all",),
     )
-    monkeypatch.setattr(climbing, "climb", lambda *given, **named: found)
+    monkeypatch.setattr(climbing, "climb_ladder", lambda *given, **named: found)
     assert audited("audit run --ladder").code == 1
 
 

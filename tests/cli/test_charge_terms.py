@@ -17,10 +17,10 @@ from privet.ledger import Ledger
 
 pytest.importorskip("torch")
 
-from privet.cli.training import charging, folder, sgd
-from privet.cli.training.asked import Asked, MethodWord
-from privet.cli.training.bill import Bill
-from privet.cli.training.inputs import Inputs
+from privet.runs import directory, dp_sgd, payment
+from privet.runs.inputs import TrainingInputs
+from privet.runs.plan import RunPlan
+from privet.runs.request import MethodName, TrainRequest
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,28 @@ class OneLine:
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> folder.Begun[Asked]:
+def begun(tmp_path: Path) -> directory.InterruptedRun[TrainRequest]:
     """Run of `Gaussian(4)` that was reserved with the budget "clinic", and interrupted."""
-    asked = Asked(ledger="clinic", url=str(tmp_path / "ledger.db"))
+    asked = TrainRequest(ledger="clinic", url=str(tmp_path / "ledger.db"))
     with Ledger(asked.url) as ledger:
         ledger.create("clinic", epsilon=9.0, delta=1e-3)
         ledger.create("other", epsilon=9.0, delta=1e-3)
         charge = ledger.reserve("clinic", Gaussian(4.0), unit=Unit(), resumable=True)
-    paid = (folder.Charged(charge.id, charge.token or ""),)
-    return folder.Begun(asked, "privet train", paid, folder.Stated("", "", "", ""), None)
+    paid = (directory.StoredCharge(charge.id, charge.token or ""),)
+    return directory.InterruptedRun(asked, "privet train", paid, directory.RunIdentity("", "", "", ""), None)
 
 
-def resume(begun: folder.Begun[Asked], bill: OneLine, tmp_path: Path, asked: Asked | None = None) -> tuple[Event, ...]:
-    place: folder.Workplace[Asked] = folder.Workplace(tmp_path / "run", Asked.from_json)
-    with charging._resumed(asked or begun.asked, place, bill, begun) as charges:
+def resume(
+    begun: directory.InterruptedRun[TrainRequest], bill: OneLine, tmp_path: Path, asked: TrainRequest | None = None
+) -> tuple[Event, ...]:
+    place: directory.RunDirectory[TrainRequest] = directory.RunDirectory(tmp_path / "run", TrainRequest.from_json)
+    with payment._resumed(asked or begun.asked, place, bill, begun) as charges:
         return tuple(charge.event for charge in charges.each)
 
 
-def test_resume_draws_for_the_event_that_the_ledger_holds(begun: folder.Begun[Asked], tmp_path: Path) -> None:
+def test_resume_draws_for_the_event_that_the_ledger_holds(
+    begun: directory.InterruptedRun[TrainRequest], tmp_path: Path
+) -> None:
     """Catches a run that resumes with less noise, another unit or another budget than its charge paid for.
 
     The run directory is the user's own and can be edited consistently; only the ledger knows what was charged.
@@ -63,18 +67,18 @@ def test_resume_draws_for_the_event_that_the_ledger_holds(begun: folder.Begun[As
     for bill in (*wrong, OneLine(Gaussian(4.0), Unit(neighbours=Neighbours.REPLACE))):
         with pytest.raises(InvalidInput, match="is not what was charged"):
             resume(begun, bill, tmp_path)
-    elsewhere = Asked(ledger="other", url=begun.asked.url)
+    elsewhere = TrainRequest(ledger="other", url=begun.asked.url)
     with pytest.raises(InvalidInput, match="is not what was charged"):
         resume(begun, OneLine(Gaussian(4.0)), tmp_path, elsewhere)
     assert resume(begun, OneLine(Gaussian(4.0)), tmp_path) == (Gaussian(4.0),)
 
 
-@pytest.mark.parametrize("compare", [(), (MethodWord.OBJECTIVE,)])
-def test_delta_is_split_between_methods(compare: tuple[MethodWord, ...]) -> None:
+@pytest.mark.parametrize("compare", [(), (MethodName.OBJECTIVE,)])
+def test_delta_is_split_between_methods(compare: tuple[MethodName, ...]) -> None:
     """Catches methods that each take the whole δ: together they then cost more than the δ that the bill states."""
-    asked = Asked(method=MethodWord.OUTPUT, compare=compare, delta=1e-4)
-    inputs: Any = Inputs.of(asked)
-    bill = Bill.of(asked, inputs, None)
+    asked = TrainRequest(method=MethodName.OUTPUT, compare=compare, delta=1e-4)
+    inputs: Any = TrainingInputs.of(asked)
+    bill = RunPlan.of(asked, inputs, None)
     assert bill.delta == 1e-4
     assert bill.shares[1] * len(asked.private) <= bill.delta
     models = [event for what, event in bill.lines if what.startswith("the model")]
@@ -90,7 +94,7 @@ def test_plan_must_cost_no_more_than_its_block_at_the_upper_end(event: Event) ->
     """Catches a plan that is compared with its block by the lower end of ε, or with something to spare."""
     delta = 1e-5
     upper = price(event, delta, unit=Unit()).epsilon.upper
-    sgd.require_within(event, Approximate(upper, delta, Neighbours.ADD_REMOVE), Unit())
+    dp_sgd.require_within(event, Approximate(upper, delta, Neighbours.ADD_REMOVE), Unit())
     below = Approximate(math.nextafter(upper, 0.0), delta, Neighbours.ADD_REMOVE)
     with pytest.raises(InvalidInput, match="above the"):
-        sgd.require_within(event, below, Unit())
+        dp_sgd.require_within(event, below, Unit())

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from privet.accounting.default_delta import LARGEST_DEFAULT_DELTA, default_delta
-from privet.cli.training.bill import delta_of
 from privet.core.errors import InvalidInput
 from privet.ledger import Ledger
 from privet.report import load
+from privet.runs.plan import choose_delta
 from tests.cli.conftest import Run
 from tests.cli.training import SCHEMA, patients
 
@@ -92,7 +92,7 @@ def test_every_door_has_the_same_default_delta(privet: Run, door: Callable[[Run]
 
 def test_given_delta_is_kept() -> None:
     """Fails when a default replaces what was asked for."""
-    assert delta_of(0.3, 600)[0] == 0.3
+    assert choose_delta(0.3, 600)[0] == 0.3
 
 
 def test_delta_too_large_for_private_rows_is_said_on_the_internal_page_alone(privet: Run) -> None:

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from privet.accounting import epsilon
-from privet.cli.teachers.ballots import Ballots
-from privet.cli.training.charging import public_rows_digest
 from privet.core.event import Composed, DiscreteGaussian, Repeated
 from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.data import Schema, read
 from privet.ledger import Ledger, State
 from privet.report import Internal, Method, load
+from privet.runs.pate.vote_file import VoteFile
+from privet.runs.payment import public_rows_digest
 from tests.cli.conftest import Run
 from tests.cli.test_train import done, refused
 from tests.cli.training import SCHEMA
@@ -133,14 +133,15 @@ def test_one_row_changes_one_teacher_on_every_question(clinic: Run, monkeypatch:
     """Fails when a row that comes or goes changes the vote of more than one teacher on any question, or anything that
     is shown, charged or asked: then the price, which is for one vote, would be wrong. The whole command runs on both
     data sets; only noise differs from a real run, in that its seed is one and the same."""
-    from privet.cli.teachers import voting, work
     from privet.pate import Votes
+    from privet.runs.pate import pipeline as work
+    from privet.runs.pate import teachers as voting
 
     del clinic
     seen: list[tuple[Any, ...]] = []
 
     def kept(*arguments: Any) -> Any:
-        found = voting.voted(*arguments)
+        found = voting.teacher_votes(*arguments)
         seen.append((found, arguments[3]))
         return found
 
@@ -149,17 +150,17 @@ def test_one_row_changes_one_teacher_on_every_question(clinic: Run, monkeypatch:
     shown: list[Any] = []
     for changed in (lines, [*lines[:200], *lines[201:]], [*lines, "zz,18,south,yes"]):
         Path("patients.csv").write_text("\n".join(changed) + "\n")
-        from privet.cli.teachers.asked import Wanted
-        from privet.cli.training.folder import Workplace
+        from privet.runs.directory import RunDirectory
+        from privet.runs.pate.request import PateRequest
 
-        place = Workplace(Path(f"run{len(shown)}"), Wanted.from_json)
+        place = RunDirectory(Path(f"run{len(shown)}"), PateRequest.from_json)
         place.folder.mkdir()
         told: list[str] = []
-        wanted = Wanted(
+        wanted = PateRequest(
             "patients.csv", public="public/patients.csv", schema="schema.toml", teachers=40, score_share=0.0, seed=3
         )
         plans: list[Any] = []
-        work.Work(
+        work.PateRun(
             wanted,
             place,
             "privet",
@@ -182,10 +183,10 @@ def test_one_row_changes_one_teacher_on_every_question(clinic: Run, monkeypatch:
 def test_nothing_is_drawn_again_after_a_stop(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when answers, the sanitised price or the score are drawn a second time by a run that goes on: all that was
     kept must be there again, as it was. The run is stopped right after each of them was kept."""
-    from privet.cli.training.folder import Workplace
+    from privet.runs.directory import RunDirectory
 
     done(clinic("ledger create clinic --epsilon 50 --delta 2e-3"))
-    keep = Workplace.keep
+    keep = RunDirectory.keep
     words = f"{QUICK} --sanitise --ledger clinic --out run"
     for after in ("answers", "limit", "score"):
 
@@ -195,7 +196,7 @@ def test_nothing_is_drawn_again_after_a_stop(clinic: Run, monkeypatch: pytest.Mo
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(Workplace, "keep", stop)
+            patch.setattr(RunDirectory, "keep", stop)
             assert clinic(words if after == "answers" else "pate --resume --out run").code == 130
         kept = {path.stem: json.loads(path.read_text())["value"] for path in Path("run/.privet/kept").glob("*.json")}
         assert after in kept
@@ -213,14 +214,15 @@ def test_nothing_is_drawn_again_after_a_stop(clinic: Run, monkeypatch: pytest.Mo
 
 def test_rows_that_are_held_out_are_not_taught(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a teacher sees a row that the student's score is computed on."""
-    from privet.cli.teachers import voting, work
     from privet.data import hold_out, read
+    from privet.runs.pate import pipeline as work
+    from privet.runs.pate import teachers as voting
 
     seen: list[Any] = []
 
     def spied(*arguments: Any) -> Any:
         seen.append(arguments[1])
-        return voting.voted(*arguments)
+        return voting.teacher_votes(*arguments)
 
     monkeypatch.setattr(work, "voted", spied)
     done(clinic(f"{QUICK} --out run"))
@@ -237,7 +239,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_answers(
 ) -> None:
     """Fails when a stop after the answers were drawn lets them be drawn again under one charge, or when a stop before
     anything was drawn keeps the charge."""
-    from privet.cli.teachers import work
+    from privet.runs.pate import pipeline as work
 
     done(clinic("ledger create clinic --epsilon 5 --delta 2e-3"))
     name = {"before": "voted", "after": "typical"}[where]
@@ -249,7 +251,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_answers(
         if where == "before":
             patch.setattr(work, name, stop)
         else:
-            patch.setattr(work.Work, "_students", stop)
+            patch.setattr(work.PateRun, "_students", stop)
         found = clinic(f"{LABELS} --ledger clinic --out run --test test/patients.csv")
     assert found.code == 130
     with Ledger("privet-ledger.db") as ledger:
@@ -299,7 +301,7 @@ def test_all_rows_of_a_user_have_one_teacher(clinic: Run) -> None:
     for kept in (lines, [line for line in lines if not line.startswith(f"{gone},")]):
         Path("some.csv").write_text("\n".join(kept) + "\n")
         done(clinic("pate vote some.csv --public public/patients.csv --schema user.toml --teachers 20 --out v.votes"))
-        cast.append(Ballots.read(Path("v.votes")).cast)
+        cast.append(VoteFile.read(Path("v.votes")).cast)
         Path("v.votes").unlink()
     assert len(lines) - len(kept) > 1
     assert (cast[0] != cast[1]).any(axis=0).sum() <= 1
@@ -307,13 +309,13 @@ def test_all_rows_of_a_user_have_one_teacher(clinic: Run) -> None:
 
 def test_what_another_run_left_behind_is_nobodys_answer(clinic: Run) -> None:
     """Fails when answers in a folder whose run was ended half-way become those of a new run, under its smaller ε."""
-    from privet.cli.teachers import work
+    from privet.runs.pate import pipeline as work
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work.Work, "_students", stop)
+        patch.setattr(work.PateRun, "_students", stop)
         assert clinic(f"{QUICK} --noise 0.5 --out run").code == 130
     old = Path("run/.privet/kept/answers.json").read_text()
     Path("run/.privet/run.json").rename("run.json")
@@ -335,13 +337,13 @@ def test_what_another_run_left_behind_is_nobodys_answer(clinic: Run) -> None:
 
 def test_a_run_goes_on_about_the_same_public_rows(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when other rows can be put in the place of those that were asked about, after the charge."""
-    from privet.cli.teachers import work
+    from privet.runs.pate import pipeline as work
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(work.Work, "_students", stop)
+        patch.setattr(work.PateRun, "_students", stop)
         assert clinic(f"{QUICK} --out run").code == 130
     public = Path("public/patients.csv")
     public.write_text(public.read_text() + "x,50,south,no\n")
@@ -418,10 +420,10 @@ def test_runs_with_other_teachers_stand_beside_each_other(clinic: Run) -> None:
 
 def test_what_is_kept_of_a_plan_is_what_is_asked() -> None:
     """Fails when a plan that is stored with a stopped run comes back as another one."""
-    from privet.cli.teachers.asked import StudentWord, TeacherWord, Wanted
+    from privet.runs.pate.request import PateRequest, StudentName, TeacherName
 
-    wanted = Wanted(
-        "x.csv", public="y.csv", teacher=TeacherWord.FOREST, student=StudentWord.SUPERVISED, classes=("a", "b")
+    wanted = PateRequest(
+        "x.csv", public="y.csv", teacher=TeacherName.FOREST, student=StudentName.SUPERVISED, classes=("a", "b")
     )
-    assert Wanted.from_json(wanted.to_json()) == wanted
-    assert Wanted.from_json(replace(wanted, votes=("1", "2")).to_json()).votes == ("1", "2")
+    assert PateRequest.from_json(wanted.to_json()) == wanted
+    assert PateRequest.from_json(replace(wanted, votes=("1", "2")).to_json()).votes == ("1", "2")

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privet.cli.teachers.ballots import Ballots, _sum, people_of, silo_of
 from privet.core.unit import Whose
 from privet.data import Identifier, Number, Schema, Table
 from privet.report import load
+from privet.runs.pate.vote_file import VoteFile, _sum, people_hashes, silo_name
 from tests.cli.conftest import Run
 from tests.cli.test_train import done, refused
 from tests.cli.training import SCHEMA
@@ -60,7 +60,7 @@ def test_silos_vote_and_the_centre_adds_the_noise(clinic: Run) -> None:
     second = "--schema user.toml --people-key people.key --teachers 2 --out again.votes"
     done(clinic(f"pate vote silo0.csv --public public/patients.csv {second}"))
     assert "two votes on the same rows" in refused(clinic(f"pate aggregate 0.votes again.votes {words} --out other"))
-    assert silo_of(None, b"rows") != silo_of(None, b"rows")  # or the centre could guess rows by their hash
+    assert silo_name(None, b"rows") != silo_name(None, b"rows")  # or the centre could guess rows by their hash
     Path("silo0.csv").write_text(Path("silo0.csv").read_text() + "p20,40,north,no\n")  # of somebody in the second silo
     Path("0.votes").unlink()
     again = "--schema user.toml --people-key people.key --out 0.votes"
@@ -89,7 +89,7 @@ def test_silos_vote_and_the_centre_adds_the_noise(clinic: Run) -> None:
 
 def test_a_centre_that_was_stopped_goes_on_with_the_same_votes(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when another file of votes can take the place of one after the charge."""
-    from privet.cli.teachers import work
+    from privet.runs.pate import pipeline as work
 
     files = _silos(clinic, 3)
     words = f"{' '.join(files)} --public public/patients.csv --schema user.toml --epsilon 8 --delta 1e-3 --out run"
@@ -99,7 +99,7 @@ def test_a_centre_that_was_stopped_goes_on_with_the_same_votes(clinic: Run, monk
 
     done(clinic("ledger create clinic --epsilon 9 --delta 2e-3 --whose user"))
     with monkeypatch.context() as patch:
-        patch.setattr(work.Work, "_students", stop)
+        patch.setattr(work.PateRun, "_students", stop)
         assert clinic(f"pate aggregate {words} --ledger clinic").code == 130
     kept = Path("2.votes").read_bytes()
     Path("2.votes").unlink()
@@ -122,13 +122,13 @@ def test_people_are_hashed_by_the_key_and_the_column() -> None:
     keys = np.arange(3, dtype=np.uint64)
     table = Table(np.zeros((3, 1), np.float32), None, schema, np.arange(3), keys)
     other = replace(table, schema=replace(schema, columns=(Identifier("visit"), *schema.columns[1:]), user="visit"))
-    hashed = [people_of(table, b"one"), people_of(table, b"two"), people_of(other, b"one")]
-    assert people_of(table, b"one") == hashed[0]
+    hashed = [people_hashes(table, b"one"), people_hashes(table, b"two"), people_hashes(other, b"one")]
+    assert people_hashes(table, b"one") == hashed[0]
     assert not hashed[0] & hashed[1]
     assert not hashed[0] & hashed[2]
     place = Path("nobody.votes")
-    Ballots(np.zeros((2, 2), np.int32), ("a", "b"), "about", "id", "who", frozenset(), "key").write(place)
-    assert Ballots.read(place).people == frozenset()
+    VoteFile(np.zeros((2, 2), np.int32), ("a", "b"), "about", "id", "who", frozenset(), "key").write(place)
+    assert VoteFile.read(place).people == frozenset()
     place.unlink()
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from privet.cli.training import scores
-from privet.cli.training.parts import OWN_ROWS
 from privet.core.errors import InvalidInput
 from privet.data import Schema
 from privet.report import load
 from privet.report.score_intervals import EXACT, NOISE_AND_SAMPLING, SELECTED
+from privet.runs import scoring
+from privet.runs.row_sets import OWN_ROWS
 from tests.cli.conftest import Run
 from tests.cli.test_train import done
 from tests.cli.training import SCHEMA, patients
@@ -72,7 +72,7 @@ def test_expected_width_of_a_private_count_is_said_before_the_score_is_drawn(
     def release(*_: Any, **__: Any) -> Any:
         raise InvalidInput("score", "is about to be drawn")
 
-    monkeypatch.setattr(scores.Scoring, "release", release)
+    monkeypatch.setattr(scoring.PrivateScoring, "release", release)
     about = set()
     for seed in (8, 9):
         line = f"train {table} --method {method} --epsilon 2 --seed {seed} --out run{seed}"

@@ -10,13 +10,13 @@ import torch
 from torch import nn
 
 from privet.accounting import epsilon
-from privet.cli.training.methods import plain_model
-from privet.cli.training.scores import Rows, Scoring, auc, measured, outputs_of
 from privet.core.event import Composed, DiscreteLaplace
 from privet.core.random import SecureRng, SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Category, Number, Schema
 from privet.mechanisms import Histogram, Sum
+from privet.runs.other_methods import fit_without_privacy
+from privet.runs.scoring import PrivateScoring, ScoredRows, auc, model_outputs, score_exactly
 from privet.training.models import choose, each_alone
 from privet.training.models.choose import Family
 
@@ -53,16 +53,16 @@ class Keeps(nn.Module):
         return rows
 
 
-def _rows(right: int, wrong: int, users: np.ndarray | None = None) -> Rows:
+def _rows(right: int, wrong: int, users: np.ndarray | None = None) -> ScoredRows:
     outputs = torch.tensor([[0.0, 1.0]] * right + [[1.0, 0.0]] * wrong).reshape(-1, 2)
-    return Rows(outputs, torch.ones(right + wrong, dtype=torch.long), None, users)
+    return ScoredRows(outputs, torch.ones(right + wrong, dtype=torch.long), None, users)
 
 
 @pytest.mark.parametrize(("rows", "scale"), [(1, 2.0), (3, 6.0)])
 def test_the_noise_follows_from_the_rows_that_one_unit_owns(rows: int, scale: float) -> None:
     """Catches noise for one row where a user owns several, halved noise, and ε that is split where it need not be."""
     unit = Unit() if rows == 1 else Unit(whose=Whose.USER)
-    scoring = Scoring(0.5, unit, rows, classes=2)
+    scoring = PrivateScoring(0.5, unit, rows, classes=2)
     assert isinstance(scoring.event, DiscreteLaplace)
     assert scoring.event.scale == pytest.approx(scale)
     assert epsilon(scoring.event, 0.0, unit=unit).epsilon.upper <= 0.5
@@ -70,7 +70,7 @@ def test_the_noise_follows_from_the_rows_that_one_unit_owns(rows: int, scale: fl
 
 def test_one_row_moves_the_counts_by_one() -> None:
     """Catches an accuracy whose divisor, or whose noise, depends on the rows: replayed with the same random bits."""
-    scoring = Scoring(1.0, Unit(), 1, classes=2)
+    scoring = PrivateScoring(1.0, Unit(), 1, classes=2)
 
     def accuracy(right: int, wrong: int) -> float:
         release = scoring.release(Says(), _rows(right, wrong), rng=SeededRng(4), source="test", on="rows")
@@ -94,33 +94,35 @@ def test_users_count_with_no_more_rows_than_they_may() -> None:
     """Catches a user whose hundred rows outweigh all others."""
     owners = np.array([0] * 100 + list(range(1, 51)))
     outputs = torch.tensor([[1.0, 0.0]] * 100 + [[0.0, 1.0]] * 50)
-    rows = Rows(outputs, torch.ones(150, dtype=torch.long), None, owners)
-    scoring = Scoring(40.0, Unit(whose=Whose.USER), 1, classes=2)
+    rows = ScoredRows(outputs, torch.ones(150, dtype=torch.long), None, owners)
+    scoring = PrivateScoring(40.0, Unit(whose=Whose.USER), 1, classes=2)
     found = scoring.release(Says(), rows, rng=SecureRng(), source="test", on="rows").value
     assert found.value == pytest.approx(50 / 51, abs=0.05)
 
 
 def test_errors_of_numbers_are_a_sum_and_a_count() -> None:
     """Catches an ε that is spent twice, and an error that is not in the target's own units."""
-    scoring = Scoring(2.0, Unit(), 1, classes=0)
+    scoring = PrivateScoring(2.0, Unit(), 1, classes=0)
     assert isinstance(scoring.event, Composed)
     assert epsilon(scoring.event, 0.0).epsilon.upper == pytest.approx(2.0)
     label = Number("age", 0.0, 100.0)
-    rows = Rows(torch.full((4000,), 0.2), torch.zeros(4000), label)
+    rows = ScoredRows(torch.full((4000,), 0.2), torch.zeros(4000), label)
     found = scoring.release(Says(), rows, rng=SeededRng(1), source="test", on="rows").value
     assert found.value == pytest.approx(10.0, abs=0.5)
-    assert measured(Says(), rows, 0, "rows")[0].value == pytest.approx(10.0)
+    assert score_exactly(Says(), rows, 0, "rows")[0].value == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("classes", [0, 2])
 def test_no_rows_and_no_numbers_raise_nothing(classes: int) -> None:
     """Catches an error that would tell an empty hold-out, or a model that says NaN, from others."""
-    none = Rows(torch.zeros(0, 2) if classes else torch.zeros(0), torch.zeros(0, dtype=torch.long), None)
-    nan = Rows(torch.full((5, 2) if classes else (5,), float("nan")), torch.zeros(5, dtype=torch.long), None)
+    none = ScoredRows(torch.zeros(0, 2) if classes else torch.zeros(0), torch.zeros(0, dtype=torch.long), None)
+    nan = ScoredRows(torch.full((5, 2) if classes else (5,), float("nan")), torch.zeros(5, dtype=torch.long), None)
     for rows in (none, nan):
-        score = Scoring(1.0, Unit(), 1, classes).release(Says(), rows, rng=SeededRng(1), source="test", on="rows")
+        score = PrivateScoring(1.0, Unit(), 1, classes).release(
+            Says(), rows, rng=SeededRng(1), source="test", on="rows"
+        )
         assert score.value.name in ("accuracy", "mean absolute error")
-        measured(Says(), rows, classes, "rows")
+        score_exactly(Says(), rows, classes, "rows")
 
 
 def test_the_area_under_the_curve() -> None:
@@ -167,10 +169,10 @@ def test_one_row_more_turns_no_other_row_round(count: int, kind: str, monkeypatc
         dtype = getattr(torch, kind)
         model, x = _ties(dtype), _palindromes(count + 1, dtype)
     y = torch.zeros(count + 1, dtype=torch.long)
-    scoring = Scoring(1.0, Unit(), 1, classes=2)
+    scoring = PrivateScoring(1.0, Unit(), 1, classes=2)
     for gone in (None, 0, count // 2, count):
         kept = [place for place in range(count + 1) if place != gone]
-        scoring.release(model, Rows(x[kept], y[kept], None), rng=SeededRng(1), source="test", on="rows")
+        scoring.release(model, ScoredRows(x[kept], y[kept], None), rng=SeededRng(1), source="test", on="rows")
         assert (given[-1] == given[0][kept]).all()
     assert count < 100 or 0.1 < given[0].mean() < 0.9
 
@@ -188,8 +190,8 @@ def test_one_row_more_moves_no_other_error(count: int, monkeypatch: pytest.Monke
     monkeypatch.setattr(Sum, "__call__", spy)
     x = torch.rand(count + 1, generator=torch.Generator().manual_seed(1))
     for start in (0, 1):
-        rows = Rows(x[start:], torch.zeros(count + 1 - start), None)
-        Scoring(1.0, Unit(), 1, classes=0).release(Shaky(), rows, rng=SeededRng(1), source="test", on="rows")
+        rows = ScoredRows(x[start:], torch.zeros(count + 1 - start), None)
+        PrivateScoring(1.0, Unit(), 1, classes=0).release(Shaky(), rows, rng=SeededRng(1), source="test", on="rows")
     assert (given[0][1:] == given[1]).all()
 
 
@@ -205,7 +207,7 @@ def test_rows_alone_are_scored_as_in_a_crowd(family: Family) -> None:
     x = torch.rand(700, 2, generator=drawn) * 2 - 1
     x[::7, 0] = torch.nan
     x[1::3] = x[1]
-    assert each_alone(model, x).allclose(outputs_of(model, x), atol=1e-4)
+    assert each_alone(model, x).allclose(model_outputs(model, x), atol=1e-4)
     Shaky.calls = 0
     found = each_alone(Shaky(), x[1].expand(5000, 2))
     assert (Shaky.calls, found.shape, bool((found == found[0]).all())) == (1, (5000, 2), True)
@@ -214,7 +216,7 @@ def test_rows_alone_are_scored_as_in_a_crowd(family: Family) -> None:
 def test_nothing_of_the_rows_stays_in_the_model() -> None:
     """Catches a model that is scored itself, and leaves with a private row in a buffer."""
     model = Keeps()
-    Scoring(1.0, Unit(), 1, 2).release(model, _rows(5, 3), rng=SeededRng(1), source="test", on="rows")
+    PrivateScoring(1.0, Unit(), 1, 2).release(model, _rows(5, 3), rng=SeededRng(1), source="test", on="rows")
     assert not model.seen.any()
 
 
@@ -231,10 +233,10 @@ def test_a_record_without_a_target_stops_no_comparison(family: Family, classes: 
     outputs = []
     for rows, answers in ((x, missing), (x[missing == y], y[missing == y]), (x[:0], y[:0])):
         model = choose(schema, classes, 60, family)
-        plain = plain_model(model, model.front, rows, answers, classes)
+        plain = fit_without_privacy(model, model.front, rows, answers, classes)
         outputs.append(plain(model.front(x) if family is Family.LINEAR else x).detach())
         label = None if isinstance(last, Category) else last
-        scores = measured(nn.Identity(), Rows(outputs[-1], missing, label), classes, "rows")
+        scores = score_exactly(nn.Identity(), ScoredRows(outputs[-1], missing, label), classes, "rows")
         assert all(score.value is not None and np.isfinite(score.value) for score in scores)
     assert (outputs[0] == outputs[1]).all()
     assert outputs[2].isfinite().all()

@@ -317,12 +317,12 @@ def test_pictures_of_ones_own(privet: Run) -> None:
 
 def test_one_odd_label_moves_no_other(privet: Run) -> None:
     """Catches labels that are read together: one that is no number turned all others into 0.0 and 1.0, and out."""
-    from privet.cli.training.asked import Asked
-    from privet.cli.training.inputs import Inputs
+    from privet.runs.inputs import TrainingInputs
+    from privet.runs.request import TrainRequest
 
     for labels in (np.array([0, 1, 1, 0]), np.array([0, 1, 1, 0, float("nan")]), np.array(["0", "1", "1", "0", "x"])):
         np.savez("some.npz", x=np.zeros((len(labels), 8, 8), dtype=np.uint8), y=labels)
-        train = Inputs.of(Asked(data="some.npz", classes=("0", "1"))).train
+        train = TrainingInputs.of(TrainRequest(data="some.npz", classes=("0", "1"))).train
         assert train is not None
         assert np.asarray(train.y).tolist() == [0, 1, 1, 0]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from privet.cli.training import charging, folder, tuned
 from privet.core.event import Gaussian
 from privet.core.random import SeededRng
 from privet.core.release import Release
@@ -17,6 +16,7 @@ from privet.data import Category, Number, Schema
 from privet.ledger import Ledger, State
 from privet.report import Score
 from privet.report.put import put
+from privet.runs import directory, payment, selection
 from privet.training import tuning
 from privet.training.models import Described
 from tests.cli.conftest import Run
@@ -39,9 +39,9 @@ def _kill(*_: object, **__: object) -> None:
 def without_page(patch: pytest.MonkeyPatch) -> None:
     """End where the model was stored, and before the page is drawn, which takes a while."""
     import privet.report as report
-    from privet.cli.training import carded
+    from privet.runs import card_builder
 
-    patch.setattr(carded, "card_of", lambda _: None)
+    patch.setattr(card_builder, "build_card", lambda _: None)
     patch.setattr(report, "write_run", _kill)
 
 
@@ -56,7 +56,7 @@ def clinic(privet: Run) -> Run:
 def test_what_was_paid_is_written_after_a_kill_at_the_commit(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a run that is paid, drawn, and can never be written, because the ledger knew of its end first."""
     with monkeypatch.context() as patch:
-        patch.setattr(folder.Workplace, "commit", _kill)
+        patch.setattr(directory.RunDirectory, "commit", _kill)
         with pytest.raises(Killed):
             clinic(WORDS)
     with Ledger("privet-ledger.db") as ledger:
@@ -75,7 +75,7 @@ def test_a_committed_charge_pays_for_no_other_model(clinic: Run, monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(report, "write_run", _kill)
         if not told:
-            patch.setattr(folder.Workplace, "commit", _kill)
+            patch.setattr(directory.RunDirectory, "commit", _kill)
         with pytest.raises(Killed):
             clinic(WORDS)
     shutil.rmtree("run/.privet/kept")
@@ -86,7 +86,7 @@ def test_a_committed_charge_pays_for_no_other_model(clinic: Run, monkeypatch: py
 def test_a_tuned_run_whose_charge_is_committed_is_written(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a selection that asks to draw although all of its runs were made."""
     with monkeypatch.context() as patch:
-        patch.setattr(folder.Workplace, "commit", _kill)
+        patch.setattr(directory.RunDirectory, "commit", _kill)
         with pytest.raises(Killed):
             clinic("train patients.csv --schema schema.toml --tune 2 --epochs 1 --seed 3 --ledger clinic --out run")
     (kept,) = Path("run/.privet").glob("best-*/model.safetensors")
@@ -114,9 +114,9 @@ def test_a_stop_between_a_model_and_its_standing_counts_no_run_twice(
     """Catches the best of K + 1 runs: the model of a run that is made again was kept under the score of an earlier."""
     schema = Schema((Number("age", 0, 100), Category("ill", ("no", "yes"))), target="ill", rows=400)
     said = Described("linear", schema.classes, schema.to_toml())
-    place: folder.Workplace[Any] = folder.Workplace(tmp_path, _kill)
+    place: directory.RunDirectory[Any] = directory.RunDirectory(tmp_path, _kill)
     place.hidden.mkdir()
-    kept = tuned.Kept(place, said, lambda found: found, lambda whole: whole)  # type: ignore[arg-type,return-value]
+    kept = selection.SelectionCheckpoint(place, said, lambda found: found, lambda whole: whole)  # type: ignore[arg-type,return-value]
     scores, made = iter([0.1, 0.9, 0.05]), []
 
     def run(_: int) -> Release[Any]:
@@ -136,7 +136,7 @@ def test_a_stop_between_a_model_and_its_standing_counts_no_run_twice(
 
     monkeypatch.setattr(tuning, "draw", lambda trials, rng: 2)
     with monkeypatch.context() as patch:
-        patch.setattr(tuned, "put", lambda *words, **more: _kill() if len(made) == 2 else put(*words, **more))
+        patch.setattr(selection, "put", lambda *words, **more: _kill() if len(made) == 2 else put(*words, **more))
         with pytest.raises(Killed):
             select()
     standing, best = kept.found()
@@ -154,27 +154,27 @@ def test_rows_of_a_named_set_and_code_of_ones_own_stay_what_they_were(tmp_path: 
     """Catches a run that goes on with other rows of a named set, or with another model's code, than were charged."""
     from dataclasses import replace
 
-    from privet.cli.training.asked import Asked, MethodWord
-    from privet.cli.training.bill import Bill
-    from privet.cli.training.inputs import Inputs
     from privet.core.errors import InvalidInput
     from privet.data import Images
+    from privet.runs.inputs import TrainingInputs
+    from privet.runs.plan import RunPlan
+    from privet.runs.request import MethodName, TrainRequest
 
     code = tmp_path / "own.py"
     code.write_text("from torch import nn\n\n\ndef net(shape, classes):\n    return nn.Linear(shape[0], classes)\n")
     # A method whose bill needs no model.
-    asked = Asked(method=MethodWord.OUTPUT, model=f"{code}:net")
-    inputs = Inputs.of(asked)
-    bill = Bill.of(asked, inputs, None)
-    first = charging.stated(asked, inputs, bill)
-    assert charging.stated(asked, inputs, bill, first.key) == first
+    asked = TrainRequest(method=MethodName.OUTPUT, model=f"{code}:net")
+    inputs = TrainingInputs.of(asked)
+    bill = RunPlan.of(asked, inputs, None)
+    first = payment.identity_of(asked, inputs, bill)
+    assert payment.identity_of(asked, inputs, bill, first.key) == first
     assert isinstance(inputs.train, Images)
     other = replace(inputs, train=replace(inputs.train, x=inputs.train.x[::-1]))
     with pytest.raises(InvalidInput, match="model's code or the data changed"):
-        first.require_same(charging.stated(asked, other, bill, first.key))
+        first.require_same(payment.identity_of(asked, other, bill, first.key))
     code.write_text(code.read_text() + "# changed\n")
     with pytest.raises(InvalidInput, match="model's code or the data changed"):
-        first.require_same(charging.stated(asked, inputs, bill, first.key))
+        first.require_same(payment.identity_of(asked, inputs, bill, first.key))
 
 
 @pytest.mark.parametrize("command", ["train", "pate"])
@@ -182,35 +182,36 @@ def test_resume_notices_another_version_of_the_split(command: str, monkeypatch: 
     """Fails when an interrupted run resumes although other rows would be held out now; or is refused without need."""
     from dataclasses import replace
 
-    from privet.cli.teachers import asked as teachers_asked
-    from privet.cli.teachers import inputs as teachers_inputs
-    from privet.cli.teachers import planning, work
-    from privet.cli.training.asked import Asked, MethodWord
-    from privet.cli.training.bill import Bill
-    from privet.cli.training.folder import Stated
-    from privet.cli.training.inputs import Inputs
-    from privet.cli.training.scores import Scoring
     from privet.core.errors import InvalidInput
     from privet.core.unit import Unit
+    from privet.runs.directory import RunIdentity
+    from privet.runs.inputs import TrainingInputs
+    from privet.runs.pate import inputs as teachers_inputs
+    from privet.runs.pate import pipeline as work
+    from privet.runs.pate import plan as planning
+    from privet.runs.pate import request as teachers_asked
+    from privet.runs.plan import RunPlan
+    from privet.runs.request import MethodName, TrainRequest
+    from privet.runs.scoring import PrivateScoring
 
-    scoring = Scoring(1.0, Unit(), 1, 10)
+    scoring = PrivateScoring(1.0, Unit(), 1, 10)
     if command == "train":
-        asked = Asked(method=MethodWord.OUTPUT)
-        inputs = Inputs.of(asked)
-        bill = Bill.of(asked, inputs, None)
+        asked = TrainRequest(method=MethodName.OUTPUT)
+        inputs = TrainingInputs.of(asked)
+        bill = RunPlan.of(asked, inputs, None)
 
-        def now(scored: bool) -> Stated:
-            return charging.stated(asked, inputs, replace(bill, scoring=scoring) if scored else bill, "00")
+        def now(scored: bool) -> RunIdentity:
+            return payment.identity_of(asked, inputs, replace(bill, scoring=scoring) if scored else bill, "00")
     else:
-        wanted = teachers_asked.Wanted(data="digits", questions=10, noise=10.0)
-        found = teachers_inputs.Inputs.of(wanted)
-        plan = planning.bill_of(wanted, found, 100)
+        wanted = teachers_asked.PateRequest(data="digits", questions=10, noise=10.0)
+        found = teachers_inputs.PateInputs.of(wanted)
+        plan = planning.plan_pate(wanted, found, 100)
 
-        def now(scored: bool) -> Stated:
+        def now(scored: bool) -> RunIdentity:
             return work._stated(wanted, found, replace(plan, scoring=scoring) if scored else plan, "00")
 
     unscored, scored = now(False), now(True)
-    for module in (charging, work):
+    for module in (payment, work):
         monkeypatch.setattr(module, "SPLIT_VERSION", 1)
     unscored.require_same(now(False))
     with pytest.raises(InvalidInput, match="how rows are held out"):

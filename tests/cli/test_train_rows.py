@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privet.cli.training import bill as billing
-from privet.cli.training import sgd
-from privet.cli.training.others import require_other_rows
 from privet.core.errors import InvalidInput
 from privet.core.event import Approximate, Gaussian
 from privet.core.random import SeededRng
@@ -18,6 +15,9 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.ledger import Ledger, State
 from privet.report import Internal, Public, load
+from privet.runs import dp_sgd
+from privet.runs import plan as billing
+from privet.runs.overlap import require_other_rows
 from tests.cli.conftest import Run
 from tests.cli.test_train import done, refused
 from tests.cli.training import SCHEMA, patients
@@ -69,7 +69,7 @@ def test_public_rows_of_teachers_are_others_too(clinic: Run) -> None:
 def test_half_of_the_rows_is_too_many_and_chance_is_not() -> None:
     """Catches a part of the private rows among public ones; and a refusal of honest rows of few values, which meet by
     chance (the false-alarm rate is below 1 in 30,000 a draw, and the seed is fixed)."""
-    from privet.cli.training.others import require_other_rows
+    from privet.runs.overlap import require_other_rows
 
     drawn = np.random.default_rng(5)
     wide = drawn.normal(size=(400, 3))
@@ -131,9 +131,9 @@ def test_a_plan_that_costs_more_than_its_block_is_not_drawn(clinic: Run, monkeyp
 def test_a_release_is_no_smaller_block_than_it_cost() -> None:
     """Catches a release that is stated as a block without a look at what was done."""
     release = Release.of(torch.nn.Linear(1, 1), Gaussian(4.0), unit=Unit(), source="rows", randomness=SeededRng(0).kind)
-    assert sgd.as_block(release, Approximate(1.0, 1e-5)).event == Approximate(1.0, 1e-5)
+    assert dp_sgd.as_block(release, Approximate(1.0, 1e-5)).event == Approximate(1.0, 1e-5)
     with pytest.raises(InvalidInput, match=r"above the ε = .* that were charged"):
-        sgd.as_block(release, Approximate(0.5, 1e-5))
+        dp_sgd.as_block(release, Approximate(0.5, 1e-5))
 
 
 def test_input_perturbation_looks_at_no_row_as_it_is(clinic: Run) -> None:

@@ -179,7 +179,7 @@ def test_of_two_runs_in_one_folder_one_is_refused_before_it_is_charged(privet: R
 
 def test_a_stop_after_the_charge_says_how_to_go_on(privet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when somebody who stops a run whose charge is spent is told that nothing was done, and pays twice."""
-    from privet.cli.training import sgd
+    from privet.runs import dp_sgd
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -187,7 +187,7 @@ def test_a_stop_after_the_charge_says_how_to_go_on(privet: Run, monkeypatch: pyt
     patients(Path())
     assert privet("ledger create clinic --epsilon 2 --delta 1e-2").code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(sgd, "train", stop)
+        patch.setattr(dp_sgd, "train_dp_sgd", stop)
         found = privet(WORDS, "2")
     assert found.code == 130
     assert "what was drawn is paid for. Go on: privet train --resume --out run" in found.err

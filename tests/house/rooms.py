@@ -19,6 +19,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("attacks",),
     ("audit",),
     ("report",),
+    ("runs",),
     ("sklearn", "cli"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(ORDER) for room in rooms}

@@ -12,7 +12,6 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
-from privet.cli.training.scores import Rows, Scoring, accuracy_margin, measured
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng, SeededRng
@@ -36,6 +35,7 @@ from privet.report.score_intervals import (
 )
 from privet.report.training_card import shareable
 from privet.report.training_price import priced
+from privet.runs.scoring import PrivateScoring, ScoredRows, accuracy_margin, score_exactly
 from tests.report.trained import trained
 
 ERROR, HALF, QUARTER = 0.05, 0.025, 0.0125
@@ -70,11 +70,11 @@ def drawn_instead(monkeypatch: pytest.MonkeyPatch, *values: Any) -> None:
     monkeypatch.setattr(Laplace, "release", release)
 
 
-def table(rows: int, classes: int) -> Rows:
+def table(rows: int, classes: int) -> ScoredRows:
     """Rows of which all are right, and none of which is off."""
     if classes:
-        return Rows(torch.tensor([[0.0, 1.0]]).repeat(rows, 1), torch.ones(rows, dtype=torch.long), None)
-    return Rows(torch.zeros(rows), torch.zeros(rows), Number("age", 0.0, 50.0))
+        return ScoredRows(torch.tensor([[0.0, 1.0]]).repeat(rows, 1), torch.ones(rows, dtype=torch.long), None)
+    return ScoredRows(torch.zeros(rows), torch.zeros(rows), Number("age", 0.0, 50.0))
 
 
 @pytest.mark.parametrize("most", [1, 5])
@@ -83,11 +83,11 @@ def test_private_accuracy_interval_follows_from_noisy_counts_alone(monkeypatch: 
     counts, when noise or sampling has all of the error, when a draw has that of both, or when users count as rows."""
     drawn_instead(monkeypatch, np.array([300, 700]))
     unit = Unit() if most == 1 else BY_USER
-    scoring = Scoring(1.0, unit, most, 2)
+    scoring = PrivateScoring(1.0, unit, most, 2)
     found = []
     for rows in (60, 500):
         own = table(rows, 2)
-        own = own if most == 1 else Rows(own.x, own.y, None, np.arange(rows) // most)
+        own = own if most == 1 else ScoredRows(own.x, own.y, None, np.arange(rows) // most)
         found.append(scoring.release(nn.Identity(), own, rng=SeededRng(1), source="t", on="held").value)
     assert found[0] == found[1]
     reach = scoring._mechanisms[0].interval(1 - QUARTER)
@@ -101,11 +101,11 @@ def test_private_accuracy_interval_follows_from_noisy_counts_alone(monkeypatch: 
 def test_private_error_interval_follows_from_noisy_sums_alone(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """As above, for numbers: fails when the mean error is over the exact number of rows."""
     drawn_instead(monkeypatch, 200.0, 800)
-    scoring = Scoring(1.0, Unit() if most == 1 else BY_USER, most, 0)
+    scoring = PrivateScoring(1.0, Unit() if most == 1 else BY_USER, most, 0)
     found = []
     for rows in (60, 500):
         own = table(rows, 0)
-        own = own if most == 1 else Rows(own.x, own.y, own.label, np.arange(rows) // most)
+        own = own if most == 1 else ScoredRows(own.x, own.y, own.label, np.arange(rows) // most)
         found.append(scoring.release(nn.Identity(), own, rng=SeededRng(1), source="t", on="held").value)
     assert found[0] == found[1]
     first, second = (mechanism.interval(1 - QUARTER) for mechanism in scoring._mechanisms)
@@ -117,7 +117,7 @@ def test_private_error_interval_follows_from_noisy_sums_alone(monkeypatch: pytes
 def test_public_accuracy_interval_has_all_of_the_error() -> None:
     """Fails when the interval of a score without noise is that of half of the error, or of one end."""
     outputs = torch.tensor([[0.0, 1.0]] * 40 + [[1.0, 0.0]] * 20)
-    score = measured(nn.Identity(), Rows(outputs, torch.ones(60, dtype=torch.long), None), 3, "rows")[0]
+    score = score_exactly(nn.Identity(), ScoredRows(outputs, torch.ones(60, dtype=torch.long), None), 3, "rows")[0]
     assert (score.lower, score.upper) == pytest.approx(share_interval(40, 20, ERROR))
     assert accuracy_margin(100) == pytest.approx(sqrt(log(2 / ERROR) / 200))  # Hoeffding 1963, Thm 2
 

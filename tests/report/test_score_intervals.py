@@ -13,7 +13,6 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
-from privet.cli.training.scores import Rows, Scoring, accuracy_margin, expected_interval, measured, score_advice
 from privet.core.random import SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Number
@@ -30,6 +29,14 @@ from privet.report.score_intervals import (
     noisy_parts,
     noisy_share,
     share_interval,
+)
+from privet.runs.scoring import (
+    PrivateScoring,
+    ScoredRows,
+    accuracy_margin,
+    expected_interval,
+    score_advice,
+    score_exactly,
 )
 
 HALF = 0.025
@@ -128,7 +135,9 @@ def test_public_score_where_users_are_named_says_that_rows_are_taken_as_independ
     outputs = torch.stack([1 - good, good, *[good * 0] * (classes - 2)], 1) if classes else 1 - good
     y = torch.ones(len(users), dtype=torch.long) if classes else torch.zeros(len(users))
     clustered, alone = (
-        measured(nn.Identity(), Rows(outputs, y, None, some, by_user=some is not None), classes, "the test file")
+        score_exactly(
+            nn.Identity(), ScoredRows(outputs, y, None, some, by_user=some is not None), classes, "the test file"
+        )
         for some in (users, None)
     )
     assert [each.name for each in clustered] == [each.name for each in alone]
@@ -164,16 +173,18 @@ def test_every_score_has_an_interval_that_says_what_it_covers(classes: int) -> N
     drawn = torch.Generator().manual_seed(2)
     outputs = torch.rand(90, classes, generator=drawn) if classes else torch.rand(90, generator=drawn)
     y = torch.randint(0, max(classes, 2), (90,), generator=drawn)
-    rows = Rows(outputs, y if classes else y.float(), None if classes else Number("age", 0.0, 100.0))
-    for score in measured(nn.Identity(), rows, classes, "the test file"):
+    rows = ScoredRows(outputs, y if classes else y.float(), None if classes else Number("age", 0.0, 100.0))
+    for score in score_exactly(nn.Identity(), rows, classes, "the test file"):
         assert score.has_interval
         assert (score.lower or 0.0) < (score.value or 0.0) < (score.upper or 0.0)
         assert SAMPLING in interval(score)
         assert "noise" not in score.covers
-    for score in measured(nn.Identity(), rows, classes, "training rows", seen=True):
+    for score in score_exactly(nn.Identity(), rows, classes, "training rows", seen=True):
         assert score.covers == EXACT
         assert interval(score).startswith("exact for these rows")
-    private = Scoring(1.0, Unit(), 1, classes).release(nn.Identity(), rows, rng=SeededRng(1), source="t", on="held")
+    private = PrivateScoring(1.0, Unit(), 1, classes).release(
+        nn.Identity(), rows, rng=SeededRng(1), source="t", on="held"
+    )
     assert private.value.covers == NOISE_AND_SAMPLING
     assert NOISE_AND_SAMPLING in interval(private.value)
 
@@ -184,12 +195,12 @@ def test_expected_width_is_known_before_the_draw(classes: int) -> None:
 
     60 seeded draws; the mean width differs from the announced one by at most 10 %, which no draw comes near to break.
     """
-    scoring, rows = Scoring(0.5, Unit(), 1, classes), 400
+    scoring, rows = PrivateScoring(0.5, Unit(), 1, classes), 400
     if classes:
         outputs = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).repeat(rows // 2, 1)
-        table = Rows(outputs, torch.ones(rows, dtype=torch.long), None)
+        table = ScoredRows(outputs, torch.ones(rows, dtype=torch.long), None)
     else:
-        table = Rows(torch.ones(rows), torch.zeros(rows), None)  # an error of half of the range
+        table = ScoredRows(torch.ones(rows), torch.zeros(rows), None)  # an error of half of the range
     widths = []
     for seed in range(60):
         score = scoring.release(nn.Identity(), table, rng=SeededRng(seed), source="t", on="held").value
@@ -199,15 +210,15 @@ def test_expected_width_is_known_before_the_draw(classes: int) -> None:
 
 def test_expected_width_uses_public_numbers_alone() -> None:
     """Fails when a plan states a width although the number of rows is private, or none although it is public."""
-    scoring = Scoring(0.5, Unit(whose=Whose.EXAMPLE), 1, 2)
+    scoring = PrivateScoring(0.5, Unit(whose=Whose.EXAMPLE), 1, 2)
     known = expected_interval(scoring, 2000, 0.2)
     assert known.value == f"± {100 * scoring.half_width(400):.2f} % at most"
     assert "noise and sampling of about 400 rows" in known.why
     unknown = expected_interval(scoring, None, 0.2)
     assert "%" not in unknown.value
     assert "private number of rows" in unknown.why
-    errors = expected_interval(Scoring(0.5, Unit(), 1, 0), 2000, 0.2, Number("age", 0.0, 50.0))
-    assert errors.value == f"± {50 * Scoring(0.5, Unit(), 1, 0).half_width(400):.4g} at most"
+    errors = expected_interval(PrivateScoring(0.5, Unit(), 1, 0), 2000, 0.2, Number("age", 0.0, 50.0))
+    assert errors.value == f"± {50 * PrivateScoring(0.5, Unit(), 1, 0).half_width(400):.4g} at most"
 
 
 def test_margin_of_the_epoch_table_holds_for_tiny_test_files() -> None:
@@ -227,7 +238,7 @@ def test_margin_of_the_epoch_table_holds_for_tiny_test_files() -> None:
 def test_score_advice_is_given_where_the_interval_would_be_wide(classes: int) -> None:
     """Fails when a score that says little is bought without a word, when a useful one is advised against, when the
     edge for a private number of rows is another one, or when --tune is told to do without the score it chooses by."""
-    scoring = Scoring(0.05, Unit(), 1, classes)
+    scoring = PrivateScoring(0.05, Unit(), 1, classes)
     said = score_advice(scoring, 600, 0.2)
     assert "would say little" in said
     assert "--score-share 0" in said
@@ -251,7 +262,7 @@ def test_score_advice_is_given_where_the_interval_would_be_wide(classes: int) ->
 def test_draws_of_a_private_score_stay_within_reach(classes: int, epsilon: float, rows: int) -> None:
     """Fails when the chance that any of the two draws is off by more than its reach is above the 2.5 % for the noise:
     exact, by the law of the sampler, P(|noise| > r) = 2 bʳ⁺¹ / (1 + b) for b = e^(-1/scale) in steps of the grid."""
-    scoring = Scoring(epsilon, Unit() if rows == 1 else Unit(whose=Whose.USER), rows, classes)
+    scoring = PrivateScoring(epsilon, Unit() if rows == 1 else Unit(whose=Whose.USER), rows, classes)
     draws = list(zip(scoring._mechanisms, scoring._reaches, strict=True)) * (2 if classes else 1)
     assert len(draws) == 2
     within = 1.0

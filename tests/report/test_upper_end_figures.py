@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from privet.cli.teachers import carded
 from privet.core.event import Gaussian
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
@@ -25,6 +24,7 @@ from privet.report.figures.growth import growth
 from privet.report.figures.profile import profile
 from privet.report.figures.teachers import accuracy_by_teachers
 from privet.report.standing import Standing, standing
+from privet.runs.pate import card_builder as carded
 from tests.report.test_upper_end import HIGH, LOW, LOW_UP, LOWER, UPPER, curves, run_card
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from privet.attacks.outcome import Outcome
     from privet.attacks.shadows import Shadows
-    from privet.cli.attacking.rows import Attackable
     from privet.report.attack_records import Attacked
+    from privet.runs.attacks.rows import AttackedRun
 
 __all__ = ["attack"]
 
@@ -68,9 +68,9 @@ def attack(
 
     privet attack runs/readmission --shadows 64 --like-run --budget-minutes 30
     """
-    from privet.cli.attacking.outcomes import needed, usable
-    from privet.cli.attacking.rows import attackable
     from privet.cli.run import INTERRUPTED
+    from privet.runs.attacks.outcomes import nonmembers_needed, usable_rates
+    from privet.runs.attacks.rows import open_attacked_run
 
     rates = _rates(alarms)
     if shadows < 0 or shadows % 2:
@@ -83,13 +83,13 @@ def attack(
     if not run.is_dir():
         raise InvalidInput("run", f"is {str(run)!r}, which is no folder", "name a folder that `privet train` wrote")
     with console.waiting("Reading the run and its rows …"):
-        found = attackable(run, data, outsiders, data_dir)
+        found = open_attacked_run(run, data, outsiders, data_dir)
     count = int((~found.pool.inside).sum())
-    within = usable(rates, count)
+    within = usable_rates(rates, count)
     if alarms is not None and len(within) < len(rates):
         least = min(rates)
         problem = f"asks for {least:g}, and there are {count:,} outsiders"
-        raise InvalidInput("alarms", problem, f"it takes {needed(least):,} of them or more: give more --outsiders")
+        raise InvalidInput("alarms", problem, f"it takes {nonmembers_needed(least):,} of them or more: give more --outsiders")
     _require_numbers(found)
     try:
         models = _shadows(found, run, shadows, like_run, budget_minutes, resume=resume) if shadows else None
@@ -105,7 +105,7 @@ def attack(
 
 def _attack(
     run: Path,
-    found: Attackable,
+    found: AttackedRun,
     models: Shadows | None,
     rates: tuple[float, ...],
     within: tuple[float, ...],
@@ -113,18 +113,18 @@ def _attack(
     like_run: bool,
 ) -> None:
     """All attacks, the page, and what they came to; `within` are the rates for which there are outsiders enough."""
-    from privet.cli.attacking.outcomes import above, attacked, limit_for, needed
-    from privet.cli.attacking.pictured import pictured
     from privet.report import Internal, write_internal
     from privet.report.words import listed
+    from privet.runs.attacks.image_attacks import invert_classes
+    from privet.runs.attacks.outcomes import above_limit, guarantee_limit, nonmembers_needed, summarize_attack
 
     with console.waiting("Attacking …"):
         outcomes = _outcomes(found, models)
-        made = attacked(outcomes, within, shadows=0 if models is None else models.models, notes=_notes(like_run))
-        limit = limit_for(found.card)
-        exceeding = above(outcomes, limit)
+        made = summarize_attack(outcomes, within, shadows=0 if models is None else models.models, notes=_notes(like_run))
+        limit = guarantee_limit(found.card)
+        exceeding = above_limit(outcomes, limit)
     with console.waiting("Inverting the model …"):
-        picture, why = pictured(found)
+        picture, why = invert_classes(found)
     pictures = () if picture is None else (Internal(picture),)
     with console.progress_bar("Writing the report …") as progress:
         card = replace(found.card, attacks=tuple(map(Internal, made)), pictures=pictures)
@@ -134,7 +134,7 @@ def _attack(
     _show(found, made, [(rate, limit(rate)) for rate in within])
     missing = [rate for rate in rates if rate not in within]
     if missing:
-        told = listed([f"{100 * rate:g} % (it takes {needed(rate):,})" for rate in missing])
+        told = listed([f"{100 * rate:g} % (it takes {nonmembers_needed(rate):,})" for rate in missing])
         console.line(f"There are too few outsiders for false alarms of {told}.", "dim")
     if why:
         console.line(why, "dim")
@@ -160,7 +160,7 @@ def _again(run: Path, options: Mapping[str, object], *, like_run: bool) -> str:
     return shlex.join(["privet", "attack", str(run), *given, *(["--like-run"] if like_run else []), "--resume"])
 
 
-def _require_numbers(found: Attackable) -> None:
+def _require_numbers(found: AttackedRun) -> None:
     """Before shadow models are trained, which would be for nothing."""
     from privet.attacks.target import target
 
@@ -169,19 +169,24 @@ def _require_numbers(found: Attackable) -> None:
 
 
 def _shadows(
-    found: Attackable, run: Path, models: int, like_run: bool, minutes: float | None, *, resume: bool
+    found: AttackedRun, run: Path, models: int, like_run: bool, minutes: float | None, *, resume: bool
 ) -> Shadows:
-    from privet.cli.attacking.shadowing import Kept, alike, plain, shadow_models
+    from privet.runs.attacks.shadow_models import (
+        ShadowCheckpoint,
+        plain_learner,
+        same_plan_learner,
+        train_shadow_models,
+    )
 
-    make = alike if like_run else plain
+    make = same_plan_learner if like_run else plain_learner
     make(found, "privet")  # says what is wrong, before anything is trained
     with console.progress_bar("Training shadow models …") as progress:
-        return shadow_models(
+        return train_shadow_models(
             lambda key: make(found, key),
             found.pool,
             found.classes,
             models=models,
-            kept=Kept(run / _HIDDEN),
+            kept=ShadowCheckpoint(run / _HIDDEN),
             resume=resume,
             kind="by the run's plan" if like_run else "plain",
             minutes=minutes,
@@ -189,7 +194,7 @@ def _shadows(
         )
 
 
-def _outcomes(found: Attackable, models: Shadows | None) -> list[Outcome]:
+def _outcomes(found: AttackedRun, models: Shadows | None) -> list[Outcome]:
     """Every attack, the baseline that never sees the model last."""
     from privet.attacks.blind import blind
     from privet.attacks.membership import membership
@@ -210,12 +215,12 @@ def _notes(like_run: bool) -> dict[str, str]:
 
 
 def _clear(run: Path) -> None:
-    from privet.cli.attacking.shadowing import Kept
+    from privet.runs.attacks.shadow_models import ShadowCheckpoint
 
-    Kept(run / _HIDDEN).clear()
+    ShadowCheckpoint(run / _HIDDEN).clear()
 
 
-def _show(found: Attackable, made: Sequence[Attacked], limits: Sequence[tuple[float, float]]) -> None:
+def _show(found: AttackedRun, made: Sequence[Attacked], limits: Sequence[tuple[float, float]]) -> None:
     from privet.report.shown import attack_rows
     from privet.report.words import headline, percent
 
@@ -234,7 +239,7 @@ def _show(found: Attackable, made: Sequence[Attacked], limits: Sequence[tuple[fl
         console.line(f"{found.unknown:,} outsiders were left out: their label is none of the run's classes.", "dim")
 
 
-def _conclude(run: Path, found: Attackable, made: Sequence[Attacked], exceeding: Sequence[str]) -> None:
+def _conclude(run: Path, found: AttackedRun, made: Sequence[Attacked], exceeding: Sequence[str]) -> None:
     """What follows; where the rows tell by themselves who was in, a curve above the limit is no reason for an audit."""
     from privet.report.figures.attacked import differing
     from privet.report.words import listed

@@ -15,9 +15,9 @@ from privet.core.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from privet.cli.attacking.mechanisms import MechanismToAudit
     from privet.core.guarantee import Evidence, Guarantee
     from privet.report import Canaries, RunCard, Shareable, TrainingCard
+    from privet.runs.attacks.mechanisms import MechanismToAudit
 
 __all__ = ["audit"]
 
@@ -65,9 +65,9 @@ def audit(
 
     privet audit gaussian --epsilon 1 --delta 1e-5 --report gaussian.html
     """
-    from privet.cli.attacking.mechanisms import MechanismToAudit
     from privet.cli.run import FAILED
     from privet.report import require_writable
+    from privet.runs.attacks.mechanisms import MechanismToAudit
 
     if confidence is not None:
         checked.confidence("confidence", confidence)
@@ -110,11 +110,11 @@ def _mechanism(
     from dataclasses import replace
 
     from privet.audit import audit_draws
-    from privet.cli.attacking.mechanisms import described
     from privet.core.random import default_rng
     from privet.report import Public, price_run
+    from privet.runs.attacks.mechanisms import describe_audit
 
-    found = described(
+    found = describe_audit(
         word, scale=scale, sigma=sigma, epsilon=epsilon, delta=delta, categories=categories, trials=trials
     )
     with console.waiting(f"Drawing {2 * found.trials:,} times …"):
@@ -138,11 +138,11 @@ def _mechanism(
 
 def _run(run: Path, confidence: float | None, canaries: int | None, report: Path | None, *, ladder: bool) -> bool:
     from privet.audit.shares import share
-    from privet.cli.attacking.rows import require_finished
-    from privet.cli.training.audited import evidence_of
     from privet.report import Internal, Public, load, read_card, shareable
     from privet.report.runs import INTERNAL_CARD
     from privet.report.standing import powerless
+    from privet.runs.attacks.rows import require_finished
+    from privet.runs.canaries import evidence_of
 
     require_finished(run)
     read_card(run)  # says what is wrong with a folder that is no run
@@ -192,15 +192,15 @@ def _climb(
     from dataclasses import replace
 
     from privet.audit.shares import share
-    from privet.cli.attacking.climbing import climb
     from privet.report import Public, price_run, write_run
     from privet.report.runs import INTERNAL_CARD
     from privet.report.signing import SIGNATURE
+    from privet.runs.attacks.epsilon_ladder import climb_ladder
     from privet.training.models import restore
 
     described = restore(run)[1]
     with console.waiting("Trying the plan again, three times, with canaries …"):
-        found = climb(card, described, canaries=canaries, confidence=share() if confidence is None else confidence)
+        found = climb_ladder(card, described, canaries=canaries, confidence=share() if confidence is None else confidence)
     if not asked:
         console.line(
             "This run has no canaries, so its plan was tried again on embedded digits that had some. That", "yellow"

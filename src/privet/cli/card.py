@@ -11,12 +11,12 @@ import typer
 
 from privet.cli import console
 from privet.cli.options import AsJson
-from privet.cli.place import opened
 from privet.cli.run import FAILED
 from privet.cli.taught import TaughtCommand, TaughtGroup
 from privet.cli.teach import help_of
 from privet.core.codec import VERSION
 from privet.core.errors import InvalidInput
+from privet.ledger.opening import opened
 
 __all__ = ["about", "card", "key", "sign", "verify"]
 

@@ -11,11 +11,11 @@ import typer
 from privet.cli import console
 from privet.cli.numbers import WHOLE
 from privet.cli.options import AsJson, NeighboursOption, NeighboursWord, Records, WhoseOption, unit_of
-from privet.cli.place import opened
 from privet.cli.run import FAILED
 from privet.cli.taught import TaughtCommand, TaughtGroup
 from privet.cli.teach import help_of
 from privet.core.codec import VERSION, encode
+from privet.ledger.opening import opened
 
 if TYPE_CHECKING:
     from privet.core.codec import Record

@@ -67,7 +67,7 @@ def link(
     from privet.attacks.agreeing import MISSING
     from privet.attacks.linkage import link as linked
     from privet.attacks.scoring import Scored
-    from privet.cli.attacking.tables import Linking, columns_of, renamed, told
+    from privet.runs.attacks.linkage_files import LinkageFiles, columns_of, renamed, told
 
     checked.confidence("confidence", confidence)
     how = Scored(inside=inside) if scored else None
@@ -80,7 +80,7 @@ def link(
             require_place(out)
     silent = MISSING if missing is None else tuple(missing.split(","))
     with console.waiting("Reading the tables …"):
-        files = Linking(published, known)
+        files = LinkageFiles(published, known)
         names = columns_of(on, files, (sensitive, person))
         one, other = files.tables(names, sensitive, person)
     with console.progress_bar("Linking …") as progress, renamed():
@@ -108,9 +108,9 @@ def link(
 
 def _written(out: Path, made: Linked) -> Path:
     """The page, with what was found before."""
-    from privet.cli.attacking.tables import renamed
     from privet.report import Internal, write_tables
     from privet.report.table_records import Tables
+    from privet.runs.attacks.linkage_files import renamed
 
     with renamed(), console.progress_bar("Writing the page …") as progress:
         return write_tables(out, Internal(Tables((made,))), progress=progress)

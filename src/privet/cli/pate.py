@@ -11,19 +11,19 @@ import click
 import typer
 
 from privet.cli import console
+from privet.cli import pate_options as own
+from privet.cli import train_options as options
 from privet.cli.taught import TaughtCommand, TaughtGroup
 from privet.cli.teach import help_of
-from privet.cli.teachers import options as own
-from privet.cli.training import options
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from privet.cli.teachers.asked import Wanted
-    from privet.cli.teachers.inputs import Inputs
-    from privet.cli.teachers.planning import Bill
-    from privet.cli.teachers.work import Finished
     from privet.core.guarantee import Guarantee
     from privet.report import TrainingCard
+    from privet.runs.pate.inputs import PateInputs
+    from privet.runs.pate.pipeline import PateResult
+    from privet.runs.pate.plan import PatePlan
+    from privet.runs.pate.request import PateRequest
 
 __all__ = ["about", "aggregate", "pate", "run", "vote"]
 
@@ -43,7 +43,7 @@ class _Pate(TaughtGroup):
 pate = typer.Typer(cls=_Pate, no_args_is_help=True)
 
 
-def about() -> None:
+def public_digest() -> None:
     """Teachers learn from private rows, each from its own; they vote on public rows; noise is added to the votes; and a
     student, which may be published, learns from the answers.
 
@@ -105,11 +105,11 @@ def run(
 
     privet pate run mnist --data-dir data --questions 600 --noise 40 --threshold 200 --threshold-noise 150
     """
-    from privet.cli.teachers.asked import wanted_of
+    from privet.runs.pate.request import parse_pate_request
 
     if not data and not resume:
         raise InvalidInput("data", "is missing", "name a file of private rows, or digits, mnist, adult")
-    _done(context, wanted_of(_given(context)), out, resume=resume)
+    _done(context, parse_pate_request(_given(context)), out, resume=resume)
 
 
 def vote(
@@ -133,11 +133,11 @@ def vote(
 
     privet pate vote hospital-a.csv --public public.csv --schema patients.schema.toml --out a.votes
     """
-    from privet.cli.teachers.asked import wanted_of
+    from privet.runs.pate.request import parse_pate_request
 
     given = _given(context)
     given.pop("people_key", None)
-    _vote(wanted_of(given), people_key, out)
+    _vote(parse_pate_request(given), people_key, out)
 
 
 def aggregate(
@@ -173,29 +173,29 @@ def aggregate(
 
     privet pate aggregate a.votes b.votes c.votes --public public.csv --schema patients.schema.toml --epsilon 1
     """
-    from privet.cli.teachers.asked import wanted_of
+    from privet.runs.pate.request import parse_pate_request
 
     if not votes and not resume:
         raise InvalidInput("votes", "are missing", "name the files that silos wrote with: privet pate vote")
-    _done(context, wanted_of(_given(context)), out, resume=resume)
+    _done(context, parse_pate_request(_given(context)), out, resume=resume)
 
 
 def _given(context: typer.Context) -> dict[str, object]:
     return {name: value for name, value in context.params.items() if value is not None or name == "epsilon"}
 
 
-def _done(context: typer.Context, wanted: Wanted, out: Path | None, *, resume: bool) -> None:
-    from privet.cli.teachers.asked import Wanted
-    from privet.cli.teachers.work import Work
-    from privet.cli.training.folder import place_for
-    from privet.cli.training.starting import started
+def _done(context: typer.Context, wanted: PateRequest, out: Path | None, *, resume: bool) -> None:
+    from privet.cli.run_start import started
+    from privet.runs.directory import default_directory
+    from privet.runs.pate.pipeline import PateRun
+    from privet.runs.pate.request import PateRequest
 
     if resume and out is None:
         raise InvalidInput("out", "is missing", "name the folder of the run that was stopped")
-    folder = place_for(wanted.data or "silos", out)
-    with started(context, wanted, folder, Wanted.from_json, resume=resume) as begun:
+    folder = default_directory(wanted.data or "silos", out)
+    with started(context, wanted, folder, PateRequest.from_json, resume=resume) as begun:
         place, wanted, command = begun
-        done = Work(wanted, place, command, resume, confirm=_show_plan, tell=_tell).done()
+        done = PateRun(wanted, place, command, resume, confirm=_show_plan, tell=_tell).done()
         card = _write(folder, done)
         place.clear()
     _show(folder, wanted, card)
@@ -207,16 +207,16 @@ def _tell(text: str) -> None:
         click.echo(text, err=True)
 
 
-def _show_plan(wanted: Wanted, inputs: Inputs, bill: Bill, guarantee: Guarantee) -> None:
-    from privet.cli.teachers.carded import choices
-    from privet.cli.training.scores import score_advice
+def _show_plan(wanted: PateRequest, inputs: PateInputs, bill: PatePlan, guarantee: Guarantee) -> None:
     from privet.report.account import beware
     from privet.report.words import headline
+    from privet.runs.pate.card_builder import pate_choices
+    from privet.runs.scoring import score_advice
 
     console.line(headline(guarantee), "bold")
     if len(bill.lines) > 1:
         console.bullets(tuple(what for what, _ in bill.lines))
-    console.show_rows(("choice", "value", "why"), [(each.name, each.value, each.why) for each in choices(bill)])
+    console.show_rows(("choice", "value", "why"), [(each.name, each.value, each.why) for each in pate_choices(bill)])
     if bill.scoring is not None and (advice := score_advice(bill.scoring, inputs.rows, wanted.hold_out)):
         console.line(advice, "yellow")
     console.bullets(tuple(f"Beware: {each}." for each in beware(guarantee, inputs.rows)), "yellow")
@@ -224,13 +224,13 @@ def _show_plan(wanted: Wanted, inputs: Inputs, bill: Bill, guarantee: Guarantee)
         console.line("The noise is seeded, and protects nobody: this is a test.", "bold red")
 
 
-def _write(folder: Path, done: Finished) -> TrainingCard:
-    from privet.cli.teachers.carded import card_of
+def _write(folder: Path, done: PateResult) -> TrainingCard:
     from privet.report import write_run
     from privet.report.put import put
+    from privet.runs.pate.card_builder import build_pate_card
     from privet.training.models import store
 
-    card = card_of(done)
+    card = build_pate_card(done)
     store(folder, done.student, done.described)
     answers, names = done.answers.value, done.inputs.classes
     noisy: tuple[tuple[int, ...], ...] = answers.counts or ((),) * len(answers.rows)
@@ -250,7 +250,7 @@ def _quoted(text: str) -> str:
     return f'"{doubled}"' if set(text) & set(',"\n\r') else text
 
 
-def _show(folder: Path, wanted: Wanted, card: TrainingCard) -> None:
+def _show(folder: Path, wanted: PateRequest, card: TrainingCard) -> None:
     from privet.report import shareable
     from privet.report.origin import INTERVALS, rounded, short_interval
     from privet.report.words import headline, up
@@ -275,36 +275,36 @@ def _show(folder: Path, wanted: Wanted, card: TrainingCard) -> None:
     console.line(f"privet predict {shlex.quote(str(folder))} {data}", "dim")
 
 
-def _vote(wanted: Wanted, people_key: Path | None, out: Path | None) -> None:
+def _vote(wanted: PateRequest, people_key: Path | None, out: Path | None) -> None:
     import tempfile
 
-    from privet.cli.teachers.ballots import Ballots, hash_of, people_of, silo_of
-    from privet.cli.teachers.inputs import Inputs, features_of
-    from privet.cli.teachers.voting import about, voted
-    from privet.cli.training.charging import rows_digest
     from privet.data import Table
+    from privet.runs.pate.inputs import PateInputs, cached_features
+    from privet.runs.pate.teachers import public_digest, teacher_votes
+    from privet.runs.pate.vote_file import VoteFile, key_hash, people_hashes, silo_name
+    from privet.runs.payment import rows_digest
 
     place = Path(wanted.data).with_suffix(".votes") if out is None else out
     if place.exists():
         raise InvalidInput("out", f"is {str(place)!r}, which exists", "name another file")
     key = None if people_key is None else _secret(people_key)
     with console.waiting("Reading …"):
-        inputs = Inputs.of(wanted)
+        inputs = PateInputs.of(wanted)
     if inputs.private is None:
         raise InvalidInput("data", "was not read")
     people: frozenset[str] = frozenset()
     if key is not None:
         if not isinstance(inputs.private, Table):
             raise InvalidInput("people_key", "is for tables with users", "leave it out")
-        people = people_of(inputs.private, key)
+        people = people_hashes(inputs.private, key)
     with console.waiting("Training and voting …"), tempfile.TemporaryDirectory() as spare:
         front, kept = inputs.front(), Path(wanted.cache or spare)
-        asked = features_of(front, inputs.public, kept)
-        cast = voted(wanted, inputs.private, front, asked, len(inputs.classes), kept)
-    hashed = None if key is None else hash_of(key)
+        asked = cached_features(front, inputs.public, kept)
+        cast = teacher_votes(wanted, inputs.private, front, asked, len(inputs.classes), kept)
+    hashed = None if key is None else key_hash(key)
     user = inputs.private.schema.user if isinstance(inputs.private, Table) else None
-    silo = silo_of(key, rows_digest(inputs.private))
-    Ballots(cast, inputs.classes, about(inputs.public, inputs.classes), silo, user, people, hashed).write(place)
+    silo = silo_name(key, rows_digest(inputs.private))
+    VoteFile(cast, inputs.classes, public_digest(inputs.public, inputs.classes), silo, user, people, hashed).write(place)
     with console.after(f"the votes {str(place)!r} were written"):
         console.line(f"{place}: {wanted.teachers:,} × {len(cast):,} votes", "bold")
         console.line(
@@ -326,6 +326,6 @@ def _secret(path: Path) -> bytes:
     return found
 
 
-pate.callback(help=help_of(about))(about)
+pate.callback(help=help_of(public_digest))(public_digest)
 for _command in (run, vote, aggregate):
     pate.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)

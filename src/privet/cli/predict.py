@@ -37,7 +37,7 @@ def predict(
 
     privet predict runs/readmission new_patients.csv --out predicted.csv --probabilities
     """
-    from privet.cli.training.scores import outputs_of
+    from privet.runs.scoring import model_outputs
     from privet.training.models import restore
 
     if out is not None and out.exists() and not force:
@@ -46,7 +46,7 @@ def predict(
         model, described = restore(run)
         rows = _rows(data, data_dir, described)
     with console.waiting("Predicting …"):
-        outputs = outputs_of(model, rows)
+        outputs = model_outputs(model, rows)
     if probabilities and not described.classes:
         raise InvalidInput("probabilities", "is for classes, and the model predicts a number", "leave it out")
     text = _written(outputs, described, probabilities=probabilities)
@@ -63,8 +63,8 @@ def _rows(data: str, data_dir: Path | None, described: Described) -> Tensor:
     import numpy as np
     import torch
 
-    from privet.cli.training.inputs import arrays_in
     from privet.data import NAMES, Images, named, read
+    from privet.runs.inputs import arrays_in
 
     schema = described.table
     if data in NAMES:

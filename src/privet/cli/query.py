@@ -11,9 +11,9 @@ import typer
 
 from privet.cli import console
 from privet.cli.options import AsJson
-from privet.cli.place import opened
 from privet.core.codec import VERSION, encode
 from privet.core.errors import InvalidInput, MissingExtra
+from privet.ledger.opening import opened
 
 if TYPE_CHECKING:
     from privet.data.schema import Schema

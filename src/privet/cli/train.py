@@ -12,17 +12,17 @@ import click
 import typer
 
 from privet.cli import console
-from privet.cli.training import options
+from privet.cli import train_options as options
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from privet.cli.training.asked import Asked
-    from privet.cli.training.bill import Bill
-    from privet.cli.training.folder import Workplace
-    from privet.cli.training.inputs import Inputs
-    from privet.cli.training.work import Finished
     from privet.core.guarantee import Guarantee
     from privet.report import TrainingCard
+    from privet.runs.directory import RunDirectory
+    from privet.runs.inputs import TrainingInputs
+    from privet.runs.pipeline import RunResult
+    from privet.runs.plan import RunPlan
+    from privet.runs.request import TrainRequest
     from privet.training.recipe import Recipe
 
 __all__ = ["train"]
@@ -90,37 +90,39 @@ def train(
 
     privet train --resume --out runs/readmission
     """
-    from privet.cli.training.typed import asked_of
+    from privet.cli.train_parse import asked_of
 
     _train(context, asked_of(context.params), out, resume=resume, yes=yes)
 
 
-def _train(context: typer.Context, asked: Asked, out: Path | None, *, resume: bool, yes: bool) -> None:
-    from privet.cli.training.asked import Asked
-    from privet.cli.training.folder import place_for
-    from privet.cli.training.starting import started
+def _train(context: typer.Context, asked: TrainRequest, out: Path | None, *, resume: bool, yes: bool) -> None:
+    from privet.cli.run_start import started
+    from privet.runs.directory import default_directory
+    from privet.runs.request import TrainRequest
 
     if resume and out is None:
         raise InvalidInput("out", "is missing", "name the folder of the run that was stopped")
-    folder = place_for(asked.data, out)
-    with started(context, asked, folder, Asked.from_json, resume=resume, fields={"kind": "kinds"}) as begun:
+    folder = default_directory(asked.data, out)
+    with started(context, asked, folder, TrainRequest.from_json, resume=resume, fields={"kind": "kinds"}) as begun:
         place, asked, command = begun
         done = _worked(asked, place, command, resume=resume, yes=yes)
         card = _write(folder, place, done)
     _show(folder, asked, card)
 
 
-def _worked(asked: Asked, place: Workplace[Asked], command: str, *, resume: bool, yes: bool) -> Finished:
-    from privet.cli.training import bar
-    from privet.cli.training.logs import logs_of
-    from privet.cli.training.work import Work
+def _worked(
+    asked: TrainRequest, place: RunDirectory[TrainRequest], command: str, *, resume: bool, yes: bool
+) -> RunResult:
+    from privet.cli import training_bar as bar
+    from privet.runs.logs import open_logs
+    from privet.runs.pipeline import TrainingRun
     from privet.training.loggers import Logbook
 
     with ExitStack() as stack:
-        logs = logs_of(asked.log, place.folder, resume=resume, internal=asked.log_internal)
+        logs = open_logs(asked.log, place.folder, resume=resume, internal=asked.log_internal)
         for each in logs:
             stack.callback(each.close)
-        return Work(
+        return TrainingRun(
             asked,
             place,
             command,
@@ -140,11 +142,11 @@ def _tell(text: str) -> None:
         click.echo(text, err=True)
 
 
-def _confirm(asked: Asked, inputs: Inputs, bill: Bill, guarantee: Guarantee, *, yes: bool) -> None:
+def _confirm(asked: TrainRequest, inputs: TrainingInputs, bill: RunPlan, guarantee: Guarantee, *, yes: bool) -> None:
     """What the run will cost, before it is charged; several methods are asked about."""
-    from privet.cli.training.scores import score_advice
     from privet.report.account import beware
     from privet.report.words import headline
+    from privet.runs.scoring import score_advice
 
     console.line(headline(guarantee), "bold")
     if len(bill.lines) > 1:
@@ -165,20 +167,20 @@ def _confirm(asked: Asked, inputs: Inputs, bill: Bill, guarantee: Guarantee, *, 
             raise InvalidInput("compare", "was not confirmed", "nothing was charged")
 
 
-def _show_choices(asked: Asked, inputs: Inputs, bill: Bill, recipe: Recipe | None) -> None:
-    from privet.cli.training.carded import choices
+def _show_choices(asked: TrainRequest, inputs: TrainingInputs, bill: RunPlan, recipe: Recipe | None) -> None:
+    from privet.runs.card_builder import plan_choices
 
-    chosen = choices(asked, inputs, bill, recipe)
+    chosen = plan_choices(asked, inputs, bill, recipe)
     console.show_rows(("choice", "value", "why"), [(each.name, each.value, each.why) for each in chosen])
 
 
-def _write(folder: Path, place: Workplace[Asked], done: Finished) -> TrainingCard:
+def _write(folder: Path, place: RunDirectory[TrainRequest], done: RunResult) -> TrainingCard:
     """The model and the card; what was drawn is kept until all of it is written."""
-    from privet.cli.training.carded import card_of
     from privet.report import write_run
+    from privet.runs.card_builder import build_card
     from privet.training.models import store
 
-    card = card_of(done)
+    card = build_card(done)
     store(folder, done.model, done.described)
     with console.progress_bar("Writing the report …") as progress:
         write_run(folder, card, progress=progress)
@@ -186,7 +188,7 @@ def _write(folder: Path, place: Workplace[Asked], done: Finished) -> TrainingCar
     return card
 
 
-def _show(folder: Path, asked: Asked, card: TrainingCard) -> None:
+def _show(folder: Path, asked: TrainRequest, card: TrainingCard) -> None:
     """The guarantee, and the scores that may be shared."""
     from privet.report import shareable
     from privet.report.origin import INTERVALS, rounded, short_interval

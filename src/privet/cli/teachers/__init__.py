@@ -1,5 +1,0 @@
-"""The work behind `privet pate`."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

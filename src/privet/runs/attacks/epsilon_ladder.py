@@ -1,0 +1,81 @@
+"""A run's plan once more, on embedded digits with canaries, before every adversary: an audit of the code that made the
+run, and not of the run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from privet.audit.ladder import climbed
+from privet.core.errors import InvalidInput
+from privet.core.event import Event
+from privet.core.guarantee import Evidence, Guarantee
+from privet.core.unit import Whose
+from privet.report import Method, TrainingCard
+from privet.runs.attacks.rows import planned_rows, remembered_inputs
+from privet.runs.plan import RunPlan
+from privet.training.models import Described
+from privet.training.plan import DPSGD
+
+__all__ = ["ELSEWHERE", "LadderResult", "climb_ladder"]
+
+ELSEWHERE = "the same plan, on embedded digits: another run"
+_RUNGS = 5
+_CANARIES = "audit it by canaries of its own: privet train … --audit"
+
+
+@dataclass(frozen=True)
+class LadderResult:
+    """What the plan claims by itself, and what each adversary could prove of another run of it."""
+
+    event: Event
+    guarantee: Guarantee
+    """Of the plan, at the run's δ."""
+    evidence: tuple[Evidence, ...]
+    sees: tuple[str, ...]
+    """What each of them is granted."""
+
+    @property
+    def refuted(self) -> bool:
+        """Whether a bound that assumes nothing lies above what the plan claims."""
+        return any(each.refutes(self.guarantee) for each in self.evidence)
+
+    @property
+    def beside_the_run(self) -> tuple[Evidence, ...]:
+        """The same on the run's own page, where it is no proof of that run."""
+        return tuple(replace(each, assumptions=(*each.assumptions, ELSEWHERE)) for each in self.evidence)
+
+
+def climb_ladder(card: TrainingCard, described: Described, *, canaries: int, confidence: float) -> LadderResult:
+    """Every adversary against the run's plan. One α is shared by all: together they are right with `confidence`.
+
+    Raises where the run does not remember a plan of DP-SGD for single rows.
+    """
+    plan = replace(_plan(card, described), delta=card.privacy.guarantee.value.delta)
+    with _quietly():
+        found = climbed(plan, canaries=canaries, confidence=1 - (1 - confidence) / _RUNGS)
+    evidence = tuple(replace(rung.evidence, attack=rung.name) for rung in found.rungs)
+    sees = tuple(f"{rung.name}: sees {rung.sees}." for rung in found.rungs)
+    return LadderResult(plan.event(), found.guarantee, evidence, sees)
+
+
+def _plan(card: TrainingCard, described: Described) -> DPSGD:
+    asked, inputs = remembered_inputs(card, described)
+    if asked is None or inputs is None or card.method.value is not Method.DPSGD or asked.tune is not None:
+        problem = "has no canaries, and remembers no plan of DP-SGD that could be tried again"
+        raise InvalidInput("run", problem, "train it with: privet train … --audit")
+    if card.privacy.guarantee.value.unit.whose is not Whose.EXAMPLE:
+        problem = "protects all rows of a user, and the ladder's adversaries are about single rows"
+        raise InvalidInput("run", problem, _CANARIES)
+    model = described.build(planned_rows(inputs, "run", _CANARIES))
+    return RunPlan.of(asked, inputs, model).planned(asked, inputs, model).plan
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Of a large δ the page tells, in words."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="delta is", category=UserWarning)
+        yield

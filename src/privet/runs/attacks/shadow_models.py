@@ -1,0 +1,207 @@
+"""Shadow models of a run's own family, some at a time: after a stop, those that were trained are there."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import shutil
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from privet.attacks.pool import Pool
+from privet.attacks.shadows import Shadows, shadows
+from privet.core.errors import InvalidInput
+from privet.core.random import SeededRng
+from privet.ensemble import Ensemble, Learner, Stacked, Task
+from privet.ensemble.drawing import seed
+from privet.report import Method
+from privet.report.put import put
+from privet.runs.attacks.rows import AttackedRun, planned_rows
+from privet.runs.plan import RunPlan
+from privet.training.models import Convolutions, Model, Own, Residual
+from privet.training.recipe import Recipe
+
+__all__ = ["Learned", "SamePlan", "ShadowCheckpoint", "plain_learner", "same_plan_learner", "train_shadow_models"]
+
+_TOGETHER = 4
+"""Models that are trained at once, and kept when they are done: two pairs."""
+_EPOCHS, _BATCH, _RATE = 30, 64, 0.01
+_STEPS = (200, 4000)
+_HIDDEN = 64
+_FACTS = "facts.json"
+_PLAIN = "leave it out: the shadow models are then trained without privacy"
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Modules that were trained one by one, as an ensemble."""
+
+    models: tuple[nn.Module, ...] = field(repr=False)
+    classes: int
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.models)
+
+    @torch.no_grad()
+    def scores(self, inputs: Tensor) -> Tensor:
+        """[members, rows, classes]"""
+        return torch.stack([model(inputs) for model in self.models])
+
+
+@dataclass(frozen=True, eq=False)
+class SamePlan:
+    """Shadow models by the very plan of the run, with its clip and its noise: what an attacker would do who knows how
+    the model was made. Their noise follows from the key; it protects nobody, and need not."""
+
+    recipe: Recipe
+    head: nn.Module = field(repr=False)
+    """Untrained."""
+    key: str
+
+    def fit(self, task: Task) -> Ensemble:
+        """One after the other."""
+        found = []
+        for place, rows in enumerate(task.members):
+            model = copy.deepcopy(self.head).train()
+            drawn = SeededRng(seed(self.key, "shadow", task.first + place))
+            release = self.recipe.fit(model, (task.inputs[rows], task.labels[rows]), rng=drawn)
+            found.append(release.value.eval())
+        return Learned(tuple(found), task.classes)
+
+
+def plain_learner(found: AttackedRun, key: str) -> Learner:
+    """Shadow models without privacy, of the family that the run's model is of."""
+    rows = len(found.pool.labels) // 2
+    steps = min(max(_EPOCHS * rows // _BATCH, _STEPS[0]), _STEPS[1])
+    return Stacked(_pattern(found), steps=steps, batch_size=_BATCH, learning_rate=_RATE, key=key)
+
+
+def _pattern(found: AttackedRun) -> nn.Module:
+    head, classes = found.head, found.classes
+    if isinstance(head, Convolutions):
+        return copy.deepcopy(head)
+    if isinstance(head, Own):
+        return copy.deepcopy(head.inner)
+    features = int(np.prod(found.pool.inputs.shape[1:]))
+    if isinstance(head, Residual):
+        return nn.Sequential(nn.Linear(features, _HIDDEN), nn.Tanh(), nn.Linear(_HIDDEN, classes))
+    return nn.Linear(features, classes)
+
+
+def same_plan_learner(found: AttackedRun, key: str) -> Learner:
+    """Shadow models by the run's own plan."""
+    asked, inputs = found.asked, found.inputs
+    if asked is None or inputs is None or found.card.method.value is not Method.DPSGD or asked.tune is not None:
+        problem = "is given, and the run has no plan of DP-SGD that it remembers"
+        raise InvalidInput("like_run", problem, _PLAIN)
+    fresh: Model = found.described.build(planned_rows(inputs, "like_run", _PLAIN))
+    bill = RunPlan.of(asked, inputs, fresh)
+    return SamePlan(bill.planned(asked, inputs, fresh), fresh.head, key)
+
+
+@dataclass(frozen=True)
+class ShadowCheckpoint:
+    """What was trained so far, in a folder for its owner's eyes."""
+
+    folder: Path
+
+    def begin(self, facts: dict[str, str], *, resume: bool) -> None:
+        """Go on with what is there, if it is of the same attack; else begin, where nothing that was trained is lost."""
+        if resume:
+            try:
+                found = json.loads((self.folder / _FACTS).read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                problem = "is given, and no attack on this run was stopped"
+                raise InvalidInput("resume", problem, "leave it out") from None
+            if found != facts:
+                names = ", ".join(name for name in facts if found.get(name) != facts[name]) or "something"
+                problem = f"cannot go on: {names} differs from the attack that was stopped"
+                raise InvalidInput("resume", problem, f"ask for the same again, or remove {self.folder}")
+            return
+        if any(self.folder.glob("*.npz")) and (self.folder / _FACTS).exists():
+            problem = "is not given, and an attack was stopped here whose shadow models are kept"
+            raise InvalidInput("resume", problem, f"go on with --resume, or remove {self.folder}")
+        self.clear()
+        self.folder.mkdir(mode=0o700)
+        put(self.folder / _FACTS, json.dumps(facts), "run", private=True)
+
+    def keep(self, block: int, found: Shadows) -> None:
+        """Whole or not at all."""
+        part = self.folder / f".{block}.part.npz"
+        with part.open("wb") as file:
+            np.savez(file, scores=found.scores, inside=found.inside, outputs=_outputs(found))
+        part.replace(self.folder / f"{block}.npz")
+
+    def block(self, number: int) -> Shadows | None:
+        """What was kept of a block."""
+        path = self.folder / f"{number}.npz"
+        if not path.exists():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as held:
+                return Shadows(held["scores"], held["inside"], held["outputs"])
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            return None
+
+    def clear(self) -> None:
+        """The attack is done, or another one begins."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def train_shadow_models(
+    learner: Callable[[str], Learner],
+    pool: Pool,
+    classes: int,
+    *,
+    models: int,
+    kept: ShadowCheckpoint,
+    resume: bool,
+    kind: str,
+    minutes: float | None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Shadows:
+    """So many of them, or as many as there is time for: four at a time, and never fewer than four or what was asked."""
+    kept.begin({"rows": _digest(pool), "kind of shadow models": kind}, resume=resume)
+    start, done, blocks = time.monotonic(), 0, list[Shadows]()
+    while done < models:
+        size = min(_TOGETHER, models - done)
+        number = len(blocks)
+        found = kept.block(number)
+        if found is None or found.models != size:
+            key = f"privet attack {number}"
+            found = shadows(learner(key), pool.inputs, pool.labels, classes=classes, models=size, key=key)
+            kept.keep(number, found)
+        blocks.append(found)
+        done += size
+        progress(done, models)
+        each = (time.monotonic() - start) / len(blocks)
+        if minutes is not None and time.monotonic() - start + each > 60 * minutes:
+            break
+    return Shadows(
+        np.concatenate([each.scores for each in blocks]),
+        np.concatenate([each.inside for each in blocks]),
+        np.concatenate([_outputs(each) for each in blocks]),
+    )
+
+
+def _outputs(found: Shadows) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    if found.outputs is None:
+        raise InvalidInput("shadows", "have no outputs")
+    return found.outputs
+
+
+def _digest(pool: Pool) -> str:
+    found = hashlib.sha256()
+    for part in (pool.inputs.contiguous().numpy(), pool.labels.contiguous().numpy(), pool.inside):
+        found.update(repr((part.shape, str(part.dtype))).encode() + part.tobytes())
+    return found.hexdigest()

@@ -1,0 +1,158 @@
+"""Canaries in a run: made-up rows by fair coins, each with a coordinate of its own, and what the release tells of them.
+
+They change no price and no guarantee of a real row: a canary is one row more, sampled, clipped and noised like any
+other, and its gradient lies along an axis on which no prediction depends.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from privet.audit.canaries import Planted, Watch
+from privet.audit.observed import fixed_guesses
+from privet.audit.one_run import guessed, one_run
+from privet.audit.shares import share
+from privet.core.errors import InvalidInput
+from privet.core.guarantee import Evidence
+from privet.core.random import SeededRng
+from privet.core.release import Release
+from privet.core.unit import Unit
+from privet.report.attack_records import Canaries
+from privet.report.put import put
+from privet.runs.directory import RunDirectory
+from privet.training.recipe import Recipe
+from privet.training.run import Run
+
+__all__ = ["KIND", "CanaryEvidence", "CanaryPlan", "evidence_of", "plan_canaries", "store_evidence", "stored_evidence"]
+
+KIND = "gradient canaries"
+_COINS = "canaries.json"
+_KEPT = "canaries"
+_DIGITS = 6
+_LEAST_SEEN = 64
+"""Observations of each kind, below which steps tell nothing."""
+
+
+@dataclass(frozen=True)
+class CanaryEvidence:
+    """What a run with canaries came to; of made-up rows alone, and post-processing of what was released."""
+
+    canaries: Release[Canaries]
+    evidence: tuple[Release[Evidence], ...]
+
+
+def evidence_of(canaries: Canaries, *, delta: float, unit: Unit, confidence: float) -> Evidence:
+    """The one-run bound (Steinke, Nasr & Jagielski 2023): it assumes fair coins, and nothing of the run."""
+    counts = guessed(np.array(canaries.scores), np.array(canaries.inside), guesses=canaries.guesses)
+    attack = f"{canaries.kind}, one run"
+    return one_run(len(canaries.scores), *counts, delta=delta, confidence=confidence, unit=unit, attack=attack)
+
+
+@dataclass
+class CanaryPlan:
+    """A model with its canaries, while it is trained. Coins are those of the run's folder, so that they stay the same
+    where a run goes on; what a canary's coordinate has summed up is in the checkpoint, like every weight."""
+
+    planted: Planted[nn.Module]
+    watch: Watch | None = None
+    coins: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool), repr=False)
+
+    def optimizer(self, recipe: Recipe) -> torch.optim.Optimizer:
+        """The recipe's, with a group for coordinates: they add up gradients as they come, whatever the rates do."""
+        found = recipe.optimizer(self.planted.model)
+        found.add_param_group({"params": [self.planted.marks], "lr": 1.0, "initial_lr": 1.0, "momentum": 0.0})
+        return found
+
+    def dataset(self, data: tuple[Tensor, Tensor]) -> Any:
+        """The rows, and after them the canaries."""
+        rows = self.planted.dataset(data)
+        self.coins = rows[1][len(data[0]) :] > 0
+        return rows
+
+    def users(self, users: Any) -> Any:
+        """Whose rows there are, canaries included: each is a user of its own."""
+        if users is None:
+            return None
+        known = np.asarray(users)
+        first = int(known.max()) + 1 if len(known) else 0
+        return np.concatenate([known, np.arange(first, first + self.planted.canaries, dtype=known.dtype)])
+
+    def step(
+        self, run: Run, losses: Callable[[Any, Any, float], Tensor], batch: Any, pull: float
+    ) -> tuple[Tensor, bool]:
+        """One batch: the losses of its real rows, and whether the step is complete."""
+        if self.watch is None:
+            self.watch = self.planted.watch(run)
+        run.optimizer.param_groups[-1]["lr"] = 1.0
+        (inputs, targets), marks = batch
+        own = losses(inputs, targets, pull)
+        done = self.watch.step(own, marks)
+        return own.detach()[marks == 0], done
+
+    def found(self, run: Run, delta: float, unit: Unit) -> tuple[Canaries, tuple[Evidence, ...]]:
+        """Scores and coins, and what they prove."""
+        plan = run.plan
+        scale = (plan.batch_size or 1) / plan.clip
+        # A canary that took part pushed its coordinate down by one clip over the batch size, each time.
+        scores = -self.planted.marks.detach().double().cpu().numpy() * scale
+        rate = (plan.batch_size or 1) / (plan.population or 1)
+        planned = self.planted.canaries, run.total, run.noise_multiplier, min(rate, 1.0)
+        guesses = fixed_guesses(*planned, delta=delta, confidence=share())
+        kept = Canaries(
+            KIND,
+            tuple(round(float(score), _DIGITS) for score in scores),
+            tuple(self.coins.tolist()),
+            guesses,
+        )
+        evidence = [evidence_of(kept, delta=delta, unit=unit, confidence=share())]
+        observed = None if self.watch is None else self.watch.observed()
+        if observed is not None and min(int(observed.took_part.sum()), int((~observed.took_part).sum())) >= _LEAST_SEEN:
+            evidence.append(observed.by_steps(delta=delta, confidence=share()))
+        return kept, tuple(evidence)
+
+
+def plan_canaries(model: nn.Module, count: int, place: RunDirectory[Any], seed: int | None) -> CanaryPlan:
+    """The model with so many canaries; their coins follow from a secret of the run's folder."""
+    path = place.hidden / _COINS
+    if path.exists():
+        secret = int(json.loads(path.read_text(encoding="utf-8"))["secret"])
+    else:
+        secret = secrets.randbits(62) if seed is None else seed
+        put(path, json.dumps({"secret": secret}), "out", private=True)
+    return CanaryPlan(Planted(model, canaries=count, rng=SeededRng(secret, "canaries")))
+
+
+def store_evidence(
+    place: RunDirectory[Any], release: Release[Any], found: tuple[Canaries, tuple[Evidence, ...]]
+) -> None:
+    """Before the model is: a run that goes on finds both, or trains on."""
+    canaries, evidence = found
+    said = {"canaries": canaries.to_json(), "evidence": [each.to_json() for each in evidence]}
+    place.keep(_KEPT, release.map(lambda _: said))
+
+
+def stored_evidence(place: RunDirectory[Any]) -> CanaryEvidence:
+    """What was kept.
+
+    Guarantee: that of the release that was kept; nothing is drawn here.
+    """
+    found = place.kept(_KEPT)
+    if found is None:
+        raise InvalidInput("resume", "has a model and no canaries of it", "train anew, which costs anew")
+    count = len(found.value["evidence"])
+    each = tuple(found.map(partial(_evidence, place=number)) for number in range(count))
+    return CanaryEvidence(found.map(lambda said: Canaries.from_json(said["canaries"])), each)
+
+
+def _evidence(said: dict[str, Any], place: int) -> Evidence:
+    found: Evidence = Evidence.from_json(said["evidence"][place])
+    return found

@@ -1,0 +1,291 @@
+"""The folder of a run while it is at work: what it needs to go on after a stop, for its owner's eyes alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from privet.core import checked
+from privet.core.codec import decode, encode
+from privet.core.errors import InvalidInput
+from privet.core.event import Event
+from privet.core.guarantee import Guarantee
+from privet.core.randomness import Randomness
+from privet.core.release import Draw, Release
+from privet.core.unit import Unit
+from privet.report.put import put
+from privet.training.models import Described, Model, restore, store
+
+__all__ = [
+    "HIDDEN",
+    "LOCK",
+    "InterruptedRun",
+    "RunDirectory",
+    "RunIdentity",
+    "RunRequest",
+    "StoredCharge",
+    "decode_release",
+    "default_directory",
+    "encode_release",
+]
+
+HIDDEN, LOCK, _STATE, _KEPT = ".privet", "lock", "run.json", "kept"
+_FORMAT = 1
+
+
+class RunRequest(Protocol):
+    """What was asked for, as far as its charge and its folder go."""
+
+    @property
+    def data(self) -> str:
+        """A file, or the name of a set."""
+
+    @property
+    def ledger(self) -> str | None:
+        """The budget that pays."""
+
+    @property
+    def url(self) -> str:
+        """Where the ledger is."""
+
+    def to_json(self) -> str:
+        """All of it, to be kept with a run."""
+
+
+A = TypeVar("A", bound=RunRequest)
+
+
+@dataclass(frozen=True)
+class StoredCharge:
+    """An entry of the ledger, and what resuming its charge needs."""
+
+    entry: str
+    token: str
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """What a run was begun with, so that it goes on with the same."""
+
+    event: str
+    """All that was priced, as JSON."""
+    facts: str
+    """A hash of what is public of the data: the schema, classes, shape and rows."""
+    files: str
+    """A keyed hash of the rows, and of the file of one's own model: it tells nothing of them to those who cannot guess
+    them whole."""
+    key: str
+
+    def require_same(self, now: RunIdentity) -> None:
+        """Refuse to go on with other things than those that were charged."""
+        for name, what in (
+            ("facts", "schema, or how rows are held out,"),
+            ("event", "plan"),
+            ("files", "model's code or the data"),
+        ):
+            if getattr(self, name) != getattr(now, name):
+                problem = f"is not what the run was begun with, so that it is not what was charged: the {what} changed"
+                raise InvalidInput("resume", problem, "put it back as it was; or train anew, which costs anew")
+
+
+@dataclass(frozen=True)
+class InterruptedRun(Generic[A]):
+    """A run that was stopped."""
+
+    asked: A
+    command: str
+    charges: tuple[StoredCharge, ...]
+    stated: RunIdentity
+    head: str | None
+    """The chain's head, if the charge was committed."""
+
+
+@dataclass(frozen=True)
+class RunDirectory(Generic[A]):
+    """The hidden part of a run's folder: whatever was drawn is kept here before anything else happens, so that a run
+    that goes on reads it and never draws it again."""
+
+    folder: Path
+    asked_of: Callable[[str], A]
+    """From the JSON of what was asked for."""
+
+    @property
+    def hidden(self) -> Path:
+        """Not shared, and not signed."""
+        return self.folder / HIDDEN
+
+    @property
+    def checkpoint(self) -> Path:
+        """DP-SGD's."""
+        return self.hidden / "checkpoint.pt"
+
+    @property
+    def journal(self) -> Path:
+        """DP-SGD's, in which steps are written down before they begin."""
+        return self.hidden / "journal"
+
+    @property
+    def standing(self) -> Path:
+        """Of a selection; internal."""
+        return self.hidden / "standing.json"
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a run was begun here and not ended."""
+        return (self.hidden / _STATE).exists()
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is anything that a resumed run would go on from."""
+        return any(path.exists() for path in (self.checkpoint, self.standing, self.hidden / _KEPT))
+
+    @property
+    def trained(self) -> bool:
+        """Whether a model is being trained, or was."""
+        models = (self.hidden / _KEPT).glob("*-model")
+        return self.checkpoint.exists() or self.standing.exists() or any(models)
+
+    def begin(self, asked: A, command: str, charges: tuple[StoredCharge, ...], stated: RunIdentity) -> None:
+        """Make it, and write down what was asked and charged."""
+        self.hidden.mkdir(mode=0o700, parents=True, exist_ok=True)
+        said = {"privet-run": _FORMAT, "asked": asked.to_json(), "command": command, "head": None}
+        self._put(said | {"charges": [asdict(each) for each in charges], "stated": asdict(stated)})
+
+    def found(self) -> InterruptedRun[A]:
+        """What a run that was stopped was asked for, and what was charged for it."""
+        said = self._read()
+        try:
+            charges = tuple(StoredCharge(**each) for each in said["charges"])
+            asked, stated = self.asked_of(said["asked"]), RunIdentity(**said["stated"])
+            return InterruptedRun(asked, said["command"], charges, stated, said["head"])
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise self._unreadable() from None
+
+    def keep(self, name: str, release: Release[Any]) -> None:
+        """Keep something small that was released: the schema's text, the number of rows, a score."""
+        (self.hidden / _KEPT).mkdir(mode=0o700, exist_ok=True)
+        text = json.dumps({"value": release.value, **encode_release(release)})
+        put(self.hidden / _KEPT / f"{name}.json", text, "out", private=True)
+
+    def kept(self, name: str) -> Release[Any] | None:
+        """What was kept.
+
+        Guarantee: that of the release that was kept; nothing is drawn here.
+        """
+        place = self.hidden / _KEPT / f"{name}.json"
+        if not place.exists():
+            return None
+        found = json.loads(place.read_text(encoding="utf-8"))
+        return decode_release(found, found["value"])
+
+    def keep_model(self, name: str, release: Release[Model], described: Described) -> None:
+        """Keep a model that was trained."""
+        place = self.hidden / _KEPT / f"{name}-model"
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        store(place, release.value, described)
+        self.keep(name, release.map(lambda _: None))
+
+    def kept_model(self, name: str) -> Release[Model] | None:
+        """The model that was trained before the stop, if it was.
+
+        Guarantee: that of the release that was kept; nothing is drawn here.
+        """
+        release = self.kept(name)
+        return None if release is None else release.map(lambda _: restore(self.hidden / _KEPT / f"{name}-model")[0])
+
+    def commit(self, head: str) -> None:
+        """Write down that the charge was committed, and the chain's head."""
+        self._put(self._read() | {"head": head})
+
+    def clear(self) -> None:
+        """Remove it: the run is complete, or nothing of it was begun.
+
+        What a run could go on by goes first, and the lock last, so that no other run begins in between.
+        """
+        if not self.hidden.exists():
+            return
+        (self.hidden / _STATE).unlink(missing_ok=True)
+        with suppress(InvalidInput):
+            self.empty(but=LOCK)
+        shutil.rmtree(self.hidden, ignore_errors=True)
+
+    def empty(self, but: str) -> None:
+        """Remove what another run has left, whose answers would pass for those of a new one; `but` this file."""
+        for each in self.hidden.iterdir():
+            if each.name == but:
+                continue
+            try:
+                shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+            except OSError as error:
+                reason = (error.strerror or "unknown reason").lower()
+                problem = f"is {str(self.folder)!r}, whose {HIDDEN}/{each.name} cannot be removed: {reason}"
+                raise InvalidInput("out", problem, "name another folder") from None
+
+    def _put(self, said: dict[str, Any]) -> None:
+        put(self.hidden / _STATE, json.dumps(said), "out", private=True)
+
+    def _read(self) -> dict[str, Any]:
+        path = self.hidden / _STATE
+        try:
+            said = json.loads(path.read_text(encoding="utf-8"))
+            if said["privet-run"] != _FORMAT:
+                raise InvalidInput("out", f"is {str(self.folder)!r}, of another version of Privet", "use that version")
+        except FileNotFoundError:
+            if (self.folder / "card.json").exists():
+                problem = f"is {str(self.folder)!r}, which is complete"
+                raise InvalidInput("out", problem, "there is nothing to go on with") from None
+            problem = f"is {str(self.folder)!r}, which is no run that was stopped"
+            raise InvalidInput("out", problem, "name the folder of one") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise self._unreadable() from None
+        return dict(said)
+
+    def _unreadable(self) -> InvalidInput:
+        problem = f"is {str(self.folder)!r}, whose {HIDDEN}/{_STATE} cannot be read"
+        return InvalidInput("out", problem, "its charge stays; train again in another folder")
+
+
+def encode_release(release: Release[Any]) -> dict[str, Any]:
+    """A release without its value."""
+    return {
+        "draws": encode(release.draws),
+        "unit": encode(release.unit),
+        "randomness": release.randomness.value,
+        "guarantee": None if release.guarantee is None else encode(release.guarantee),
+    }
+
+
+def decode_release(data: dict[str, Any], value: Any) -> Release[Any]:
+    """The release of a value that was kept beside it.
+
+    Guarantee: that of the release that was kept; nothing is drawn here.
+    """
+    kinds = {"Draw": Draw, "Unit": Unit, **Guarantee.kinds(), **Event.kinds()}
+    return Release(
+        value,
+        tuple(decode(each, Draw, kinds, "draws") for each in data["draws"]),
+        decode(data["unit"], Unit, kinds, "unit"),
+        checked.member("randomness", data["randomness"], Randomness),
+        decode(data["guarantee"], Guarantee | None, kinds, "guarantee"),
+    )
+
+
+def default_directory(data: str, out: Path | None) -> Path:
+    """Where a run goes: as asked, or the first free folder below `runs`."""
+    if out is not None:
+        return out
+    stem = Path(data).name.split(".")[0] or "run"
+    place, number = Path("runs") / stem, 1
+    while place.exists():
+        number += 1
+        place = place.with_name(f"{stem}-{number}")
+    return place

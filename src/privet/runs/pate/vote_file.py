@@ -1,0 +1,179 @@
+"""Votes in a file: what a silo's teachers say of every public row, for the centre's eyes alone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core.errors import InvalidInput
+from privet.data import Table
+from privet.report.put import put
+
+__all__ = ["VoteFile", "gather_votes", "key_hash", "people_hashes", "silo_name"]
+
+_FORMAT = 2
+_MARK = "PRIVATE: the votes of single teachers; for the centre that adds noise to them, and for nobody else"
+_BYTES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class VoteFile:
+    """For each public row the label, from 0, that each teacher gives it."""
+
+    cast: npt.NDArray[np.int32] = field(repr=False)
+    """[rows, teachers]"""
+    classes: tuple[str, ...]
+    about: str
+    """A hash of the public rows: all silos are asked about the same."""
+    id: str
+    """Of the file, made up; or, where a key was given, a keyed hash of the rows: then a second vote of one silo has the
+    same, as a copy has always. Without a key a hash would let the centre guess rows of a small silo."""
+    user: str | None = None
+    """The column by whose values the silo's rows are divided among its teachers; each row by itself without one."""
+    people: frozenset[str] = frozenset()
+    """Keyed hashes of whose rows were learned from, where a key was given."""
+    key: str | None = None
+    """A hash of the key that was given, so that silos with different ones are noticed."""
+
+    @property
+    def teachers(self) -> int:
+        """How many voted."""
+        return int(self.cast.shape[1])
+
+    def write(self, path: Path) -> None:
+        """For its owner's eyes."""
+        letters = self.cast.astype("<u2").tobytes()
+        said = {
+            "privet-votes": _FORMAT,
+            "sharing": _MARK,
+            "classes": list(self.classes),
+            "id": self.id,
+            "about": self.about,
+            "rows": len(self.cast),
+            "teachers": self.teachers,
+            "votes": base64.b64encode(letters).decode(),
+            "user": self.user,
+            "key": self.key,
+            "people": sorted(self.people) if self.key is not None else None,
+        }
+        put(path, json.dumps(said | {"sum": _sum(said)}, ensure_ascii=False) + "\n", "out", private=True)
+
+    @staticmethod
+    def read(path: Path) -> VoteFile:
+        """The inverse; anything else is one clear line."""
+        try:
+            said = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+            reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is no JSON"
+            problem = f"has {str(path)!r}, which cannot be read: {reason}"
+            raise InvalidInput("votes", problem, "name files that `privet pate vote` wrote") from None
+        try:
+            return _checked(said)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, InvalidInput):
+                raise InvalidInput("votes", f"has {str(path)!r}, which {error.problem}", error.advice) from None
+            problem = f"has {str(path)!r}, which is damaged or was written by something else"
+            raise InvalidInput("votes", problem, "let `privet pate vote` write it again") from None
+
+
+def _checked(said: dict[str, Any]) -> VoteFile:
+    if said["privet-votes"] != _FORMAT:
+        raise InvalidInput("votes", "is of another version of Privet", "use that version")
+    if said.pop("sum") != _sum(said):
+        raise InvalidInput("votes", "was changed after it was written", "let `privet pate vote` write it again")
+    classes, rows, teachers = tuple(map(str, said["classes"])), said["rows"], said["teachers"]
+    for number in (rows, teachers):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise InvalidInput("votes", "has no rows or no teachers", "let `privet pate vote` write it again")
+    found = np.frombuffer(base64.b64decode(said["votes"], validate=True), dtype="<u2")
+    if found.size != rows * teachers:
+        problem = f"does not hold one vote of each of its {teachers} teachers for each of {rows} rows"
+        raise InvalidInput("votes", problem, "let `privet pate vote` write it again")
+    if len(classes) < 2 or found.max() >= len(classes):
+        raise InvalidInput("votes", "holds a vote for no known label", "let `privet pate vote` write it again")
+    people, key = said["people"], said["key"]
+    if (people is None) is not (key is None):
+        raise InvalidInput("votes", "names nobody, and has a key", "let `privet pate vote` write it again")
+    return VoteFile(
+        found.reshape(rows, teachers).astype(np.int32),
+        classes,
+        str(said["about"]),
+        str(said["id"]),
+        None if said["user"] is None else str(said["user"]),
+        frozenset(map(str, people or ())),
+        None if key is None else str(key),
+    )
+
+
+def _sum(said: dict[str, Any]) -> str:
+    """Of all that a file says: damage is noticed, and not who did it."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def gather_votes(
+    paths: Sequence[Path], classes: tuple[str, ...], about: str, rows: int, user: str | None
+) -> tuple[npt.NDArray[np.int32], bool]:
+    """All silos' votes side by side, and whether it was checked that nobody is in two of them.
+
+    `user` is the column of those whom the centre protects, if they are not single rows.
+    """
+    every = [VoteFile.read(path) for path in paths]
+    for path, each in zip(paths, every, strict=True):
+        if user is not None and each.user != user and (each.teachers > 1 or each.people):
+            problem = f"has {str(path)!r}, where rows of one {user!r} may be with several teachers"
+            raise InvalidInput("votes", problem, "let all silos and the centre use one schema, or name the user in all")
+        if each.classes != classes:
+            problem = f"has {str(path)!r}, whose labels are {', '.join(each.classes)}, and not {', '.join(classes)}"
+            raise InvalidInput("votes", problem, "let all silos use one schema")
+        if each.about != about:
+            problem = f"has {str(path)!r}, which is about other public rows"
+            raise InvalidInput("votes", problem, "let all silos vote on the file that is given as --public")
+        if len(each.cast) != rows:
+            problem = f"has {str(path)!r}, with votes on {len(each.cast)} rows, and there are {rows} public ones"
+            raise InvalidInput("votes", problem, "let `privet pate vote` write it again")
+    if len({each.id for each in every}) < len(every):
+        problem = "has two copies of one file, or two votes on the same rows: each row would have two votes"
+        raise InvalidInput("votes", problem, "name one of them")
+    known: set[str] = set()
+    for path, each in zip(paths, every, strict=True):
+        if known & each.people:
+            problem = f"has {str(path)!r}, whose silo shares a user with another: one person would have several votes"
+            raise InvalidInput("votes", problem, "keep each person's records in one silo")
+        known |= each.people
+    keys = {each.key for each in every}
+    if len(keys - {None}) > 1:
+        problem = "are of silos with different --people-key, so that nobody in two of them would be noticed"
+        raise InvalidInput("votes", problem, "let all silos use one key")
+    return np.concatenate([each.cast for each in every], axis=1), None not in keys
+
+
+def key_hash(key: bytes) -> str:
+    """What tells keys apart and gives none away."""
+    return hmac.new(key, b"privet people key", hashlib.sha256).hexdigest()[: 2 * _BYTES]
+
+
+def silo_name(key: bytes | None, rows: bytes) -> str:
+    """A name for a file of votes on rows that have this digest."""
+    return secrets.token_hex(16) if key is None else hmac.new(key, b"rows" + rows, hashlib.sha256).hexdigest()
+
+
+def people_hashes(table: Table, key: bytes) -> frozenset[str]:
+    """A keyed hash of each user, and of the column's name, which tells nothing to those without the key."""
+    if table.user_keys is None or table.schema.user is None:
+        problem = "is given, and the schema names no user: there is nothing to compare"
+        raise InvalidInput("people_key", problem, "name the user's column, or leave it out")
+    named = table.schema.user.encode() + b"\0"
+    return frozenset(
+        hmac.new(key, named + int(each).to_bytes(8, "little"), hashlib.sha256).hexdigest()[: 2 * _BYTES]
+        for each in table.user_keys
+    )

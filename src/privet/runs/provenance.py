@@ -1,0 +1,35 @@
+"""What a run keeps for its owner: where its rows lie, and by which they are known again."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+from privet.core.errors import InvalidInput
+from privet.report import Internal
+from privet.report.attack_records import Remembered
+from privet.runs.inputs import Data, TrainingInputs
+from privet.runs.payment import rows_digest
+from privet.runs.request import MethodName, TrainRequest
+
+__all__ = ["record_rows", "require_same_rows"]
+
+
+def record_rows(asked: TrainRequest, inputs: TrainingInputs) -> Internal[Remembered] | None:
+    """What was typed, and a keyed hash of the rows; nothing where nobody may look at rows as they are."""
+    if asked.method is MethodName.INPUT or inputs.train is None:
+        return None
+    key = secrets.token_hex(16)
+    return Internal(Remembered(asked.to_json(), _digest(key, inputs.train), key))
+
+
+def require_same_rows(remembered: Remembered, data: Data) -> None:
+    """Refuse rows that are not those that the run was trained on: attacks would look for the wrong people."""
+    if not hmac.compare_digest(_digest(remembered.key, data), remembered.rows):
+        problem = "is not what the run was trained on: its rows are others, or in another order"
+        raise InvalidInput("data", problem, "give the file as it was")
+
+
+def _digest(key: str, data: Data) -> str:
+    return hmac.new(bytes.fromhex(key), rows_digest(data), hashlib.sha256).hexdigest()

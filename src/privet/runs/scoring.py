@@ -1,0 +1,350 @@
+"""How good a model is: on public rows for nothing, on private ones through a mechanism."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from math import ceil, log, sqrt
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.stats import t as student
+from torch import Tensor, nn
+
+from privet.attacks.outcome import Outcome
+from privet.core.event import Composed, Event
+from privet.core.random import Rng
+from privet.core.release import Release
+from privet.core.unit import Unit, Whose
+from privet.data import Number
+from privet.mechanisms import Cells, Count, DiscreteLaplace, Histogram, Laplace, Sum
+from privet.report import Choice, Score
+from privet.report.origin import rounded
+from privet.report.score_intervals import (
+    CONFIDENCE,
+    EXACT,
+    NOISE_AND_SAMPLING,
+    SAMPLING,
+    SAMPLING_INDEPENDENT,
+    noisy_mean,
+    noisy_share,
+    share_interval,
+)
+from privet.training.models import each_alone
+
+__all__ = [
+    "PrivateScoring",
+    "ScoredRows",
+    "accuracy_margin",
+    "auc",
+    "expected_interval",
+    "model_outputs",
+    "score_advice",
+    "score_exactly",
+]
+
+_AT_ONCE = 1 << 14
+_HALF = (1 - CONFIDENCE) / 2
+"""The allowed error of the noise, and that of the sampling."""
+_PER_DRAW = 1 - _HALF / 2
+"""The confidence of each of the two draws behind a private score."""
+_WIDE = 0.1
+"""A score says little if the expected half-width of its interval is above this share."""
+_MOST_ROWS = 1 << 40
+"""No table has more rows, so that no more are looked for."""
+_ERROR = "mean absolute error"
+_LEAST_OF_CLASS = 2
+_NORMAL = ", by a normal approximation"
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """Rows that a model is tried on."""
+
+    x: Tensor
+    y: Tensor
+    label: Number | None
+    """The target of a regression."""
+    users: npt.NDArray[Any] | None = None
+    digest: str = ""
+    """The SHA-256 of public rows as they were read; empty for private rows."""
+    by_user: bool = False
+    """Whether one user may have several of them."""
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+class _Model(Protocol):
+    """A model."""
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """One number for each class, or the predicted number."""
+
+
+@torch.no_grad()
+def model_outputs(model: nn.Module | _Model, x: Tensor) -> Tensor:
+    """What a model says of rows, some at a time."""
+    parts = [model(some) for some in torch.split(x, _AT_ONCE)] if len(x) else []
+    return torch.cat(parts) if parts else torch.zeros(0)
+
+
+def score_exactly(
+    model: nn.Module, rows: ScoredRows, classes: int, on: str, *, seen: bool = False
+) -> tuple[Score, ...]:
+    """Return the scores on some rows without noise: for public rows, or for internal eyes.
+
+    Args:
+        model: what is scored.
+        rows: what it is scored on.
+        classes: how many there are; 0 for a regression.
+        on: which rows these are, in words.
+        seen: whether the model was trained on them. A score of such rows is exact and no estimate for new ones.
+    """
+    scores = tuple(
+        replace(score, rows=rows.digest) for score in _measured(model_outputs(model, rows.x), rows, classes, on)
+    )
+    return tuple(map(_as_seen, scores)) if seen else scores
+
+
+def _measured(outputs: Tensor, rows: ScoredRows, classes: int, on: str) -> tuple[Score, ...]:
+    if not classes:
+        return _errors(outputs, rows, on)
+    right = _right(outputs, rows.y).double() if len(rows) else torch.zeros(0).double()
+    lower, upper = _sampled(right)
+    value = float(right.mean()) if len(rows) else float("nan")
+    found = [Score("accuracy", value, on, True, lower, upper, CONFIDENCE, _covers(rows))]
+    if classes == 2 and len(rows):
+        found.append(_area(outputs[:, 1] - outputs[:, 0], rows, on))
+    return tuple(found)
+
+
+def _as_seen(score: Score) -> Score:
+    return replace(score, lower=score.value, upper=score.value, confidence=1.0, covers=EXACT)
+
+
+def _sampled(right: Tensor) -> tuple[float, float]:
+    """Interval of a share for the sampling of independent rows."""
+    count, good = len(right), float(right.sum())
+    return share_interval(good, count - good, 1 - CONFIDENCE) if count else (0.0, 1.0)
+
+
+def _covers(rows: ScoredRows) -> str:
+    """What an interval for the sampling of rows covers: rows of one user may hang together, in ways not known."""
+    return SAMPLING_INDEPENDENT if rows.by_user else SAMPLING
+
+
+def _area(scores: Tensor, rows: ScoredRows, on: str) -> Score:
+    value = auc(scores, rows.y)
+    first, second = (scores[rows.y == label].double().numpy() for label in (0, 1))
+    if min(len(first), len(second)) < _LEAST_OF_CLASS or not np.isfinite(scores.numpy()).all():
+        # Nothing is proven of so few rows: every value is possible.
+        return Score("AUC", value, on, False, 0.0, 1.0, CONFIDENCE, _covers(rows))
+    found = Outcome("AUC", second, first).auc(CONFIDENCE)
+    return Score("AUC", value, on, False, found.lower, found.upper, CONFIDENCE, _covers(rows))
+
+
+def _errors(outputs: Tensor, rows: ScoredRows, on: str) -> tuple[Score, Score]:
+    """Errors have no bound, so that their intervals are those of a normal approximation."""
+    scale = 1.0 if rows.label is None else (rows.label.high - rows.label.low) / 2
+    known = rows.y.isfinite()
+    errors = (outputs - rows.y)[known].double() * scale
+    count, covers = len(errors), f"{_covers(rows)}{_NORMAL}"
+
+    def ends(values: Tensor) -> tuple[float | None, float | None]:
+        if count <= 1 or not values.isfinite().all():
+            return None, None
+        reach = float(student.ppf(1 - _HALF, count - 1)) * float(values.std(correction=0)) / sqrt(count - 1)
+        return max(float(values.mean()) - reach, 0.0), float(values.mean()) + reach
+
+    low, high = ends(errors.abs())
+    least, most = ends(errors.square())
+    root = None if least is None else sqrt(least), None if most is None else sqrt(most)
+    return (
+        Score(_ERROR, float(errors.abs().mean()), on, False, low, high, CONFIDENCE, covers),
+        Score("root mean squared error", float(errors.square().mean().sqrt()), on, False, *root, CONFIDENCE, covers),
+    )
+
+
+def _right(outputs: Tensor, answers: Tensor) -> Tensor:
+    """Which rows are right; where a model gives no number, none is."""
+    return (outputs.argmax(1) == answers) & outputs.isfinite().all(1)
+
+
+def auc(scores: Tensor, answers: Tensor) -> float:
+    """The chance that a row of the second class has a higher score than one of the first; ties count half."""
+    first, second = scores[answers == 0].double().sort().values, scores[answers == 1].double()
+    if not len(first) or not len(second):
+        return float("nan")
+    below = torch.searchsorted(first, second, right=False) + torch.searchsorted(first, second, right=True)
+    return float(below.double().mean() / 2 / len(first))
+
+
+@dataclass(frozen=True)
+class PrivateScoring:
+    """A plan to release one score of one model on private rows that it was not trained on.
+
+    Guarantee: pure ε for `unit`: for classes, one discrete Laplace draw for how many rows are right and how many are
+    wrong (a histogram of two bins: a unit's rows move it by `rows` in L1); for numbers, half of ε each for the sum of
+    the clamped errors and for the count. The model must not depend on the rows but through a release that is paid for.
+    What it says of a row follows from that row (`each_alone`). No row raises: rows on which a model gives no number
+    count as wrong, or as the largest error.
+    """
+
+    epsilon: float
+    unit: Unit
+    rows: int
+    """Of one unit, at most."""
+    classes: int
+
+    @property
+    def event(self) -> Event:
+        """Known before any row is read."""
+        events = tuple(mechanism.event for mechanism in self._mechanisms)
+        return events[0] if len(events) == 1 else Composed(events)
+
+    @property
+    def _mechanisms(self) -> tuple[DiscreteLaplace | Laplace, ...]:
+        if self.classes:
+            return (DiscreteLaplace.for_epsilon(self.epsilon, self._answers),)
+        half = self.epsilon / 2
+        return Laplace.for_epsilon(half, self._errors), DiscreteLaplace.for_epsilon(half, self._count)
+
+    @property
+    def _answers(self) -> Histogram:
+        return Histogram(Cells(0.0, 1.0, 2), self.unit, self.rows)
+
+    @property
+    def _errors(self) -> Sum:
+        return Sum(0.0, 1.0, self.unit, self.rows, missing=1.0)
+
+    @property
+    def _count(self) -> Count:
+        return Count(self.unit, self.rows)
+
+    def half_width(self, rows: int) -> float:
+        """Return the expected half-width of the score's interval, before anything is drawn.
+
+        It is that of a model which is right on half of the rows, the widest case: in parts of 1 for an accuracy, and of
+        the target's range for an error.
+
+        Args:
+            rows: how many will be scored, about: a public or released number.
+        """
+        half, reaches = rows / 2, self._reaches
+        if self.classes:
+            low, high = noisy_share(half, half, reaches[0], _HALF, self.rows)
+        else:
+            low, high = noisy_mean(half, rows, (reaches[0], reaches[1]), _HALF, self.rows)
+        return (high - low) / 2
+
+    @property
+    def _reaches(self) -> tuple[float, ...]:
+        """How far each draw is off at most: of two counts, or of a sum and a count."""
+        return tuple(mechanism.interval(_PER_DRAW) for mechanism in self._mechanisms)
+
+    @property
+    def reach(self) -> float:
+        """How many rows the noise may move a count by, at the confidence of the interval."""
+        return self._reaches[-1]
+
+    def release(self, model: nn.Module, rows: ScoredRows, *, rng: Rng, source: str, on: str) -> Release[Score]:
+        """Release the score, with an interval that covers the noise and the sampling of the rows.
+
+        Guarantee: that of `event`, for `unit` (see the class). The interval is post-processing of the noisy counts.
+        """
+        outputs = each_alone(copy.deepcopy(model).eval(), rows.x)  # a copy: nothing of the rows stays in what leaves
+        users = rows.users if self.unit.whose is Whose.USER else None
+        if self.classes:
+            right = _right(outputs, rows.y).double().numpy() if len(rows) else np.zeros(0)
+            (mechanism,) = self._mechanisms
+            drawn = mechanism.release(self._answers(right, users), rng=rng, source=source)
+            return drawn.map(lambda counts: self._accuracy(float(counts[0]), float(counts[1]), on))
+        errors = ((outputs - rows.y).double() / 2).abs().numpy() if len(rows) else np.zeros(0)
+        scale = 1.0 if rows.label is None else rows.label.high - rows.label.low
+        first, second = self._mechanisms
+        total = first.release(self._errors(errors, users), rng=rng, source=source)
+        count = second.release(self._count(np.ones(len(rows), dtype=np.bool_), users), rng=rng, source=source)
+        return Release.join(total, count).map(lambda both: self._error(float(both[0]), float(both[1]), scale, on))
+
+    def _accuracy(self, wrong: float, right: float, on: str) -> Score:
+        good, bad = max(right, 0.0), max(wrong, 0.0)
+        value = good / (good + bad) if good + bad else float("nan")
+        ends = noisy_share(right, wrong, self._reaches[0], _HALF, self.rows)
+        return Score("accuracy", value, on, True, *ends, CONFIDENCE, NOISE_AND_SAMPLING)
+
+    def _error(self, total: float, count: float, scale: float, on: str) -> Score:
+        value = scale * min(max(total, 0.0) / count, 1.0) if count > 0 else float("nan")
+        low, high = noisy_mean(total, count, (self._reaches[0], self._reaches[1]), _HALF, self.rows)
+        return Score(_ERROR, value, on, False, scale * low, scale * high, CONFIDENCE, NOISE_AND_SAMPLING)
+
+
+def expected_interval(scoring: PrivateScoring, rows: int | None, share: float, label: object = None) -> Choice:
+    """Return the expected half-width of a private score's interval as a line of the plan, before anything is drawn.
+
+    Args:
+        scoring: the plan of the score.
+        rows: the public or released number of all rows; None if it is private.
+        share: the part of them that is held out.
+        label: the target's column, where it is public.
+    """
+    if rows is None:
+        value = f"the noise moves a count by ± {scoring.reach:,.0f} rows at most"
+        return Choice("expected interval of the score", value, "the width depends on a private number of rows")
+    held = max(round(rows * share), 1)
+    width = scoring.half_width(held)
+    if scoring.classes:
+        value = f"± {rounded(width, share=True)} at most"
+    else:
+        scale = label.high - label.low if isinstance(label, Number) else None
+        value = (
+            f"± {rounded(width, share=True)} of the target's range at most"
+            if scale is None
+            else (f"± {rounded(scale * width, share=False)} at most")
+        )
+    return Choice("expected interval of the score", value, f"95 %, noise and sampling of about {held:,} rows")
+
+
+def score_advice(scoring: PrivateScoring, rows: int | None, share: float, *, needed: bool = False) -> str:
+    """Return what to do where the interval of a private score would be wide; empty where it would not.
+
+    Args:
+        scoring: the plan of the score.
+        rows: the public number of all rows; None if it is private. Then the advice states for how many rows it holds.
+        share: the part of them that is held out.
+        needed: whether the run cannot do without a score, because it chooses by it.
+    """
+    of = "" if scoring.classes else " of the target's range"
+    if rows is None:
+        least = _least_rows(scoring)
+        wide = f"With fewer than about {ceil(least / share):,} rows, of which {least:,} are held out, the"
+        how = f"wider than ± {rounded(_WIDE, share=True)}{of}"
+    else:
+        width = scoring.half_width(max(round(rows * share), 1))
+        if width <= _WIDE:
+            return ""
+        wide, how = "The", f"± {rounded(width, share=True)}{of} at most"
+    without = "" if needed else "--score-share 0 leaves it out; "
+    said = f"{wide} score on held-out rows would say little: its expected interval is {how}"
+    return f"{said}. Advice: {without}--test FILE scores on public rows at no cost."
+
+
+def _least_rows(scoring: PrivateScoring) -> int:
+    """Return the least number of held-out rows whose expected interval is not wide, which follows from the plan."""
+    low, high = 0, 1
+    while high < _MOST_ROWS and scoring.half_width(high) > _WIDE:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if scoring.half_width(middle) > _WIDE else (low, middle)
+    return high
+
+
+def accuracy_margin(rows: int) -> float:
+    """Return how far an accuracy on so many independent rows is from that on all possible rows, with 95 % confidence.
+
+    P(|mean of n - p| ≥ t) ≤ 2 e^(-2 n t²) for any number of rows (Hoeffding 1963, Thm 2).
+    """
+    return min(sqrt(log(2 / (1 - CONFIDENCE)) / (2 * rows)), 1.0) if rows else 1.0

@@ -1,0 +1,117 @@
+"""The best of a random number of runs: private selection, which may be stopped and go on."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from privet.core.random import Rng, default_rng
+from privet.core.release import Release
+from privet.core.unit import Unit
+from privet.report import Score
+from privet.report.put import put
+from privet.runs.directory import RunDirectory
+from privet.runs.plan import TuningPlan
+from privet.runs.request import TrainRequest
+from privet.training.models import Described, Model, restore, store
+from privet.training.recipe import Recipe
+from privet.training.tuning import Best, Standing, select
+
+__all__ = ["ScoredModel", "SelectionCheckpoint", "select_best"]
+
+ScoredModel = tuple[nn.Module, Score]
+
+
+@dataclass(frozen=True)
+class SelectionCheckpoint:
+    """What a selection that was stopped goes on from: internal, and thrown away at the end."""
+
+    place: RunDirectory[TrainRequest]
+    described: Described
+    whole: Callable[[nn.Module], Model]
+    part: Callable[[Model], nn.Module]
+
+    def _best(self, standing: Standing) -> Path:
+        """The model of the run that a standing names. Each has a place of its own: a stop between a model and the
+        standing that names it leaves the older one, and the run that is then made again counts once."""
+        return self.place.hidden / f"best-{standing.best}"
+
+    def keep(self, standing: Standing, best: ScoredModel | None) -> None:
+        """Written before the first run, and after each."""
+        place = self._best(standing)
+        if best is not None and standing.best == standing.done - 1:
+            place.mkdir(mode=0o700, exist_ok=True)
+            store(place, self.whole(best[0]), self.described)
+        score = None if best is None else best[1].to_json()
+        put(self.place.standing, json.dumps([standing.to_json(), score]), "out", private=True)
+        for other in self.place.hidden.glob("best-*"):
+            if other != place:
+                shutil.rmtree(other)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run was made, so that nothing is left to draw."""
+        standing, _ = self.found()
+        return standing is not None and standing.done == len(standing.chosen)
+
+    def found(self) -> tuple[Standing | None, ScoredModel | None]:
+        """What was kept."""
+        if not self.place.standing.exists():
+            return None, None
+        text, score = json.loads(self.place.standing.read_text(encoding="utf-8"))
+        standing = Standing.from_json(text)
+        best = None if score is None else (self.part(restore(self._best(standing))[0]), Score.from_json(score))
+        return standing, best
+
+
+def select_best(
+    tuning: TuningPlan,
+    model: nn.Module,
+    dataset: tuple[Tensor, Tensor],
+    score: Callable[[Release[nn.Module]], Release[Score]],
+    *,
+    users: Any,
+    cap: int,
+    unit: Unit,
+    rng: Rng | None,
+    kept: SelectionCheckpoint,
+) -> Release[Best[Recipe, ScoredModel]]:
+    """The best model by a released score; how many were tried is told to nobody.
+
+    Guarantee: that of `tuning.event` for `unit` (`privet.training.tuning.select`): each run trains a fresh copy of the
+    model with fresh randomness, and releases a score inside of its own event.
+    """
+
+    def run(recipe: Recipe) -> Release[tuple[ScoredModel, float]]:
+        fresh = copy.deepcopy(model).train()
+        release = recipe.fit(fresh, dataset, users=users, cap=cap, rng=rng)
+        release.value.eval()
+        both = Release.join(release, score(release))
+        return both.map(lambda pair: ((pair[0], pair[1]), _rank(pair[1])))
+
+    standing, best = kept.found()
+    return select(
+        tuning.trials,
+        tuning.recipes,
+        run,
+        rng or default_rng(),
+        event=lambda _: tuning.one,
+        unit=unit,
+        keep=kept.keep,
+        standing=standing,
+        best=best,
+    )
+
+
+def _rank(score: Score) -> float:
+    """Higher is better; errors are turned round, and what is no number is the worst."""
+    if score.value is None:
+        return float("-inf")
+    return score.value if score.share else -score.value

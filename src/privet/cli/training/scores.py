@@ -34,7 +34,17 @@ from privet.report.score_intervals import (
 )
 from privet.training.models import each_alone
 
-__all__ = ["Rows", "Scoring", "accuracy_margin", "auc", "expected_interval", "measured", "outputs_of", "score_advice"]
+__all__ = [
+    "Rows",
+    "Scoring",
+    "accuracy_margin",
+    "auc",
+    "expected_interval",
+    "measured",
+    "outputs_of",
+    "predictions",
+    "score_advice",
+]
 
 _AT_ONCE = 1 << 14
 _HALF = (1 - CONFIDENCE) / 2
@@ -80,6 +90,14 @@ def outputs_of(model: nn.Module | _Model, x: Tensor) -> Tensor:
     """What a model says of rows, some at a time."""
     parts = [model(some) for some in torch.split(x, _AT_ONCE)] if len(x) else []
     return torch.cat(parts) if parts else torch.zeros(0)
+
+
+def predictions(outputs: Tensor) -> Tensor:
+    """Return what a regression predicts: its outputs, clamped to the target's range, which is scaled to [-1, 1].
+
+    `privet predict` writes these and every score is of these, so that no error exceeds the range. NaN stays NaN.
+    """
+    return outputs.double().clamp(-1.0, 1.0)
 
 
 def measured(model: nn.Module, rows: Rows, classes: int, on: str, *, seen: bool = False) -> tuple[Score, ...]:
@@ -136,10 +154,10 @@ def _area(scores: Tensor, rows: Rows, on: str) -> Score:
 
 
 def _errors(outputs: Tensor, rows: Rows, on: str) -> tuple[Score, Score]:
-    """Errors have no bound, so that their intervals are those of a normal approximation."""
+    """Return the errors of the clamped predictions, with intervals by a normal approximation."""
     scale = 1.0 if rows.label is None else (rows.label.high - rows.label.low) / 2
     known = rows.y.isfinite()
-    errors = (outputs - rows.y)[known].double() * scale
+    errors = (predictions(outputs) - rows.y)[known] * scale
     count, covers = len(errors), f"{_covers(rows)}{_NORMAL}"
 
     def ends(values: Tensor) -> tuple[float | None, float | None]:
@@ -177,7 +195,7 @@ class Scoring:
 
     Guarantee: pure ε for `unit`: for classes, one discrete Laplace draw for how many rows are right and how many are
     wrong (a histogram of two bins: a unit's rows move it by `rows` in L1); for numbers, half of ε each for the sum of
-    the clamped errors and for the count. The model must not depend on the rows but through a release that is paid for.
+    the errors and for the count. The model must not depend on the rows but through a release that is paid for.
     What it says of a row follows from that row (`each_alone`). No row raises: rows on which a model gives no number
     count as wrong, or as the largest error.
     """
@@ -251,7 +269,7 @@ class Scoring:
             (mechanism,) = self._mechanisms
             drawn = mechanism.release(self._answers(right, users), rng=rng, source=source)
             return drawn.map(lambda counts: self._accuracy(float(counts[0]), float(counts[1]), on))
-        errors = ((outputs - rows.y).double() / 2).abs().numpy() if len(rows) else np.zeros(0)
+        errors = ((predictions(outputs) - rows.y) / 2).abs().numpy() if len(rows) else np.zeros(0)
         scale = 1.0 if rows.label is None else rows.label.high - rows.label.low
         first, second = self._mechanisms
         total = first.release(self._errors(errors, users), rng=rng, source=source)

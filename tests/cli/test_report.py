@@ -53,7 +53,7 @@ def test_runs_side_by_side(privet: Run, run: Path, tmp_path: Path) -> None:
     done = privet("report compare a/digits b/digits --plot both.html")
     assert (done.code, done.err) == (0, "")
     rows = [line.split()[0] for line in done.out.splitlines() if "/digits" in line.split(" ")[0]]
-    assert rows == ["a/digits"] * 2 + ["b/digits"] * 2
+    assert rows == ["a/digits"] * 3 + ["b/digits"] * 3
     assert "INTERNAL" not in done.out
     assert "each ε is that of one run" in done.out
     assert "protects nobody" in done.out
@@ -63,7 +63,7 @@ def test_runs_side_by_side(privet: Run, run: Path, tmp_path: Path) -> None:
     assert str(tmp_path) not in text
     assert specs_in(text)
     alone = privet("report compare digits").out
-    assert [line.split()[0] for line in alone.splitlines() if "accuracy" in line] == ["digits"] * 2
+    assert [line.split()[0] for line in alone.splitlines() if line.startswith("digits ")] == ["digits"] * 3
 
 
 def test_report_compare_knows_test_rows_by_their_digest(privet: Run, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from privet.accounting import epsilon
+from privet.cli.predict import _written
 from privet.core.event import Composed, DiscreteLaplace
 from privet.core.random import SecureRng, SeededRng
 from privet.core.unit import Unit, Whose
@@ -17,7 +18,7 @@ from privet.data import Category, Number, Schema
 from privet.mechanisms import Histogram, Sum
 from privet.runs.other_methods import fit_without_privacy
 from privet.runs.scoring import PrivateScoring, ScoredRows, auc, model_outputs, score_exactly
-from privet.training.models import choose, each_alone
+from privet.training.models import Described, choose, each_alone
 from privet.training.models.choose import Family
 
 
@@ -110,6 +111,43 @@ def test_errors_of_numbers_are_a_sum_and_a_count() -> None:
     found = scoring.release(Says(), rows, rng=SeededRng(1), source="test", on="rows").value
     assert found.value == pytest.approx(10.0, abs=0.5)
     assert score_exactly(Says(), rows, 0, "rows")[0].value == pytest.approx(10.0)
+
+
+def test_private_error_interval_covers_what_predict_writes() -> None:
+    """Fails when the private or the public score is of other numbers than `privet predict` writes: of a model whose
+    outputs leave the target's range, before they are clamped. 200 seeded repetitions; the interval is conservative."""
+    label = Number("age", 0.0, 100.0)
+    schema = Schema((Number("a", 0, 9), label), target="age")
+    scoring, hits, repetitions = PrivateScoring(1.0, Unit(), 1, classes=0), 0, 200
+    for seed in range(repetitions):
+        drawn = torch.Generator().manual_seed(seed)
+        outputs, y = 1.5 * torch.randn(2000, generator=drawn), torch.rand(2000, generator=drawn) * 2 - 1
+        rows = ScoredRows(outputs, y, label)
+        written = _written(outputs, Described("linear", (), schema.to_toml()), probabilities=False)
+        predicted = np.array([float(line) for line in written.splitlines()[1:]])
+        exact = np.abs(predicted - label.unscaled(y.numpy())).mean()
+        mean, root = score_exactly(Says(), rows, 0, "rows")
+        assert mean.value == pytest.approx(exact, rel=1e-5)
+        assert root.value == pytest.approx(np.sqrt(((predicted - label.unscaled(y.numpy())) ** 2).mean()), rel=1e-5)
+        score = scoring.release(Says(), rows, rng=SeededRng(seed), source="test", on="rows").value
+        assert score.lower is not None
+        assert score.upper is not None
+        hits += score.lower <= exact <= score.upper
+    assert hits >= 0.95 * repetitions
+
+
+def test_outputs_that_are_no_numbers_are_not_clamped() -> None:
+    """Fails when NaN becomes a prediction within the range: a public score of it is no number, and a private one has
+    the largest error. Infinite outputs are predicted as the nearer bound."""
+    label = Number("age", 0.0, 100.0)
+    nan = ScoredRows(torch.full((4000,), torch.nan), torch.zeros(4000), label)
+    assert [score.value for score in score_exactly(Says(), nan, 0, "rows")] == [None, None]
+    private = (
+        PrivateScoring(2.0, Unit(), 1, classes=0).release(Says(), nan, rng=SeededRng(1), source="test", on="rows").value
+    )
+    assert private.value == pytest.approx(100.0, abs=1.0)
+    infinite = ScoredRows(torch.full((40,), torch.inf), torch.zeros(40), label)
+    assert [score.value for score in score_exactly(Says(), infinite, 0, "rows")] == [50.0, 50.0]
 
 
 @pytest.mark.parametrize("classes", [0, 2])

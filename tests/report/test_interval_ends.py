@@ -12,15 +12,20 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
+from privet.cli.query_page import page
+from privet.cli.query_view import show
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
+from privet.core.event import Laplace as LaplaceEvent
 from privet.core.random import Rng, SeededRng
 from privet.core.release import Release
 from privet.core.unit import Unit, Whose
 from privet.data import Number
 from privet.mechanisms import DiscreteLaplace, Laplace
+from privet.query import Answer, Reply, Row
 from privet.report import Score
 from privet.report.card import Public
+from privet.report.figures.epochs import followed
 from privet.report.internal import Internal
 from privet.report.origin import interval, short_interval
 from privet.report.ranking import verdict_on
@@ -35,6 +40,7 @@ from privet.report.score_intervals import (
 )
 from privet.report.training_card import shareable
 from privet.report.training_price import priced
+from privet.report.training_records import Measure
 from privet.runs.scoring import PrivateScoring, ScoredRows, accuracy_margin, score_exactly
 from tests.report.trained import trained
 
@@ -142,6 +148,29 @@ def test_interval_is_labelled_with_what_it_covers(covers: str) -> None:
     assert interval(score) == f"80.00 % to 95.00 % with 95 % confidence, covers {expected}"
     short = {NOISE: "noise alone", SAMPLING: "sampling", NOISE_AND_SAMPLING: "noise + sampling"}[expected]
     assert short_interval(score) == f"80.00 % to 95.00 % ({short})"
+
+
+def test_query_intervals_are_labelled_with_the_noise_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fails when an interval of an answer does not say what it covers, on the terminal or on the page, or an answer
+    without an interval does."""
+    words = "intervals cover the noise alone"
+    for row, labelled in ((Row((), 5.0, 3.0, 7.0), True), (Row((), 5.0), False)):
+        answers: tuple[Answer, ...] = (Answer("mean(age)", (), "mean(age)", (row,), 0.95),)
+        release = Release.of(answers, LaplaceEvent(1.0), unit=Unit(), source="t", randomness=SeededRng(1).kind)
+        show(Reply(release, (False,), None, ""), None)
+        assert (words in " ".join(capsys.readouterr().out.lower().split())) == labelled
+        assert (words in page(release, "t").lower()) == labelled
+
+
+def test_accuracy_curve_is_labelled_with_the_current_weights() -> None:
+    """Fails when the end of the accuracy curve may be taken for the score of the released model, whose weights are
+    averaged; the loss of the training steps has no such score."""
+    history = shareable(trained()).history
+    curve, loss = followed(Measure.ACCURACY, history), followed(Measure.LOSS, trained().history)
+    assert curve is not None
+    assert loss is not None
+    assert "The curve is of the current weights" in curve.alternative
+    assert "current weights" not in loss.alternative
 
 
 def test_price_rests_on_its_noise_and_on_the_sources() -> None:

@@ -24,6 +24,7 @@ from privet.report.notebook import guarantee_table, ledger_table, release_table
 from privet.report.runs import compare, compare_page, load, require_folder, trials_of, write_run
 from privet.report.shown import show
 from privet.report.training_card import shareable
+from privet.report.training_records import Method
 from privet.report.words import up
 from tests.cli.test_page import Elements, specs_in
 from tests.report.trained import trained
@@ -73,9 +74,9 @@ def test_runs_side_by_side() -> None:
         privacy=replace(card.privacy, guarantee=Public(user)),
     )
     found = compare({"one": card, "two <2>": other})
-    assert [row[0] for row in found.rows] == ["one", "one", "two <2>"]
+    assert [row[0] for row in found.rows] == ["one", "one", "one", "two <2>"]
     upper = up(card.privacy.guarantee.value.epsilon.upper)
-    assert all(row[3] == upper for row in found.rows)
+    assert all(row[3] == upper for row in found.rows if row[2] == card.method.value.value)
     assert not any("training rows" in cell or "INTERNAL" in cell for row in found.rows for cell in row)
     told = " ".join(found.cautions)
     for word in ("protect different things", "different data sets", "one and two <2>"):
@@ -85,6 +86,39 @@ def test_runs_side_by_side() -> None:
     assert specs_in(text)["accuracy-0"]["data"][0]["y"] == [score.value.value for score in shareable(card).scores]
     with pytest.raises(InvalidInput, match="runs are none"):
         compare({})
+
+
+def test_compare_has_shareable_scores_of_compared_methods() -> None:
+    """Fails when a compared method that report show lists is left out, stands beside the ε of the whole run or under
+    its own name alone, an internal one gets in, or nobody says that the ε of the lines are of different things."""
+    card = trained()
+    found = compare({"one": card})
+    trial = card.compared[1].value
+    (row,) = [row for row in found.rows if row[2] == Method.OUTPUT.value]
+    assert row[:4] == ("one", card.data.value, Method.OUTPUT.value, up(trial.epsilon))
+    assert row[3] != up(card.privacy.guarantee.value.epsilon.upper)
+    assert [row[2] for row in found.rows].count(card.method.value.value) == 2
+    assert not any(row[2] == Method.NONE.value for row in found.rows)
+    assert [type(each) for each in found.trials] == [Release] * 3
+    assert [each.value.run for each in found.trials] == ["one"] * 3
+    assert any("more than one model was released by one" in each for each in found.cautions)
+    assert any("one (output perturbation)" in each for each in found.verdicts)
+    assert "more than one model was released by one" in compare_page({"one": card})
+    assert not any("more than one model" in each for each in compare({"a": replace(card, compared=())}).cautions)
+
+
+def test_compare_cautions_that_epsilon_adds_up_wherever_two_runs_share_data() -> None:
+    """Fails when a third run on other data hides that the ε of the first two add up, or runs on different data are
+    said to add up."""
+    card = replace(trained(), compared=())
+    other = replace(card, data=Public("faces"))
+    said = "each ε is that of one run; on the same data they add up, as the ledger counts them"
+    cards = {"a": card, "b": card, "c": other}
+    assert f"{said} (a and b on digits)" in compare(cards).cautions
+    assert f"{said} (a and b on digits)" in compare_page(cards)
+    assert f"{said} (a and b on digits; c and d on faces)" in compare(cards | {"d": other}).cautions
+    assert said in compare({"a": card, "b": card}).cautions
+    assert not any("add up" in each for each in compare({"a": card, "c": other}).cautions)
 
 
 def test_stored_runs_keep_their_types() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,8 @@ class Keeping(nn.Module):
         super().__init__()
         self.layer, self.keep, self.seen = filled(nn.Linear(3, 2)).double(), keep, [0.0]
         self.register_buffer("mean", torch.zeros(3, dtype=torch.float64))
+        self.queue: deque[Tensor] = deque(maxlen=64)
+        self.statistics = Statistics()
 
     def forward(self, x: Tensor) -> Tensor:
         self.keep(self, x)
@@ -46,16 +49,45 @@ def of_the_first_row(model: Any, x: Tensor) -> None:
     model.mean.copy_(x[0])
 
 
+def of_a_queue(model: Any, x: Tensor) -> None:
+    model.queue.extend(x.detach())
+
+
+def of_an_object(model: Any, x: Tensor) -> None:
+    model.statistics.mean = x.mean(0)
+
+
+def of_a_slot(model: Any, x: Tensor) -> None:
+    model.statistics.inner.held = x[-1].clone()
+
+
+class Slotted:
+    """An object without a dictionary."""
+
+    __slots__ = ("held",)
+
+
+class Statistics:
+    """An object of the user's own, which holds another."""
+
+    def __init__(self) -> None:
+        self.inner = Slotted()
+
+
 def checked(model: nn.Module, x: Tensor) -> None:
     call = Call(model, (x,), {}, (), (), (), frozenset())
     check_forward(model, [call], len(x), Attributes.of(model), {})
 
 
-@pytest.mark.parametrize("keep", [of_all_rows, of_the_last_row, of_the_first_row])
+@pytest.mark.parametrize("keep", [of_all_rows, of_the_last_row, of_the_first_row, of_a_queue, of_an_object, of_a_slot])
 def test_model_that_keeps_something_of_its_rows_is_refused(keep: Callable[[Any, Tensor], None]) -> None:
     """Catches a private row that leaves with the model as an attribute or a buffer, whichever half it is in."""
     with pytest.raises(InvalidInput, match="keeps something of the rows that it was given, in Keeping"):
-        checked(Keeping(keep), normal(ROWS, 3))
+        checked(model := Keeping(keep), normal(ROWS, 3))
+    # And what it kept in passes that are no steps is gone.
+    assert not model.queue
+    assert not vars(model.statistics).keys() - {"inner"}
+    assert not hasattr(model.statistics.inner, "held")
 
 
 @pytest.mark.parametrize("flipped", [False, True])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
-from privet.training import DPSGD
+from privet.training import DPSGD, Batches
 from tests.training.models import filled, normal
 from tests.training.test_losses import DATA, ROWS, attached, entropy, loop, network
 
@@ -135,4 +135,66 @@ def test_rehearsal_refusal_is_repeated_where_only_a_rehearsal_sees_it() -> None:
         with pytest.raises(InvalidInput, match=r"when the other rows of the batch change"):
             loop(run, model, HIDDEN["last row"])
     assert all(map(torch.equal, before, model.parameters()))
+    run.close()
+
+
+def scaled(model: nn.Module, x: Tensor, y: Tensor, factor: Callable[[Tensor], Tensor]) -> Tensor:
+    """Losses whose gradients a factor of the batch scales, and whose values it does not."""
+    losses = entropy(model, x, y)
+    weights = factor(losses.detach())
+    return weights * losses + ((1 - weights) * losses).detach()
+
+
+def hooked(model: nn.Module, x: Tensor, y: Tensor, hook: Callable[[Tensor], Tensor]) -> Tensor:
+    output = model(x)
+    output.register_hook(hook)
+    return nn.functional.cross_entropy(output, y, reduction="none")
+
+
+HIDDEN_IN_GRADIENTS: dict[str, Loss] = {
+    "softmax of the losses": lambda m, x, y: scaled(m, x, y, lambda losses: 5 * losses.softmax(0)),
+    "mean of the losses": lambda m, x, y: scaled(m, x, y, lambda losses: losses / losses.mean()),
+    "hook by the number of rows": lambda m, x, y: hooked(m, x, y, lambda gradient: gradient / len(gradient)),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN_IN_GRADIENTS)
+def test_rehearsal_compares_gradients_where_values_agree(name: str) -> None:
+    """Fails when only the losses' values are compared: a factor that is detached from them scales every row's gradient
+    by something of the batch, after which clipping bounds nothing.
+    """
+    torch.manual_seed(1)
+    model = network()
+    run = attached(model, 40)
+    with pytest.raises(InvalidInput, match=r"^losses have gradients that change"):
+        loop(run, model, HIDDEN_IN_GRADIENTS[name])
+    run.close()
+
+
+@pytest.mark.parametrize("size", [2, 4, 8, 16])
+def test_rehearsal_finds_chunks_of_every_size(size: int) -> None:
+    """32 of 64 rows are rehearsed. Fails when rows are exchanged in halves that chunks of them fill exactly; dropout
+    leaves the check with fewer rows to eval mode, where this loop mixes nothing.
+    """
+    torch.manual_seed(1)
+    model = network(0.3)
+    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=64, steps=4, batches=Batches.FIXED_SIZE)
+    run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), DATA)
+
+    def chunked(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        mixed = torch.cat([part - part.mean(0) if model.training else part for part in torch.split(x, size)])
+        return entropy(model, mixed, y)
+
+    with pytest.raises(InvalidInput, match=r"^losses"):
+        loop(run, model, chunked)
+    run.close()
+
+
+def test_rehearsal_finds_targets_of_other_rows_with_dropout_too() -> None:
+    """Fails when random numbers of the model's own hide that targets are looked up by their place in the data set."""
+    torch.manual_seed(1)
+    model = network(0.3)
+    run = attached(model, 40)
+    with pytest.raises(InvalidInput, match=r"^losses are not those of the rows that were drawn"):
+        loop(run, model, lambda m, x, y: entropy(m, x, DATA[1][: len(x)]))
     run.close()

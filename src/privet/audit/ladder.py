@@ -90,9 +90,9 @@ def climbed(
     inputs = torch.as_tensor(digits.x, dtype=torch.float32).flatten(1) / 16  # a pixel's largest value
     labels = torch.as_tensor(digits.y).long()
     rows = inserted(inputs, classes=_CLASSES, canaries=canaries, key=key, rng=source)
-    released = _trained(plan, *rows.into(inputs, labels), key, source)
-    beside = _watched(plan, inputs, labels, canaries, key, source)
-    alone = _watched(plan, inputs[:1] * 0, labels[:1], canaries, key, source)
+    released = _trained(plan, *rows.into(inputs, labels), key, source, delta)
+    beside = _watched(plan, inputs, labels, canaries, key, source, delta)
+    alone = _watched(plan, inputs[:1] * 0, labels[:1], canaries, key, source, delta)
     rungs = (
         Rung(_NAMES[0], "the labels that the model names", _asked(rows, released, Access.LABELS, delta, confidence)),
         Rung(_NAMES[1], "the scores that it gives", _asked(rows, released, Access.SCORES, delta, confidence)),
@@ -117,21 +117,20 @@ def _network(key: str) -> nn.Module:
     return model
 
 
-def _trained(plan: DPSGD, inputs: Tensor, labels: Tensor, key: str, rng: Rng) -> nn.Module:
+def _trained(plan: DPSGD, inputs: Tensor, labels: Tensor, key: str, rng: Rng, delta: float) -> nn.Module:
     model = _network(key)
-    run = plan.attach(
-        model, torch.optim.SGD(model.parameters(), lr=_RATE), (inputs, labels), rng=rng, delta=plan.delta or 1e-5
-    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=_RATE)
+    run = plan.attach(model, optimizer, (inputs, labels), rng=rng, delta=delta)
     for x, y in run.batches():
         run.step(F.cross_entropy(model(x), y, reduction="none"))
-    return run.release(1e-5).value
+    return run.release(delta).value
 
 
-def _watched(plan: DPSGD, inputs: Tensor, labels: Tensor, canaries: int, key: str, rng: Rng) -> Observed:
+def _watched(plan: DPSGD, inputs: Tensor, labels: Tensor, canaries: int, key: str, rng: Rng, delta: float) -> Observed:
     planted = Planted(_network(key), canaries=canaries, rng=rng)
     # Plain SGD: then the weights at the end are the sum of what every step gave, and tell no more.
     optimizer = torch.optim.SGD(planted.parameters(), lr=_RATE)
-    run = plan.attach(planted, optimizer, planted.dataset((inputs, labels)), rng=rng, delta=plan.delta or 1e-5)
+    run = plan.attach(planted, optimizer, planted.dataset((inputs, labels)), rng=rng, delta=delta)
     watch = planted.watch(run)
     for (x, y), marks in run.batches():
         watch.step(F.cross_entropy(planted.model(x), y, reduction="none"), marks)

@@ -89,7 +89,9 @@ def attack(
     if alarms is not None and len(within) < len(rates):
         least = min(rates)
         problem = f"asks for {least:g}, and there are {count:,} outsiders"
-        raise InvalidInput("alarms", problem, f"it takes {nonmembers_needed(least):,} of them or more: give more --outsiders")
+        raise InvalidInput(
+            "alarms", problem, f"it takes {nonmembers_needed(least):,} of them or more: give more --outsiders"
+        )
     _require_numbers(found)
     try:
         models = _shadows(found, run, shadows, like_run, budget_minutes, resume=resume) if shadows else None
@@ -120,7 +122,9 @@ def _attack(
 
     with console.waiting("Attacking …"):
         outcomes = _outcomes(found, models)
-        made = summarize_attack(outcomes, within, shadows=0 if models is None else models.models, notes=_notes(like_run))
+        made = summarize_attack(
+            outcomes, within, shadows=0 if models is None else models.models, notes=_notes(like_run)
+        )
         limit = guarantee_limit(found.card)
         exceeding = above_limit(outcomes, limit)
     with console.waiting("Inverting the model …"):

@@ -43,7 +43,7 @@ class _Pate(TaughtGroup):
 pate = typer.Typer(cls=_Pate, no_args_is_help=True)
 
 
-def public_digest() -> None:
+def about() -> None:
     """Teachers learn from private rows, each from its own; they vote on public rows; noise is added to the votes; and a
     student, which may be published, learns from the answers.
 
@@ -304,7 +304,9 @@ def _vote(wanted: PateRequest, people_key: Path | None, out: Path | None) -> Non
     hashed = None if key is None else key_hash(key)
     user = inputs.private.schema.user if isinstance(inputs.private, Table) else None
     silo = silo_name(key, rows_digest(inputs.private))
-    VoteFile(cast, inputs.classes, public_digest(inputs.public, inputs.classes), silo, user, people, hashed).write(place)
+    VoteFile(cast, inputs.classes, public_digest(inputs.public, inputs.classes), silo, user, people, hashed).write(
+        place
+    )
     with console.after(f"the votes {str(place)!r} were written"):
         console.line(f"{place}: {wanted.teachers:,} × {len(cast):,} votes", "bold")
         console.line(
@@ -326,6 +328,6 @@ def _secret(path: Path) -> bytes:
     return found
 
 
-pate.callback(help=help_of(public_digest))(public_digest)
+pate.callback(help=help_of(about))(about)
 for _command in (run, vote, aggregate):
     pate.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)

@@ -88,6 +88,7 @@ def _rows(data: str, data_dir: Path | None, described: Described) -> Tensor:
 
 def _written(outputs: Tensor, described: Described, *, probabilities: bool) -> str:
     from privet.data import Number
+    from privet.runs.scoring import predictions
 
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n")
@@ -96,7 +97,7 @@ def _written(outputs: Tensor, described: Described, *, probabilities: bool) -> s
         label = None if schema is None else schema.label
         name = label.name if label is not None else "value"
         write.writerow([name])
-        values = outputs.double().clamp(-1, 1).numpy()
+        values = predictions(outputs).numpy()
         numbers = label.unscaled(values) if isinstance(label, Number) else values
         write.writerows([f"{number:.6g}"] for number in numbers)
         return text.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privet.cli.query_view import columns_of, rows_of
+from privet.cli.query_view import COVERS, columns_of, has_ends, rows_of
 from privet.core.release import Release
 from privet.query import Answer
 from privet.report.figures import Figure
@@ -40,7 +40,7 @@ def page(release: Release[tuple[Answer, ...]], name: str) -> str:
 def _figure(place: int, answer: Answer) -> Figure:
     labels = [", ".join(row.group) for row in answer.rows]
     values = [row.value for row in answer.rows]
-    sure, ends = f"{100 * answer.confidence:g} % confidence", any(row.low is not None for row in answer.rows)
+    sure, ends = f"{100 * answer.confidence:g} % confidence", has_ends(answer)
     if answer.ranked:
         said = f"the most frequent first: {listed(labels[:_MOST_SAID])}" if labels else "no value has enough in it"
     elif len(values) == 1:
@@ -70,7 +70,7 @@ def _figure(place: int, answer: Answer) -> Figure:
             "yaxis": {"title": {"text": answer.measure}, "gridcolor": "var(--line)", "automargin": True},
         },
     }
-    words = " ".join(f"{part[0].upper()}{part[1:]}." for part in (said, *answer.notes))
+    words = " ".join(f"{part[0].upper()}{part[1:]}." for part in (said, *((COVERS,) if ends else ()), *answer.notes))
     head = columns_of(answer) if answer.columns else ("what", *columns_of(answer))
     rows = rows_of(answer) if answer.columns else [(answer.question, *row) for row in rows_of(answer)]
     drawn_by = spec if len(values) > 1 and not answer.ranked else None  # a list needs no bars of its places

@@ -9,8 +9,9 @@ from privet.cli import console
 from privet.query import Answer, Reply, Row
 from privet.report.words import headline
 
-__all__ = ["columns_of", "number", "rows_of", "show"]
+__all__ = ["COVERS", "columns_of", "has_ends", "number", "rows_of", "show"]
 
+COVERS = "intervals cover the noise alone: they are about these rows, and not about a population they were sampled from"
 _MOST_DIGITS = 10
 """However small the noise is."""
 _LAST = 6
@@ -27,6 +28,8 @@ def show(reply: Reply, ledger: str | None) -> None:
         columns = columns_of(answer)
         if answer.rows:
             console.show_rows(columns, rows_of(answer), right=tuple(columns[len(answer.columns) :]))
+            if has_ends(answer):
+                console.line(f"{COVERS}.".capitalize(), "dim")
         else:
             console.line("no group has enough in it to be shown", "dim")
         for note in answer.notes:
@@ -48,7 +51,7 @@ def show(reply: Reply, ledger: str | None) -> None:
 
 def columns_of(answer: Answer) -> tuple[str, ...]:
     """The head of an answer's table."""
-    ends = (f"{100 * answer.confidence:g} % from", "to") if _has_ends(answer) else ()
+    ends = (f"{100 * answer.confidence:g} % from", "to") if has_ends(answer) else ()
     return (*answer.columns, answer.measure, *ends)
 
 
@@ -57,12 +60,13 @@ def rows_of(answer: Answer) -> list[tuple[str, ...]]:
     return [_cells(row, answer) for row in answer.rows]
 
 
-def _has_ends(answer: Answer) -> bool:
+def has_ends(answer: Answer) -> bool:
+    """Return whether an answer's table shows intervals."""
     return any(row.low is not None for row in answer.rows)
 
 
 def _cells(row: Row, answer: Answer) -> tuple[str, ...]:
-    ends = _has_ends(answer)
+    ends = has_ends(answer)
     if answer.counted and row.low is not None and row.high is not None:  # outwards, so that no interval gets narrower
         low, high = math.floor(round(row.low, _LAST)), math.ceil(round(row.high, _LAST))
         return (*row.group, *(f"{each:,}" for each in (round(row.value), low, high)))

@@ -9,24 +9,13 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from privet.report.words import up
+from privet.report.words import epoch_count, up
 from privet.training.fit import Progress
 from privet.training.loggers import Logbook
 from privet.training.recipe import Recipe
 from privet.training.run import Run
 
-__all__ = ["counted", "shown"]
-
-_MANY = 1000
-
-
-def counted(epochs: float) -> str:
-    """How many there are.
-
-    >>> counted(3000.0), counted(25.05)
-    ('3,000', '25.05')
-    """
-    return f"{epochs:,.0f}" if epochs >= _MANY else f"{epochs:.4g}"
+__all__ = ["shown"]
 
 
 @contextmanager
@@ -41,7 +30,7 @@ def shown(recipe: Recipe, book: Logbook) -> Iterator[Callable[[Run, float], None
         TextColumn("loss {task.fields[loss]} (internal)"),
         TimeRemainingColumn(),
     )
-    whole = counted(recipe.epochs)
+    whole = epoch_count(recipe.epochs)
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=recipe.steps, epoch=f"0/{whole}", epsilon="0", loss="–")
 

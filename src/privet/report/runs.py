@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import digits_up
-from privet.report.card import Public, Typed
+from privet.report.card import Public, Shareable, Typed
 from privet.report.card_json import from_json, to_json
 from privet.report.curves import curves_of
 from privet.report.figures.accuracy import accuracy_by_epsilon
@@ -161,7 +161,11 @@ class Comparison:
 
 
 def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
-    """Runs by name, side by side: a line for each score that may be shared; a run without one has a line too."""
+    """Return runs by name, side by side, with a line for each score that may be shared; a run without one has a line.
+
+    Scores of the run's own method stand beside the ε of the whole run, and those of methods that were compared within
+    it beside the ε of their own model, as in `show`.
+    """
     if not cards:
         raise InvalidInput("runs", "are none", "name one or more folders")
     shared = {name: shareable(card) for name, card in cards.items()}
@@ -176,19 +180,33 @@ def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
             up(guarantee.epsilon.upper),
             digits_up(guarantee.delta),
         )
-        rows += [
-            (
-                *start,
-                each.value.name,
-                rounded(each.value.value, each.value.share),
-                short_interval(each.value),
-                each.value.on,
-                origin(each),
-            )
-            for each in card.scores
-        ] or [(*start, "–", "–", "–", "–", "–")]
+        own = [(*start, *_score_cells(each.value, origin(each))) for each in card.scores]
+        rows += own or [(*start, "–", "–", "–", "–", "–")]
         trials += trials_of(name, card)
+        for each in _other_methods(card):
+            trial = each.value
+            beside = (name, card.data.value, trial.method.value, up(trial.epsilon), digits_up(trial.delta))
+            rows.append((*beside, *_score_cells(trial.score, origin(each))))
+            trials.append(_renamed(each, name))
     return Comparison(_HEAD, tuple(rows), tuple(_cautions(shared)), tuple(trials), tuple(_verdicts(shared)))
+
+
+def _other_methods(card: TrainingCard) -> list[Shareable[Trial]]:
+    """Return the trials, of those that may be shared, of methods that a run was compared with."""
+    return [
+        each for each in card.compared if not isinstance(each, Internal) and each.value.method is not card.method.value
+    ]
+
+
+def _renamed(trial: Shareable[Trial], name: str) -> Shareable[Trial]:
+    """Return a trial under the name of its run; it stays public, or the release that it is."""
+    if isinstance(trial, Public):
+        return Public(replace(trial.value, run=name))
+    return trial.map(lambda known: replace(known, run=name))
+
+
+def _score_cells(score: Score, source: str) -> tuple[str, ...]:
+    return score.name, rounded(score.value, score.share), short_interval(score), score.on, source
 
 
 def compare_page(cards: Mapping[str, TrainingCard]) -> str:
@@ -218,6 +236,9 @@ def _verdicts(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
     for run, card in cards.items():
         for each in card.scores:
             groups.setdefault((each.value.name, each.value.on, card.data.value), {})[run] = each.value
+        for trial in (each.value for each in _other_methods(card)):
+            same = groups.setdefault((trial.score.name, trial.score.on, card.data.value), {})
+            same[f"{run} ({trial.method.value})"] = trial.score
     several = len({card.data.value for card in cards.values()}) > 1
     return [
         verdict
@@ -231,10 +252,21 @@ def _cautions(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
     units = dict.fromkeys(protected(card.privacy.guarantee.value.unit) for card in cards.values())
     if len(units) > 1:
         found.append(f"the runs protect different things ({'; '.join(units)}), so that their ε cannot be compared")
-    if len({card.data.value for card in cards.values()}) > 1:
+    by_data: dict[str, list[str]] = {}
+    for name, card in cards.items():
+        by_data.setdefault(card.data.value, []).append(name)
+    if len(by_data) > 1:
         found.append("the runs are on different data sets")
-    elif len(cards) > 1:
-        found.append("each ε is that of one run; on the same data they add up, as the ledger counts them")
+    if together := {data: names for data, names in by_data.items() if len(names) > 1}:
+        which = "; ".join(f"{listed(names)} on {data}" for data, names in together.items())
+        said = "each ε is that of one run; on the same data they add up, as the ledger counts them"
+        found.append(said if len(by_data) == 1 else f"{said} ({which})")
+    if several := [name for name, card in cards.items() if _other_methods(card)]:
+        found.append(
+            f"more than one model was released by {listed(several)}: a score of the run's own method has the ε of the "
+            "whole run beside it, one of another method the ε of that model alone; `privet report show` has the ε of "
+            "each model"
+        )
     epsilons = {name: up(card.privacy.guarantee.value.epsilon.upper) for name, card in cards.items()}
     if len(set(epsilons.values())) > 1:
         each = ", ".join(f"{name}: {epsilon}" for name, epsilon in epsilons.items())

@@ -14,6 +14,7 @@ __all__ = [
     "ACCOUNTANTS",
     "counted",
     "down",
+    "epoch_count",
     "headline",
     "is_open",
     "listed",
@@ -23,6 +24,9 @@ __all__ = [
     "up",
     "why_not",
 ]
+
+_MANY = 1000
+"""From so many epochs on, none of their decimals is shown."""
 
 ACCOUNTANTS: dict[Accountant, str] = {
     Accountant.PLD: "privacy-loss distribution",
@@ -76,6 +80,15 @@ def counted(number: float, noun: str) -> str:
     ('1 step', '14,063 rows', '2.5 epochs')
     """
     return f"{number:,.10g} {noun}{'' if number == 1 else 's'}"
+
+
+def epoch_count(epochs: float) -> str:
+    """Return a number of epochs, which need not be whole, in words of a table.
+
+    >>> epoch_count(3000.0), epoch_count(25.05)
+    ('3,000', '25.05')
+    """
+    return f"{epochs:,.0f}" if epochs >= _MANY else f"{epochs:.4g}"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

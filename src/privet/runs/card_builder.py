@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from privet.accounting.default_delta import default_delta, is_near_one_unit
-from privet.cli.training_bar import counted
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.randomness import Randomness
@@ -35,6 +34,7 @@ from privet.report import (
 )
 from privet.report.card import Shareable, Typed
 from privet.report.training_records import Charged
+from privet.report.words import epoch_count
 from privet.runs.inputs import TrainingInputs
 from privet.runs.pipeline import RunResult, TrainedModel
 from privet.runs.plan import METHOD_TITLES, RunPlan
@@ -153,7 +153,7 @@ def plan_choices(
     if recipe is not None:
         plan = recipe.plan
         choice("batch size, on average", f"{plan.batch_size:,}", asked.batch_size)
-        choice("epochs", counted(recipe.epochs), asked.epochs)
+        choice("epochs", epoch_count(recipe.epochs), asked.epochs)
         choice("steps", f"{recipe.steps:,}", asked.epochs)
         choice("clip", f"{plan.clip:g}", asked.clip)
         choice("learning rate, falling to zero", f"{recipe.learning_rate:.4g}", asked.learning_rate)

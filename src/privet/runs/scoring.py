@@ -41,6 +41,7 @@ __all__ = [
     "auc",
     "expected_interval",
     "model_outputs",
+    "predictions",
     "score_advice",
     "score_exactly",
 ]
@@ -89,6 +90,14 @@ def model_outputs(model: nn.Module | _Model, x: Tensor) -> Tensor:
     """What a model says of rows, some at a time."""
     parts = [model(some) for some in torch.split(x, _AT_ONCE)] if len(x) else []
     return torch.cat(parts) if parts else torch.zeros(0)
+
+
+def predictions(outputs: Tensor) -> Tensor:
+    """Return what a regression predicts: its outputs, clamped to the target's range, which is scaled to [-1, 1].
+
+    `privet predict` writes these and every score is of these, so that no error exceeds the range. NaN stays NaN.
+    """
+    return outputs.double().clamp(-1.0, 1.0)
 
 
 def score_exactly(
@@ -147,10 +156,10 @@ def _area(scores: Tensor, rows: ScoredRows, on: str) -> Score:
 
 
 def _errors(outputs: Tensor, rows: ScoredRows, on: str) -> tuple[Score, Score]:
-    """Errors have no bound, so that their intervals are those of a normal approximation."""
+    """Return the errors of the clamped predictions, with intervals by a normal approximation."""
     scale = 1.0 if rows.label is None else (rows.label.high - rows.label.low) / 2
     known = rows.y.isfinite()
-    errors = (outputs - rows.y)[known].double() * scale
+    errors = (predictions(outputs) - rows.y)[known] * scale
     count, covers = len(errors), f"{_covers(rows)}{_NORMAL}"
 
     def ends(values: Tensor) -> tuple[float | None, float | None]:
@@ -188,7 +197,7 @@ class PrivateScoring:
 
     Guarantee: pure ε for `unit`: for classes, one discrete Laplace draw for how many rows are right and how many are
     wrong (a histogram of two bins: a unit's rows move it by `rows` in L1); for numbers, half of ε each for the sum of
-    the clamped errors and for the count. The model must not depend on the rows but through a release that is paid for.
+    the errors and for the count. The model must not depend on the rows but through a release that is paid for.
     What it says of a row follows from that row (`each_alone`). No row raises: rows on which a model gives no number
     count as wrong, or as the largest error.
     """
@@ -262,7 +271,7 @@ class PrivateScoring:
             (mechanism,) = self._mechanisms
             drawn = mechanism.release(self._answers(right, users), rng=rng, source=source)
             return drawn.map(lambda counts: self._accuracy(float(counts[0]), float(counts[1]), on))
-        errors = ((outputs - rows.y).double() / 2).abs().numpy() if len(rows) else np.zeros(0)
+        errors = ((predictions(outputs) - rows.y) / 2).abs().numpy() if len(rows) else np.zeros(0)
         scale = 1.0 if rows.label is None else rows.label.high - rows.label.low
         first, second = self._mechanisms
         total = first.release(self._errors(errors, users), rng=rng, source=source)

@@ -7,6 +7,10 @@ their batch and losses divided by its size are found, although none of them leav
 added to the sum in such a pass, and the model's parameters, buffers, attributes, modes and the random numbers are
 restored. A pass that writes into a parameter is refused, as it would be in a step.
 
+Where a graph leads from the losses to the parameters, the gradient of the staying rows' losses is compared, too: a
+factor that is taken out of the value again, as in `w * l + ((1 - w) * l).detach()`, or a hook that scales gradients by
+something of the batch, shows in it alone.
+
 The exchanged places hold copies of one row, so that where nothing is drawn at random their losses must be that row's.
 Losses of other rows than those that were drawn, or with other rows' targets, are found by that.
 """
@@ -37,6 +41,8 @@ _TOLERANCE = 1e-4
 """Relative to the larger of the loss and the median loss, where every tensor has the shape it had."""
 _LOOSE = 5e-2
 """The same where shapes differ (fewer rows, other padding), so that sums round differently, in bfloat16 too."""
+_GRADIENT = 1e-2
+"""Relative to the whole gradient; sums of several rows' gradients may cancel, so that less of them is exact."""
 _PROPORTION = 1e-3
 """How exactly losses follow the number of rows if they were divided by it."""
 
@@ -48,6 +54,8 @@ class _Outcome(NamedTuple):
     shapes: tuple[tuple[int, ...], ...]
     leaves: tuple[Tensor, ...]
     """The tensors of the batch that have one entry for each row."""
+    norms: tuple[Tensor | None, ...]
+    """For each set of rows that stay somewhere: the norms of their losses' gradient, one for each parameter."""
 
 
 class Rehearsal:
@@ -69,6 +77,8 @@ class Rehearsal:
         self.unrepeatable = False
         """Whether the loop gave other losses for the same rows, so that nothing could be compared."""
         self._losses = torch.zeros(0)
+        self._staying: tuple[npt.NDArray[np.bool_], ...] = ()
+        self._norms: tuple[Tensor | None, ...] = ()
         self._drawn: set[str] = set()
 
     def begin(self, read: Callable[[Any], Any]) -> tuple[Any] | None:
@@ -91,6 +101,7 @@ class Rehearsal:
     def take(self, losses: Tensor) -> None:
         """End the pass with its losses, one for each row or k of them; refuses one that wrote into a parameter."""
         self._losses = losses.detach().double()
+        self._norms = tuple(_gradient_norms(self._model, losses, stays) for stays in self._staying)
         self.close()
         if self._refusals:
             raise self._refusals[0]
@@ -110,30 +121,47 @@ class Rehearsal:
         if rows < 2:
             return
         half, places = rows // 2, np.arange(rows)
-        first = yield from self._pass(self._whole)
-        for start, stop in ((0, half), (half, rows)):
-            stays = (places >= start) & (places < stop)
-            other = yield from self._pass(self._taking(np.where(stays, places, start)))
+        # Halves that share a row: neighboring numbers have no common divisor, so that chunks of the batch, of whatever
+        # size, do not end where both halves do.
+        halves = places < (half + 1 if rows > 2 else half), places >= half
+        first = yield from self._pass(self._whole, (*halves, places < half))
+        for number, stays in enumerate(halves):
+            start = int(places[stays][0])
+            other = yield from self._pass(self._taking(np.where(stays, places, start)), (stays,))
             agree = _agree(first, other, rows, stays)
+            hidden = agree and not _agree_in_gradients(first, other, number)
             elsewhere = agree and self._is_elsewhere(first, other, rows, stays, start)
-            if not agree or elsewhere:
-                again = yield from self._pass(self._whole)
-                if _agree(first, again, rows, places >= 0):
-                    raise _elsewhere() if elsewhere else _depends()
+            if not agree or hidden or elsewhere:
+                again = yield from self._pass(self._whole, halves)
+                if _agree(first, again, rows, places >= 0) and _agree_in_gradients(first, again, number, number):
+                    raise _hidden() if hidden else _elsewhere() if elsewhere else _depends()
                 self.unrepeatable = True
                 return
-        evaluate = bool(self._drawn)
-        if evaluate:  # fewer rows would be given other random numbers, by dropout say
+        yield from self._fewer(first, rows, half)
+
+    def _fewer(self, first: _Outcome, rows: int, half: int) -> Generator[Micro, None, None]:
+        """The first half of the rows alone, in eval mode where random numbers are drawn: by dropout, say."""
+        places, evaluate = np.arange(rows), bool(self._drawn)
+        stays, at = places < half, 2
+        if evaluate:
             self._drawn.clear()
-            first = yield from self._pass(self._whole, evaluate=True)
+            first, at = (yield from self._pass(self._whole, (stays,), evaluate=True)), 0
             if self._drawn:
-                return
-        fewer = yield from self._pass(self._taking(places[:half]), evaluate=evaluate)
+                return  # the loop itself draws, and fewer rows would be given other random numbers
+            other = yield from self._pass(self._taking(np.where(stays, places, 0)), (stays,), evaluate=True)
+            if self._is_elsewhere(first, other, rows, stays, 0):
+                again = yield from self._pass(self._whole, (stays,), evaluate=True)
+                if _agree(first, again, rows, places >= 0):
+                    raise _elsewhere()
+        fewer = yield from self._pass(self._taking(places[:half]), (stays[:half],), evaluate=evaluate)
         shortened = first._replace(losses=first.losses[: half * (len(first.losses) // rows)])
-        if len(fewer.losses) == len(shortened.losses) and not _agree(shortened, fewer, half, places[:half] >= 0):
-            again = yield from self._pass(self._whole, evaluate=evaluate)
-            if _agree(first, again, rows, places >= 0):
-                raise _divided(shortened.losses, fewer.losses, rows / half)
+        if len(fewer.losses) != len(shortened.losses):
+            return
+        agree = _agree(shortened, fewer, half, stays[:half])
+        if not agree or not _agree_in_gradients(first, fewer, at):
+            again = yield from self._pass(self._whole, (stays,), evaluate=evaluate)
+            if _agree(first, again, rows, places >= 0) and _agree_in_gradients(first, again, at):
+                raise _hidden() if agree else _divided(shortened.losses, fewer.losses, rows / half)
             self.unrepeatable = True
 
     def _is_elsewhere(
@@ -161,12 +189,15 @@ class Rehearsal:
         units = len(places) if groups is None else int(groups[-1]) + 1
         return Micro(indices, groups, units, last=False)
 
-    def _pass(self, micro: Micro, *, evaluate: bool = False) -> Generator[Micro, None, _Outcome]:
-        """Let the loop's body run once."""
+    def _pass(
+        self, micro: Micro, staying: tuple[npt.NDArray[np.bool_], ...], *, evaluate: bool = False
+    ) -> Generator[Micro, None, _Outcome]:
+        """Let the loop's body run once, and note the gradients of these sets of rows."""
+        self._staying = staying
         self._refusals = self._during.enter_context(_restored(self._model, evaluate=evaluate))
         self._during.enter_context(same_randomness(self._drawn))
         yield micro
-        return _Outcome(self._losses, self._shapes, self._leaves)
+        return _Outcome(self._losses, self._shapes, self._leaves, self._norms)
 
 
 def rehearse(
@@ -232,6 +263,51 @@ def _agree(first: _Outcome, second: _Outcome, rows: int, stays: npt.NDArray[np.b
         sizes = torch.maximum(sizes, positive.median())
     tolerance = _TOLERANCE if shapes == others else _LOOSE
     return bool((((one - other).abs() <= tolerance * sizes) | (~one.isfinite() & ~other.isfinite())).all())
+
+
+def _gradient_norms(model: nn.Module, losses: Tensor, stays: npt.NDArray[np.bool_]) -> Tensor | None:
+    """The norm of the gradient of some rows' losses, for each parameter; None where there is no graph to follow."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if not losses.requires_grad or not parameters or len(losses) % len(stays):
+        return None
+    chosen = torch.from_numpy(stays).repeat_interleave(len(losses) // len(stays)).to(losses.device)
+    # Uneven weights, so that rows that pull in opposite directions do not cancel.
+    places = torch.arange(len(losses), device=losses.device, dtype=losses.dtype)
+    weights = 1 + (places % 7) / 7  # of a row's place, also where fewer rows come
+    try:
+        total = (losses * weights)[chosen].sum()
+        found = torch.autograd.grad(total, parameters, retain_graph=True, allow_unused=True)
+    except RuntimeError:
+        return None  # a graph that was used up, or an operation without a gradient: the step itself will say so
+    norms = [torch.zeros(()) if each is None else _norm(each) for each in found]
+    return torch.stack(norms)
+
+
+def _norm(gradient: Tensor) -> Tensor:
+    whole = gradient.detach().coalesce().values() if gradient.is_sparse else gradient.detach()
+    norm: Tensor = whole.double().norm()
+    return norm.cpu().float()
+
+
+def _agree_in_gradients(first: _Outcome, second: _Outcome, at: int, other: int = 0) -> bool:
+    """Whether the staying rows' losses have the same gradient in both passes, as far as it is known.
+
+    A row that is NaN makes the whole gradient NaN, its own weight of zero notwithstanding: then nothing is known.
+    """
+    one, two = first.norms[at], second.norms[other]
+    if one is None or two is None:
+        return True
+    tolerance = _GRADIENT if first.shapes == second.shapes else _LOOSE
+    size = float(torch.linalg.vector_norm(one.nan_to_num(0.0, 0.0, 0.0)))
+    return bool((((one - two).abs() <= tolerance * size) | ~one.isfinite() | ~two.isfinite()).all())
+
+
+def _hidden() -> InvalidInput:
+    problem = (
+        "have gradients that change with the other rows of the batch although their values do not (a factor of the "
+        "batch that is taken out of the value again by detach(), a hook that scales gradients)"
+    )
+    return InvalidInput("losses", problem, "compute each row's loss, and its gradient, from that row alone")
 
 
 def _depends() -> InvalidInput:

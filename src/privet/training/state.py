@@ -7,9 +7,11 @@ compares.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,14 @@ __all__ = ["Attributes", "Weights", "buffer_names", "restored"]
 _TORCHS = frozenset(vars(nn.Module()))
 """What torch itself keeps in every module."""
 _SIMPLE = (bool, int, float, complex, str, bytes, type(None))
+_PLAIN = (Tensor, np.ndarray, list, tuple, dict, set, deque, *_SIMPLE)
+_OPAQUE = (nn.Module, type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+_LIBRARIES = frozenset(
+    {"torch", "numpy", "transformers", "peft", "accelerate", "pytorch_lightning", "lightning", "lightning_fabric"}
+)
+"""Objects of these packages (a trainer, a configuration) are not looked into; those of the user's own classes are."""
+_DEEPEST = 6
+"""How deep objects inside of objects are looked into, so that a circle of them ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,20 +176,57 @@ def _own(module: nn.Module) -> dict[str, tuple[Any, Any]]:
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, (Tensor, np.ndarray, list, tuple, dict, set, *_SIMPLE))
+    return isinstance(value, _PLAIN) or _is_object(value)
 
 
-def _copy(value: Any) -> Any:
-    """A copy that no later change reaches; of what is none of these kinds, nothing."""
+def _is_object(value: Any) -> bool:
+    """Whether this is an object of a class that is neither torch's nor another library's, with attributes."""
+    if isinstance(value, (*_PLAIN, *_OPAQUE)) or type(value).__module__.partition(".")[0] in _LIBRARIES:
+        return False
+    return hasattr(value, "__dict__") or any("__slots__" in vars(each) for each in type(value).__mro__)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The attributes of an object, in its dictionary and in slots."""
+    slots = [name for each in type(value).__mro__ for name in _slots(each) if hasattr(value, name)]
+    return {name: getattr(value, name) for name in slots} | dict(getattr(value, "__dict__", {}))
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    found = vars(kind).get("__slots__", ())
+    names = (found,) if isinstance(found, str) else tuple(found)
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Object:
+    """A copy of an object's attributes."""
+
+    value: Any
+    """The object itself."""
+    attributes: dict[str, Any]
+
+
+def _copy(value: Any, deep: int = 0) -> Any:
+    """A copy that no later change reaches; of what is none of these kinds, or lies too deep, nothing."""
     if isinstance(value, Tensor):
         return value.detach().clone()
     if isinstance(value, np.ndarray):
         return value.copy()
+    if isinstance(value, _SIMPLE):
+        return value
+    if deep >= _DEEPEST:
+        return None
     if isinstance(value, dict):
-        return {key: _copy(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_copy(each) for each in value]
-    return set(value) if isinstance(value, set) else value if isinstance(value, _SIMPLE) else None
+        return {key: _copy(each, deep + 1) for key, each in value.items()}
+    if isinstance(value, (list, tuple, deque)):
+        return [_copy(each, deep + 1) for each in value]
+    if isinstance(value, set):
+        return set(value)
+    if _is_object(value):
+        found = _attributes(value).items()
+        return _Object(value, {name: _copy(each, deep + 1) for name, each in found if _is_plain(each)})
+    return None
 
 
 def _restore(value: Any, copy: Any) -> None:
@@ -188,8 +235,12 @@ def _restore(value: Any, copy: Any) -> None:
         _put(value, copy)
     elif isinstance(value, np.ndarray) and not _alike(value, copy):
         value[...] = copy
-    elif isinstance(value, list):
-        value[:] = [_returned(each, old) for each, old in zip(_padded(value, len(copy)), copy, strict=True)]
+    elif isinstance(value, (list, deque)):
+        whole = [_returned(each, old) for each, old in zip(_padded(list(value), len(copy)), copy, strict=True)]
+        value.clear()
+        value.extend(whole)
+    elif isinstance(copy, _Object):
+        _restore_object(value, copy)
     elif isinstance(value, dict):
         kept = {key: _returned(value.get(key), old) for key, old in copy.items()}
         value.clear()
@@ -197,6 +248,15 @@ def _restore(value: Any, copy: Any) -> None:
     elif isinstance(value, set):
         value.clear()
         value.update(copy)
+
+
+def _restore_object(value: Any, copy: _Object) -> None:
+    """Put an object's attributes back; those that were added since, and are of a kind that is looked at, go."""
+    for name, now in _attributes(value).items():
+        if name not in copy.attributes and _is_plain(now):
+            object.__delattr__(value, name)
+    for name, old in copy.attributes.items():
+        object.__setattr__(value, name, _returned(getattr(value, name, None), old))
 
 
 def _put(tensor: Tensor, copy: Tensor) -> None:
@@ -213,15 +273,22 @@ def _padded(values: list[Any], length: int) -> list[Any]:
 
 
 def _returned(value: Any, copy: Any) -> Any:
-    """A value with its contents put back; where it was replaced by another, what it was. Objects stay as they are."""
+    """A value with its contents put back; where it was replaced by another, what it was."""
     if isinstance(copy, _SIMPLE) and (copy is not None or isinstance(value, _SIMPLE)):
         return copy
+    if isinstance(copy, _Object):
+        _restore(copy.value, copy)
+        return copy.value
     if isinstance(value, tuple) and isinstance(copy, list):
-        return value if _alike(_copy(value), copy) else tuple(copy)
+        before = tuple(each.value if isinstance(each, _Object) else each for each in copy)
+        return value if _alike(_copy(value), copy) else before
     if isinstance(value, Tensor) and isinstance(copy, Tensor):
         _restore(value, copy)
         return value
     if isinstance(value, (list, dict, set, np.ndarray)) and type(value) is type(copy):
+        _restore(value, copy)
+        return value
+    if isinstance(value, deque) and isinstance(copy, list):
         _restore(value, copy)
         return value
     return value if copy is None else copy
@@ -237,6 +304,8 @@ def _alike(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, _Object) and isinstance(other, _Object):
+        return type(one.value) is type(other.value) and _alike(one.attributes, other.attributes)
     return type(one) is type(other) and bool(one == other or (one != one and other != other))
 
 

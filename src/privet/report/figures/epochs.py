@@ -20,6 +20,10 @@ _TITLES = {
     Measure.LOSS: "Loss from epoch to epoch",
     Measure.CLIPPED: "How many examples were clipped",
 }
+_CURRENT = (
+    " The curve is of the current weights; where a run averages its weights, the released model is their average, "
+    "and its score may differ from the end of the curve."
+)
 _TICKS = 10
 _MANY = 25
 """So many rows a table has at most."""
@@ -74,7 +78,7 @@ def followed(measure: Measure, history: Sequence[Typed[Series]]) -> Figure | Non
     return Figure(
         f"followed-{measure.name.lower()}",
         _TITLES[measure],
-        f"{measure.value.capitalize()} after each epoch: {told}.",
+        f"{measure.value.capitalize()} after each epoch: {told}.{_CURRENT if measure is Measure.ACCURACY else ''}",
         ("epoch", *(f"{each.value.on} ({origin(each)})" for each in seen)),
         tuple(_row(epoch, [each.value for each in seen], share) for epoch in epochs[:: len(epochs) // _MANY + 1]),
         {

@@ -80,7 +80,8 @@ def _attacked(
         len(outcome.outsiders),
         0 if alone else shadows,
         tuple(
-            _estimate(outcome.hits(rate, _CONFIDENCE), rate) for rate in sorted(usable_rates(alarms, len(outcome.outsiders)))
+            _estimate(outcome.hits(rate, _CONFIDENCE), rate)
+            for rate in sorted(usable_rates(alarms, len(outcome.outsiders)))
         ),
         _estimate(outcome.auc(_CONFIDENCE), None),
         _CONFIDENCE,

@@ -113,7 +113,14 @@ def _built(wanted: PateRequest, noise: float) -> Aggregator:
 
 
 def _planned(
-    wanted: PateRequest, small: Plan, pool: int, target: float, delta: float, beside: tuple[Event, ...], *, weighed: bool
+    wanted: PateRequest,
+    small: Plan,
+    pool: int,
+    target: float,
+    delta: float,
+    beside: tuple[Event, ...],
+    *,
+    weighed: bool,
 ) -> tuple[Plan, list[Choice]]:
     teachers, labels, unit = small.teachers, small.labels, small.unit
     asked, noise = wanted.questions, wanted.noise

@@ -13,14 +13,14 @@ from privet.ledger import Ledger
 from privet.report import Charged, Public, shareable, write_run
 from privet.report.card_json import to_json
 from tests.cli.conftest import Run
-from tests.report.trained import trained
+from tests.report.signable import signable
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made") / "digits"
     folder.mkdir()
-    write_run(folder, trained())
+    write_run(folder, signable())
     return folder
 
 
@@ -46,7 +46,7 @@ def test_a_key_a_signature_and_a_check(privet: Run, run: Path, tmp_path: Path) -
     done = privet("card sign digits --key signer.pem")
     assert done.code == 0
     assert done.out.startswith("digits is signed: card.json, report.html\n")
-    ledger = trained().ledger
+    ledger = signable().ledger
     assert ledger is not None
     assert f"head {ledger.value.head}" in done.out
     found = privet("card verify digits --key signer.pem.pub")
@@ -111,7 +111,7 @@ def test_what_is_not_genuine_is_exit_code_1(privet: Run, signed: Path, change: s
 def test_a_card_that_claims_less_is_not_signed(privet: Run, run: Path) -> None:
     """Fails when a card whose ε was edited is signed, shown or compared, or the message does not name the run."""
     text = (run / "card.json").read_text(encoding="utf-8")
-    epsilon = trained().privacy.guarantee.value.epsilon
+    epsilon = signable().privacy.guarantee.value.epsilon
     lower, upper = f'"lower": {epsilon.lower!r}', f'"upper": {epsilon.upper!r}'
     edited = text.replace(lower, '"lower": 0.01').replace(upper, '"upper": 0.02')
     assert edited != text
@@ -139,7 +139,7 @@ def test_a_page_of_another_version_is_renewed(privet: Run, run: Path) -> None:
 
 def test_a_run_against_its_ledger(privet: Run, run: Path, tmp_path: Path) -> None:
     """Fails when the ledger is not asked, or an answer of its own is not told."""
-    card = shareable(trained())
+    card = shareable(signable())
     with Ledger(tmp_path / "ledger.db") as ledger:
         ledger.create("digits", epsilon=9.0, delta=1e-3)
         with ledger.reserve("digits", card.privacy.event.value).drawing():

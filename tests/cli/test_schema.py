@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from privet.data import Category, Number, Schema
 from tests.cli.conftest import Run
+from tests.data.sources import vouched
 
 CSV = """\
 patient,age,ward,well
@@ -18,7 +20,7 @@ p3,230,east,no
 p4,fifty,north,maybe
 p1,17,,no
 """
-SCHEMA = """\
+SCHEMA = vouched("""\
 privet = 1
 target = "well"
 user = "patient"
@@ -39,7 +41,7 @@ values = ["north", "south"]
 name = "well"
 kind = "category"
 values = ["no", "yes"]
-"""
+""")
 MARK = "INTERNAL: read from private rows and not paid for; do not share"
 
 
@@ -198,3 +200,27 @@ def test_rows_that_nothing_can_be_learned_from(privet: Run, files: Path, rows: s
     done = privet("schema check clinic.toml clinic.csv --internal")
     assert done.code == 0
     assert words in done.out
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "reason"),
+    [
+        (r"source = .*\n", "", "'age' has no source."),
+        (r"source = .*", 'source = "codebook"', "'age' names nobody who vouches for its source."),
+        (r"on = 2026-11-18", 'on = 2026-11-18, seal = "000000000000"', "'age' was changed after somebody vouched"),
+        (r"on = 2026-11-18", "on = 2999-01-01", "'age' is vouched for on 2999-01-01, which is in the future."),
+    ],
+    ids=["source", "name", "seal", "date"],
+)
+def test_check_names_columns_that_no_command_accepts(
+    privet: Run, files: Path, pattern: str, text: str, reason: str
+) -> None:
+    """Fails when a schema passes the check that train and query refuse."""
+    (files / "my clinic.toml").write_text(re.sub(pattern, text, SCHEMA, count=1))
+    for line in ("schema check 'my clinic.toml'", "schema check 'my clinic.toml' clinic.csv --internal"):
+        done = privet(line)
+        assert done.code == 1
+        assert reason in done.out
+        assert "'ward' " not in done.out
+        assert "run: privet schema confirm 'my clinic.toml'" in done.out
+    assert privet("schema check clinic.toml").code == 0

@@ -144,10 +144,16 @@ def test_confirmation_is_on_the_card(clinic: Run) -> None:
     source = 'source = { kind = \\"codebook\\", by = \\"Ada Lovelace\\", on = 2026-11-18 }\\n'
     text = Path("run/card.json").read_text()
     assert source in text
-    Path("run/card.json").write_text(text.replace(source, ""))
-    done = clinic("card sign run --key signer.pem --renew")
-    assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert "without a source for the bounds or values of 'age', 'ward', 'readmitted'" in done.err
+    assert "high = 100\\n" in text
+    for before, after, problem in (
+        (source, "", "without a source for the bounds or values of 'age', 'ward', 'readmitted'"),
+        (source, 'source = \\"codebook\\"\\n', "column 'age' names nobody who vouches for its source"),
+        ("high = 100\\n", "high = 94\\n", "another schema than model.json"),
+    ):
+        Path("run/card.json").write_text(text.replace(before, after))
+        done = clinic("card sign run --key signer.pem --renew")
+        assert (done.code, len(done.err.splitlines())) == (2, 1)
+        assert problem in done.err
 
 
 def test_old_run_resumes_after_its_schema_is_confirmed(clinic: Run) -> None:
@@ -207,3 +213,67 @@ def test_confirmed_bounds_are_not_edited_later(clinic: Run) -> None:
     done = clinic("query patients.csv 'mean(age)' --schema schema.toml --epsilon 1")
     assert (done.code, len(done.err.splitlines())) == (2, 1)
     assert "other bounds or values of 'age' than were vouched for" in done.err
+
+
+def test_confirm_interrupted_at_any_prompt_says_how_to_continue(old: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when an interruption passes for an end, loses answers, or differs from prompt to prompt."""
+    for by, lines, answered in (("", (), 0), ("--by Ada", (), 0), ("--by Ada", ("c",), 1), ("", ("Bo", "d"), 2)):
+        typed(monkeypatch, *lines)
+        done = old(f"schema confirm old.toml {by}")
+        assert done.code == 130
+        assert done.err.strip() == (
+            "Interrupted. Answers so far are in the file. Continue with: privet schema confirm old.toml"
+        )
+        assert [source is None for source in sources().values()].count(False) == answered
+    typed(monkeypatch, "c")
+    assert old("schema confirm old.toml --by Cy").code == 0
+    typed(monkeypatch, "d")
+    done = old("schema confirm old.toml --by Di --again")
+    assert done.code == 130
+    assert "Continue with: privet schema confirm old.toml --again" in done.err
+    assert "every column has a source" not in done.out
+    assert [source.by for source in sources().values()] == ["Di", "Bo", "Cy"]
+
+
+def test_confirm_again_names_columns_that_were_not_confirmed(old: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when leaving early passes for a new confirmation of all columns."""
+    typed(monkeypatch, "c", "c", "c")
+    assert old("schema confirm old.toml --by Ada").code == 0
+    typed(monkeypatch, "d", "n", "q")
+    done = old("schema confirm old.toml --by Bo --again")
+    assert done.code == 1
+    assert "Not confirmed again, so that the earlier source stays: ward, readmitted." in done.out
+    assert "every column has a source" not in done.out
+    assert [source.by for source in sources().values()] == ["Bo", "Ada", "Ada"]
+
+
+def test_confirm_says_what_is_wrong_with_its_options(old: Run) -> None:
+    """Fails when a missing equals sign is called an unknown column, or a page of text passes for a name."""
+    done = old("schema confirm old.toml --by Ada --source age")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "--source is 'age', which has no `=` between a column and its source" in done.err
+    done = old(f"schema confirm old.toml --by {'A' * 201} --source age=codebook")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "--by has 201 characters; use 200 at most" in done.err
+    assert set(sources().values()) == {None}
+    assert old(f"schema confirm old.toml --by {'A' * 200} --source age=codebook").code == 1
+
+
+def test_confirm_shows_and_seals_what_missing_cells_count_as(old: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when somebody vouches for a rule that they were not shown, or it can be changed afterwards."""
+    text = SCHEMA.replace("high = 100", 'high = 100\nmissing = 54.2\noutside = "missing"')
+    Path("old.toml").write_text(text.replace('["north", "south"]', '["north", "south"]\nmissing = "south"'))
+    typed(monkeypatch, "c", "c", "c")
+    done = old("schema confirm old.toml --by Ada")
+    assert "number from 18 to 100, missing cells count as 54.2, cells beyond the bounds count as missing" in done.out
+    assert "category: north, south, missing cells count as south" in done.out
+    assert old("schema check old.toml").code == 0
+    Path("old.toml").write_text(Path("old.toml").read_text().replace("54.2", "54.3"))
+    assert old("schema check old.toml").code == 1
+
+
+def test_confirm_keeps_a_byte_order_mark(old: Run) -> None:
+    """Fails when a schema of an editor that writes a byte order mark is refused, or loses the mark."""
+    Path("old.toml").write_text(SCHEMA, encoding="utf-8-sig")
+    assert old("schema confirm old.toml --by Ada --source age=codebook").code == 1
+    assert Path("old.toml").read_bytes().startswith(b"\xef\xbb\xbf# patients")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date
+import re
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from privet import query
 from privet.core.errors import InvalidInput
-from privet.data import BoundsSource, Category, Number, Schema, SourceKind, require_vouched
+from privet.data import BoundsSource, Category, Number, Schema, SourceKind, is_vouched, require_vouched
 from privet.data.bounds_source import assumptions_of
 
 DAY = date(2026, 11, 18)
@@ -16,7 +17,8 @@ STATEMENTS = {
     SourceKind.CODEBOOK: "come from a codebook and not from the private rows",
     SourceKind.DOMAIN_LIMIT: "are limits of the domain and were not read from the private rows",
     SourceKind.PUBLIC_DATA: "were read from public data and not from the private rows",
-    SourceKind.LEARNED: "were learned under the budget of these rows",
+    SourceKind.LEARNED: "were learned under the budget of these rows; the cost of learning them is part of this ε only "
+    "if the same run learned them",
 }
 
 
@@ -88,3 +90,34 @@ def test_source_of_many_columns_says_how_many() -> None:
     (said,) = assumptions_of(columns)
     assert "'n7' and 3 more columns" in said
     assert "more" not in assumptions_of(columns[:8])[0]
+
+
+def test_source_learned_and_vouched_for_says_that_its_cost_is_elsewhere() -> None:
+    """Fails when a guarantee lets its readers believe that ε pays for bounds that a file says were learned."""
+    (said,) = assumptions_of([("age", named(SourceKind.LEARNED))])
+    assert said == (
+        "the bounds or values of 'age' were learned under the budget of these rows; the cost of learning them is not "
+        "part of this ε (Ada vouched for this on 2026-11-18)"
+    )
+
+
+def test_source_with_a_date_in_the_future_is_refused() -> None:
+    """Fails when somebody vouches on a day that has not come in any time zone, or tomorrow is refused in UTC."""
+    today = datetime.now(UTC).date()
+    for days in (0, 1):
+        source = BoundsSource(SourceKind.CODEBOOK, "Ada", today + timedelta(days=days))
+        require_vouched(Schema((Number("age", 0, 9, source=source),)), "s.toml")
+    late = Number("age", 0, 9, source=BoundsSource(SourceKind.CODEBOOK, "Ada", today + timedelta(days=2)))
+    with pytest.raises(InvalidInput, match="date in the future for the source of 'age'"):
+        require_vouched(Schema((late,)), "s.toml")
+    assert not is_vouched(late)
+
+
+def test_source_refusal_shows_a_line_that_is_accepted() -> None:
+    """Fails when whoever writes by hand what a refusal shows is refused again."""
+    text = 'privet = 1\n[[column]]\nname = "age"\nkind = "number"\nlow = 0\nhigh = 9\n'
+    for more in ("", 'source = "codebook"\n'):
+        with pytest.raises(InvalidInput) as refusal:
+            require_vouched(Schema.from_toml(text + more), "s.toml")
+        (line,) = re.findall(r"source = \{.*\}", str(refusal.value))
+        require_vouched(Schema.from_toml(text + line), "s.toml")

@@ -19,6 +19,7 @@ from privet.data import (
     SourceKind,
     adult_schema,
     draft,
+    load_schema,
     require_vouched,
     seal_of,
     with_sources,
@@ -181,3 +182,38 @@ def test_sealed_source_vouches_for_what_was_seen_alone() -> None:
         edited = sealed.replace(before, after)
         with pytest.raises(InvalidInput, match=f"other bounds or values of '{name}' than were vouched for"):
             require_vouched(Schema.from_toml(edited), "s.toml")
+
+
+@pytest.mark.parametrize("line", ["missing = 54.2183", 'missing = "low"', 'outside = "missing"'])
+def test_seal_covers_how_missing_and_outlying_numbers_are_read(line: str) -> None:
+    """Fails when a private mean can be written into a column, for its missing cells, after somebody vouched for it."""
+    age = Schema.from_toml(DRAFTED).find("age")
+    assert isinstance(age, Number)
+    sealed = with_sources(vouched(DRAFTED), {"age": replace(VOUCHED, seal=seal_of(age))})
+    require_vouched(Schema.from_toml(sealed), "s.toml")
+    edited = sealed.replace("high = 120", f"high = 120\n{line}")
+    with pytest.raises(InvalidInput, match="other bounds or values of 'age' than were vouched for"):
+        require_vouched(Schema.from_toml(edited), "s.toml")
+    again = Schema.from_toml(edited).find("age")
+    assert isinstance(again, Number)
+    require_vouched(Schema.from_toml(with_sources(edited, {"age": replace(VOUCHED, seal=seal_of(again))})), "s.toml")
+
+
+def test_seal_covers_how_missing_categories_are_read() -> None:
+    """Fails when the most frequent value can be written into a column after somebody vouched for it."""
+    ward = Category("ward", ("north", "south"))
+    seals = {seal_of(replace(ward, missing=missing)) for missing in (None, "north", "south")}
+    assert len(seals) == 3
+
+
+def test_schema_with_a_byte_order_mark_is_read_and_keeps_it(tmp_path: Path) -> None:
+    """Fails when a file from an editor that writes a byte order mark is refused, or loses the mark."""
+    path = tmp_path / "s.toml"
+    path.write_text(DRAFTED, encoding="utf-8-sig")
+    assert load_schema(path) == Schema.from_toml(DRAFTED)
+    whole = vouched_text(path.read_text(encoding="utf-8"))
+    assert whole == "\ufeff" + vouched(DRAFTED)
+
+
+def vouched_text(text: str) -> str:
+    return with_sources(text, dict.fromkeys(("age", "ward", "well"), VOUCHED))

@@ -24,6 +24,7 @@ from privet.report.signing import NotGenuine, make_key, sign, verify
 from privet.report.training_card import TrainingCard, shareable
 from privet.report.training_page import report_page
 from privet.report.training_records import Charged
+from tests.report.signable import signable
 from tests.report.trained import curves, trained
 
 Edit = Callable[[dict[str, Any]], None]
@@ -89,7 +90,7 @@ EDITS: dict[Edit, str] = {
 
 
 def edited(edit: Edit) -> str:
-    data = json.loads(to_json(shareable(trained())))
+    data = json.loads(to_json(shareable(signable())))
     edit(data["card"])
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
@@ -98,8 +99,8 @@ def edited(edit: Edit) -> str:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     run = tmp_path / "run"
     run.mkdir()
-    (run / "card.json").write_text(to_json(shareable(trained())), encoding="utf-8")
-    (run / "report.html").write_text(report_page(shareable(trained()), curves()), encoding="utf-8")
+    (run / "card.json").write_text(to_json(shareable(signable())), encoding="utf-8")
+    (run / "report.html").write_text(report_page(shareable(signable()), curves()), encoding="utf-8")
     make_key(tmp_path / "signer.pem")
     monkeypatch.setattr(signing, "curves_of", lambda privacy, progress, whole: curves())  # of the same card, once
     return run
@@ -119,7 +120,7 @@ def test_honest_cards_are_read() -> None:
     """Catches a check that fails an honest card, its internal half, one that rounds otherwise or one that says more."""
     require_priced(trained())
     for factor in (1 - 1e-5, 2.0):
-        data = json.loads(to_json(shareable(trained())))
+        data = json.loads(to_json(shareable(signable())))
         lowered(data["card"]["privacy"]["guarantee"]["value"], factor)
         require_priced(from_json(json.dumps(data)))
 
@@ -142,7 +143,7 @@ def test_a_signature_makes_no_claim_true(folder: Path, tmp_path: Path) -> None:
     sign(folder, key)
     with pytest.raises(NotGenuine, match=r"card.json claims ε ≤ .* whoever signed it"):
         verify(folder, f"{key}.pub")
-    (folder / "card.json").write_text(to_json(shareable(trained())), encoding="utf-8")
+    (folder / "card.json").write_text(to_json(shareable(signable())), encoding="utf-8")
     for lie in (honest.replace("<h1>ε ≤ ", "<h1>ε ≤ 0."), honest.replace("<h1>", "<h1>ε ≤ 0.1</h1><h1>")):
         assert lie != honest
         (folder / "report.html").write_text(lie, encoding="utf-8")

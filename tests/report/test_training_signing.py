@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,16 @@ from pathlib import Path
 import pytest
 
 from privet.core.errors import InvalidInput
+from privet.core.release import Release
 from privet.report import signing
 from privet.report.card import Public
 from privet.report.card_json import to_json
 from privet.report.signing import SIGNATURE, NotGenuine, make_key, sign, verify
-from privet.report.training_card import shareable
+from privet.report.training_card import TrainingCard, shareable
 from privet.report.training_page import report_page
-from tests.report.trained import SCHEMA, curves, trained
+from privet.report.training_records import Method
+from tests.report.signable import SEALED, signable
+from tests.report.trained import curves, trained
 
 PAGE = "<!DOCTYPE html><title>page</title>"
 
@@ -34,8 +38,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(signing, "curves_of", lambda privacy, progress, whole: curves())  # of the same card, once
     run = tmp_path / "run"
     (run / "model").mkdir(parents=True)
-    (run / "card.json").write_text(to_json(shareable(trained())), encoding="utf-8")
-    (run / "report.html").write_text(report_page(shareable(trained()), curves()), encoding="utf-8")
+    (run / "card.json").write_text(to_json(shareable(signable())), encoding="utf-8")
+    (run / "report.html").write_text(report_page(shareable(signable()), curves()), encoding="utf-8")
     (run / "model" / "weights.safetensors").write_bytes(bytes(range(200)))
     (run / "internal.html").write_text("internal", encoding="utf-8")
     (run / ".checkpoint").write_text("not shared", encoding="utf-8")
@@ -242,20 +246,119 @@ def test_only_a_run_is_signed(key: Path, tmp_path: Path) -> None:
     assert not (empty / SIGNATURE).exists()
 
 
-def test_a_schema_without_a_source_is_neither_signed_nor_genuine(
-    folder: Path, key: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fails when a card that takes bounds for public is signed although its schema does not say where one of them comes
-    from, or passes for genuine where somebody signed it in spite of that."""
-    text = SCHEMA.replace('source = "domain limit"\n', "", 1)
-    card = replace(shareable(trained()), schema=Public(text))
+def carded(folder: Path, card: TrainingCard) -> None:
     (folder / "card.json").write_text(to_json(card), encoding="utf-8")
     (folder / "report.html").write_text(report_page(card, curves()), encoding="utf-8")
-    with pytest.raises(InvalidInput, match="schema without a source for the bounds or values of 'ink"):
-        sign(folder, key)
+
+
+def refused(folder: Path, key: Path, monkeypatch: pytest.MonkeyPatch, problem: str) -> None:
+    """Neither signed, nor genuine where somebody signed it in spite of that."""
+    with pytest.raises(InvalidInput, match=problem):
+        sign(folder, key, renew=True)
     assert not (folder / SIGNATURE).exists()
     with monkeypatch.context() as careless:
         careless.setattr(signing, "_require_sources", lambda card: None)
+        careless.setattr(signing, "_require_same_schema", lambda folder, card: None)
         sign(folder, key)
-    with pytest.raises(NotGenuine, match="schema without a source for the bounds or values of 'ink"):
+    with pytest.raises(NotGenuine, match=f"{problem}.*, whoever signed it"):
         verify(folder, f"{key}.pub")
+
+
+def described(folder: Path, schema: str | None, shape: list[int] | None = None) -> None:
+    (folder / "model.json").write_text(json.dumps({"privet-model": 1, "schema": schema, "shape": shape}))
+
+
+WITHOUT_NAME = re.sub(r"source = .*", 'source = "domain limit"', SEALED, count=1)
+WITHOUT_SOURCE = re.sub(r"source = .*\n", "", SEALED, count=1)
+OTHER_BOUNDS = SEALED.replace("high = 16", "high = 11.52")
+IN_FUTURE = SEALED.replace("2026-11-18", "2999-01-01")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (WITHOUT_SOURCE, "schema without a source for the bounds or values of 'ink"),
+        (WITHOUT_NAME, "column 'ink .* names nobody who vouches for its source"),
+        (OTHER_BOUNDS, "column 'ink .* was changed after somebody vouched for it"),
+        (IN_FUTURE, "column 'ink .* is vouched for on 2999-01-01, which is in the future"),
+    ],
+    ids=["source", "name", "bounds", "date"],
+)
+def test_sign_needs_a_schema_that_somebody_vouches_for(
+    folder: Path, key: Path, monkeypatch: pytest.MonkeyPatch, text: str, problem: str
+) -> None:
+    """Fails when a card that takes bounds for public is signed, or passes for genuine, although nobody vouches for
+    them as they stand there."""
+    assert text != SEALED
+    carded(folder, shareable(signable(text)))
+    refused(folder, key, monkeypatch, problem)
+
+
+def test_sign_needs_a_guarantee_that_states_its_sources(
+    folder: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when a card whose guarantee hides on whose word it rests is signed, or passes for genuine."""
+    unsourced = re.sub(r"source = .*\n", "", SEALED)
+    carded(folder, shareable(signable(SEALED, assumes=unsourced)))
+    refused(folder, key, monkeypatch, "does not state what it assumes about its schema")
+
+
+def test_sign_compares_the_schema_with_that_of_the_model(
+    folder: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when the schema of a table can be removed from a card, or replaced by another for which somebody vouches,
+    and when a model in another folder than a run's, or one of pictures, is refused."""
+    sources = re.sub(r"source = .*\n", "", SEALED)
+    for text in (SEALED, sources):
+        described(folder, text)
+        sign(folder, key)
+        verify(folder, f"{key}.pub")
+        (folder / SIGNATURE).unlink()
+    described(folder, SEALED.replace("high = 16", "high = 11"))
+    refused(folder, key, monkeypatch, "has another schema than model.json")
+    (folder / SIGNATURE).unlink()
+    carded(folder, replace(shareable(signable()), schema=None))
+    described(folder, SEALED)
+    refused(folder, key, monkeypatch, "has another schema than model.json")
+    (folder / SIGNATURE).unlink()
+    described(folder, None)
+    refused(folder, key, monkeypatch, "has another schema than model.json")
+    (folder / SIGNATURE).unlink()
+    described(folder, None, [8, 8])
+    sign(folder, key)
+    verify(folder, f"{key}.pub")
+    (folder / SIGNATURE).unlink()
+    (folder / "model.json").unlink()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    refused(folder, key, monkeypatch, "model.json that cannot be read")
+
+
+def test_sign_takes_a_schema_that_the_run_learned(folder: Path, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when a schema that was released by the run needs somebody who vouches for it, or bounds of a file pass for
+    released ones."""
+    score = next(each for each in shareable(signable()).scores if isinstance(each, Release))
+    learned = re.sub(r"source = .*", 'source = "learned under the budget"', SEALED)
+    carded(folder, replace(shareable(signable(learned)), schema=score.map(lambda _: learned)))
+    sign(folder, key)
+    verify(folder, f"{key}.pub")
+    (folder / SIGNATURE).unlink()
+    carded(folder, replace(shareable(signable()), schema=score.map(lambda _: SEALED)))
+    refused(folder, key, monkeypatch, "has a learned schema with another source than the budget")
+
+
+def test_sign_takes_a_schema_that_pate_read_from_public_rows(
+    folder: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when PATE needs a name for bounds of its public rows, or another method does not."""
+    text = re.sub(r"source = .*", 'source = "public data"', SEALED, count=1)
+    text = re.sub(r"source = \{.*", 'source = "domain limit"', text)
+    card = shareable(signable(text))
+    told = replace(card.privacy, conditions=Public(("The schema was read from the public rows.",)))
+    carded(folder, replace(card, privacy=told, method=Public(Method.PATE)))
+    sign(folder, key)
+    verify(folder, f"{key}.pub")
+    (folder / SIGNATURE).unlink()
+    for other in (replace(card, privacy=told), replace(card, method=Public(Method.PATE))):
+        carded(folder, other)
+        refused(folder, key, monkeypatch, "names nobody who vouches for its source")
+        (folder / SIGNATURE).unlink()

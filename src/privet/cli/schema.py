@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,7 +116,10 @@ def check(
         int | None, typer.Option(click_type=WHOLE, help="With --internal: are there as many rows as in a batch?")
     ] = None,
 ) -> None:
-    """See whether a schema can be read, and whether a file has its columns. Exit code 1 if it has not.
+    """See whether a schema can be read and used, and whether a file has its columns. Exit code 1 if not.
+
+    Columns that no command accepts are named, with the reason: no source, nobody who vouches for it, or a change after
+    somebody did. `privet schema confirm` adds what is missing.
 
     Of the file only the header is read, which is public. With --internal the owner of the data also learns which cells
     fall outside of the schema; the rules of the schema take care of these, and no run fails for them.
@@ -131,7 +135,7 @@ def check(
     found = load_schema(described)
     if file is not None:
         _require_fit(found, file)
-    _show(found, file, internal)
+    refused = _show(found, described, file, internal)
     if file is not None and internal:
         from privet.cli.schema_rows import look
 
@@ -142,6 +146,8 @@ def check(
         console.show_rows(seen.head, seen.rows, right=seen.head[2:])
         console.bullets(seen.remarks)
         console.line(_INTERNAL, "bold red")
+    if refused:
+        raise typer.Exit(FAILED)
 
 
 def _require_fit(schema: Schema, file: Path) -> None:
@@ -163,11 +169,14 @@ def _require_fit(schema: Schema, file: Path) -> None:
         raise typer.Exit(FAILED)
 
 
-def _show(schema: Schema, file: Path | None, internal: bool) -> None:
-    from privet.data import Category
+def _show(schema: Schema, described: Path, file: Path | None, internal: bool) -> bool:
+    """Show the columns; whether any of them would be refused."""
+    from privet.data import Category, refusal_of, states_bounds
 
+    reasons = {column.name: refusal_of(column) for column in schema.columns if states_bounds(column)}
+    refused = [f"{name!r} {reason}." for name, reason in reasons.items() if reason is not None]
     fits = "The schema can be read" + ("." if file is None else f", and {file.name} has its columns.")
-    console.line(fits, "bold green")
+    console.line(fits, "bold yellow" if refused else "bold green")
     sources = dict(schema.sources())
     kinds = [type(column).__name__.lower() for column in schema.columns]
     rows = [
@@ -181,15 +190,17 @@ def _show(schema: Schema, file: Path | None, internal: bool) -> None:
         for column, kind in zip(schema.columns, kinds, strict=True)
     ]
     console.show_rows(("column", "kind", "holds", "used as", "source"), rows)
-    if unknown := [name for name, source in sources.items() if source is None]:
-        console.line(f"Without a source, no command accepts it: {', '.join(unknown)}.", "yellow")
-        console.line("Add sources with: privet schema confirm", "yellow")
+    if refused:
+        console.line("No command accepts these columns:", "bold red")
+        console.bullets(tuple(refused))
+        console.line(f"Check them, then run: privet schema confirm {shlex.quote(str(described))}", "bold red")
     if schema.rows is None:
         console.line("The number of rows is not stated: a run would have to learn it, and pay for it.", "yellow")
     if schema.target is None:
         console.line("No target is stated: name it in the schema, or with --target.", "yellow")
     if file is not None and not internal:
         console.line("Of the file only the header was read.", "dim")
+    return bool(refused)
 
 
 def _source(source: BoundsSource | None) -> str:

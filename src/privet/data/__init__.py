@@ -9,7 +9,7 @@ from privet.data.draft import Draft, draft
 from privet.data.learn import Learning, learn, learning
 from privet.data.read import read
 from privet.data.schema import Schema, Task
-from privet.data.schema_file import is_vouched, load_schema, require_vouched, with_sources
+from privet.data.schema_file import is_vouched, load_schema, refusal_of, require_vouched, with_sources
 from privet.data.sets import NAMES, Named, adult_schema, named
 from privet.data.source import Source
 from privet.data.split import held_out, hold_out
@@ -44,6 +44,7 @@ __all__ = [
     "load_schema",
     "named",
     "read",
+    "refusal_of",
     "require_vouched",
     "seal_of",
     "states_bounds",

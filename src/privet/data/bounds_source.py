@@ -35,6 +35,10 @@ _STATEMENTS = {
     SourceKind.PUBLIC_DATA: "were read from public data and not from the private rows",
     SourceKind.LEARNED: "were learned under the budget of these rows",
 }
+_COST_ELSEWHERE = "; the cost of learning them is not part of this ε"
+"""Of a schema that somebody vouches for: it came from a file, and whatever released it was charged by itself."""
+_COST_UNKNOWN = "; the cost of learning them is part of this ε only if the same run learned them"
+"""Of a schema without a name: of a run that learned it, or of a caller who says so."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class BoundsSource:
     reference: str | None = None
     """Where to look it up: a title, a page, an address."""
     seal: str | None = None
-    """A digest of the bounds or values that were vouched for (`seal_of`), so that a later edit is noticed."""
+    """A digest of what was vouched for (`seal_of`), so that a later edit is noticed."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", checked.member("source", self.kind, SourceKind))
@@ -98,5 +102,7 @@ def assumptions_of(columns: Iterable[tuple[str, BoundsSource | None]]) -> tuple[
         if len(names) > _MOST_NAMED:
             listed += f" and {len(names) - _MOST_NAMED} more columns"
         who = f"{by} vouched for this on {on}" if by is not None else "as stated; nobody is named"
-        sentences.append(f"the bounds or values of {listed} {_STATEMENTS[kind]} ({who})")
+        cost = _COST_UNKNOWN if by is None else _COST_ELSEWHERE
+        learned = cost if kind is SourceKind.LEARNED else ""
+        sentences.append(f"the bounds or values of {listed} {_STATEMENTS[kind]}{learned} ({who})")
     return tuple(sentences)

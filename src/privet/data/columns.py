@@ -145,9 +145,18 @@ def states_bounds(column: Column) -> TypeGuard[Number | Category]:
 
 
 def seal_of(column: Number | Category) -> str:
-    """Return a short digest of a column's bounds or values: what somebody vouches for in `BoundsSource.seal`."""
-    stated = [column.low, column.high] if isinstance(column, Number) else list(column.values)
-    text = json.dumps([column.name, [each if isinstance(each, str) else float(each) for each in stated]])
+    """Return a short digest of what somebody vouches for in `BoundsSource.seal`.
+
+    It covers everything that decides how a cell is read: bounds or values, and what a missing or out-of-range cell
+    counts as. A number that stands for missing cells can be a private mean as much as a bound can be a private maximum.
+    """
+    stated: list[object]
+    if isinstance(column, Number):
+        rule = column.missing.value if isinstance(column.missing, Missing) else float(column.missing)
+        stated = ["number", float(column.low), float(column.high), rule, column.outside.value]
+    else:
+        stated = ["category", list(column.values), column.missing]
+    text = json.dumps([column.name, *stated])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

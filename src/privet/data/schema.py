@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import Enum
 
 from privet.core import checked
@@ -125,7 +126,8 @@ class Schema:
         unknown = [repr(name) for name, source in self.sources(names) if source is None]
         if unknown:
             problem = f"has no source for the bounds or values of {', '.join(unknown)}"
-            advice = f'run: privet schema confirm {file} (it adds source = "codebook" or another to each column)'
+            example = f'source = {{ kind = "codebook", by = "your name", on = {datetime.now(UTC).date()} }}'
+            advice = f"run: privet schema confirm {file} (it adds to each column a line such as: {example})"
             raise InvalidInput("schema", problem, advice)
 
     def without_sources(self) -> Schema:

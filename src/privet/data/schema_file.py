@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from privet.core.errors import InvalidInput
@@ -15,10 +16,11 @@ from privet.data.draft import DRAFT_WARNING
 from privet.data.schema import Schema
 from privet.data.toml import source_line
 
-__all__ = ["is_vouched", "load_schema", "require_vouched", "with_sources"]
+__all__ = ["is_vouched", "load_schema", "refusal_of", "require_vouched", "with_sources"]
 
 _HEADER = re.compile(r"\s*\[\[\s*column\s*\]\]")
 _SOURCE = re.compile(r"\s*source\s*=")
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 def load_schema(path: str | os.PathLike[str]) -> Schema:
@@ -31,7 +33,7 @@ def load_schema(path: str | os.PathLike[str]) -> Schema:
         InvalidInput: The file cannot be read, or is not a schema; the line is named.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
         problem = f"is {str(path)!r}, which cannot be read: {reason}"
@@ -40,14 +42,38 @@ def load_schema(path: str | os.PathLike[str]) -> Schema:
 
 
 def is_vouched(column: Number | Category) -> bool:
-    """Whether somebody vouches for a column's source by name, and its bounds or values are those that were seen."""
+    """Whether somebody vouches for a column's source by name, and the column is as it was when they did."""
     source = BoundsSource.of(column.source)
-    return source is not None and source.by is not None and source.seal in (None, seal_of(column))
+    sealed = source is not None and source.by is not None and source.seal in (None, seal_of(column))
+    return sealed and not _is_future(source)
+
+
+def refusal_of(column: Number | Category) -> str | None:
+    """Return why `require_vouched` refuses a column, or None if it does not.
+
+    >>> refusal_of(Number("age", 0, 120, source="domain limit"))
+    'names nobody who vouches for its source'
+    """
+    source = BoundsSource.of(column.source)
+    if not states_bounds(column) or is_vouched(column):
+        return None
+    if source is None:
+        return "has no source"
+    if source.by is None:
+        return "names nobody who vouches for its source"
+    if _is_future(source):
+        return f"is vouched for on {source.on}, which is in the future"
+    return "was changed after somebody vouched for it"
+
+
+def _is_future(source: BoundsSource | None) -> bool:
+    """Whether a date lies in the future in every time zone."""
+    return source is not None and source.on is not None and source.on > datetime.now(UTC).date() + timedelta(days=1)
 
 
 def require_vouched(schema: Schema, path: str | os.PathLike[str], names: tuple[str, ...] | None = None) -> None:
-    """Refuse a file in which a column that is used has no source, nobody vouches for it by name, or what they vouched
-    for was changed.
+    """Refuse a file in which a column that is used has no source, nobody vouches for it by name, they did so on a date
+    in the future, or what they vouched for was changed.
 
     Args:
         schema: The schema of the file.
@@ -62,8 +88,13 @@ def require_vouched(schema: Schema, path: str | os.PathLike[str], names: tuple[s
     unnamed = [repr(name) for name, source in stated.items() if source is not None and source.by is None]
     if unnamed:
         problem = f"names nobody who vouches for the source of {', '.join(unnamed)}"
-        advice = f'run: privet schema confirm {path} (it adds by = "your name" and on = the date to each source)'
+        example = f'source = {{ kind = "codebook", by = "your name", on = {datetime.now(UTC).date()} }}'
+        advice = f"run: privet schema confirm {path} (it adds the name and the date, such as: {example})"
         raise InvalidInput("schema", problem, advice)
+    future = [f"{name!r} ({source.on})" for name, source in stated.items() if source is not None and _is_future(source)]
+    if future:
+        problem = f"has a date in the future for the source of {', '.join(future)}"
+        raise InvalidInput("schema", problem, f"correct the date, or run: privet schema confirm {path}")
     changed = [
         repr(column.name)
         for column in schema.columns
@@ -71,7 +102,9 @@ def require_vouched(schema: Schema, path: str | os.PathLike[str], names: tuple[s
     ]
     if changed:
         problem = f"has other bounds or values of {', '.join(changed)} than were vouched for"
-        raise InvalidInput("schema", problem, f"look at them, and run: privet schema confirm {path}")
+        raise InvalidInput(
+            "schema", problem, f"look at them, `missing` and `outside` included, and run: privet schema confirm {path}"
+        )
 
 
 def with_sources(text: str, sources: Mapping[str, BoundsSource]) -> str:
@@ -98,6 +131,8 @@ def with_sources(text: str, sources: Mapping[str, BoundsSource]) -> str:
     source = "domain limit"
     <BLANKLINE>
     """
+    if text.startswith(_BYTE_ORDER_MARK):
+        return _BYTE_ORDER_MARK + with_sources(text.removeprefix(_BYTE_ORDER_MARK), sources)
     schema = Schema.from_toml(text)
     wanted = replace(
         schema,

@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from privet.core import checked
@@ -163,7 +164,7 @@ def _source(given: object, what: str) -> BoundsSource:
         if isinstance(given, str):
             return BoundsSource(checked.member("source", given, SourceKind))
         if not isinstance(given, dict) or "kind" not in given or not set(given) <= set(_SOURCE_KEYS):
-            example = '{ kind = "codebook", by = "your name", on = 2026-11-18 }'
+            example = f'{{ kind = "codebook", by = "your name", on = {datetime.now(UTC).date()} }}'
             raise InvalidInput("source", f"is neither a word nor a table of {known}", f"write: source = {example}")
         return BoundsSource(**given)
     except InvalidInput as error:

@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privet.core.errors import InvalidInput, PrivetError
-from privet.data import Schema
-from privet.report.card import Public
+from privet.core.release import Release
+from privet.data import BoundsSource, Category, Number, Schema, SourceKind, refusal_of
 from privet.report.curves import curves_of
 from privet.report.put import put
 from privet.report.repriced import require_priced
 from privet.report.runs import CARD, REPORT, load, read_card
 from privet.report.training_card import TrainingCard
 from privet.report.training_page import report_page, states
+from privet.report.training_records import Method
 from privet.report.write import write_page
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ SIGNATURE = "signature.json"
 _FORMAT = 1
 _DOMAIN = b"privet card signature 1\n"
 _PIECE = 1 << 20
+_DESCRIPTION, _WEIGHTS = "model.json", "model.safetensors"
+"""As `privet.training.models.stored` names them; a reader of cards does not need PyTorch."""
+_FROM_PUBLIC_ROWS = "The schema was read from the public rows."
+"""The condition on a card of PATE whose schema nobody wrote."""
+_RETRAIN = "train again with a schema that somebody vouches for (privet schema confirm)"
 _Path = str | os.PathLike[str]
 
 
@@ -86,12 +92,14 @@ def sign(
 ) -> Signed:
     """Sign every shareable file of a run's folder with the secret key in a PEM file.
 
-    Nothing is signed that is not true to itself: the card is priced again, and the page drawn again from it and
-    compared. A page that another version made differs; with `renew` it is written anew before.
+    Nothing is signed that is not true to itself: the card is priced again, somebody must vouch for its schema as it
+    stands there, that schema must be the model's, and the page is drawn again from the card and compared. A page that
+    another version made differs; with `renew` it is written anew before.
     """
     folder, secret = Path(folder), _secret(Path(key))
     card = load(folder)
     _require_sources(card)
+    _require_same_schema(folder, card)
     _require_page(folder, card, renew, progress)
     head = None if card.ledger is None else card.ledger.value.head
     public = _hex(secret.public_key())
@@ -106,7 +114,8 @@ def verify(folder: _Path, key: _Path | None = None) -> Signed:
 
     With `key`, the PEM file of the signer's public key, also who signed. Without it the signature only says that
     nothing was changed since somebody signed: whoever changes a file can sign again with a key of their own. Whoever
-    signed, the card must not claim less than its events cost, nor its page promise something else than the card.
+    signed, the card must not claim less than its events cost, rest on bounds for which nobody vouches or hide that it
+    rests on them, nor its page promise something else than the card.
     """
     folder = Path(folder)
     said = _read(folder)
@@ -126,6 +135,7 @@ def verify(folder: _Path, key: _Path | None = None) -> Signed:
     try:
         require_priced(card)
         _require_sources(card)
+        _require_same_schema(folder, card)
     except InvalidInput as error:
         raise NotGenuine(f"{CARD} {error.problem}, whoever signed it") from None
     if REPORT in found and not states((folder / REPORT).read_text(encoding="utf-8", errors="replace"), card):
@@ -136,13 +146,55 @@ def verify(folder: _Path, key: _Path | None = None) -> Signed:
 
 
 def _require_sources(card: TrainingCard) -> None:
-    """Raise where the card takes bounds or values for public, and its schema does not say where they come from."""
-    if not isinstance(card.schema, Public):
+    """Raise where nobody vouches for bounds or values that the card takes for public, or its guarantee hides them."""
+    if card.schema is None:
         return
-    unknown = [repr(name) for name, source in Schema.from_toml(card.schema.value).sources() if source is None]
+    schema = Schema.from_toml(card.schema.value)
+    if isinstance(card.schema, Release):
+        kinds = [source.kind for _, source in schema.sources() if source is not None]
+        if any(kind is not SourceKind.LEARNED for kind in kinds):
+            raise InvalidInput("card", "has a learned schema with another source than the budget", _RETRAIN)
+        return
+    unknown = [repr(name) for name, source in schema.sources() if source is None]
     if unknown:
         problem = f"has a schema without a source for the bounds or values of {', '.join(unknown)}"
         raise InvalidInput("card", problem, "add one (privet schema confirm), and train again with that schema")
+    for column in schema.columns:
+        if not isinstance(column, (Number, Category)) or _is_from_public_rows(card, schema, column):
+            continue
+        reason = refusal_of(column)
+        if reason is not None:
+            raise InvalidInput("card", f"has a schema whose column {column.name!r} {reason}", _RETRAIN)
+    if not set(schema.assumptions) <= set(card.privacy.guarantee.value.assumptions):
+        problem = "has a guarantee that does not state what it assumes about its schema"
+        raise InvalidInput("card", problem, "get the card again from whoever made the run")
+
+
+def _is_from_public_rows(card: TrainingCard, schema: Schema, column: Number | Category) -> bool:
+    """Whether PATE read a column from its public rows, so that nobody needs to vouch: the classes may be given."""
+    source = BoundsSource.of(column.source)
+    drafted = card.method.value is Method.PATE and _FROM_PUBLIC_ROWS in card.privacy.conditions.value
+    if not drafted or source is None or source.by is not None:
+        return False
+    is_stated_target = column.name == schema.target and source.kind is SourceKind.DOMAIN_LIMIT
+    return source.kind is SourceKind.PUBLIC_DATA or is_stated_target
+
+
+def _require_same_schema(folder: Path, card: TrainingCard) -> None:
+    """Raise where the model of the folder reads its rows by another schema than the card's."""
+    path = folder / _DESCRIPTION
+    if not path.exists() and not (folder / _WEIGHTS).exists():
+        return
+    try:
+        described = json.loads(path.read_text(encoding="utf-8"))
+        text, shape = described["schema"], described["shape"]
+        model = None if text is None else Schema.from_toml(text).without_sources()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise InvalidInput("card", f"stands beside a {_DESCRIPTION} that cannot be read", "get it again") from None
+    own = None if card.schema is None else Schema.from_toml(card.schema.value).without_sources()
+    if model != own or (model is None and shape is None):
+        problem = f"has another schema than {_DESCRIPTION}, by which the model reads its rows"
+        raise InvalidInput("card", problem, "get both again from whoever made the run")
 
 
 def _require_page(folder: Path, card: TrainingCard, renew: bool, progress: Callable[[int, int], None]) -> None:

@@ -145,7 +145,7 @@ def test_one_row_changes_one_teacher_on_every_question(clinic: Run, monkeypatch:
         seen.append((found, arguments[3]))
         return found
 
-    monkeypatch.setattr(work, "voted", kept)
+    monkeypatch.setattr(work, "teacher_votes", kept)
     lines = Path("patients.csv").read_text().splitlines()
     shown: list[Any] = []
     for changed in (lines, [*lines[:200], *lines[201:]], [*lines, "zz,18,south,yes"]):
@@ -224,7 +224,7 @@ def test_rows_that_are_held_out_are_not_taught(clinic: Run, monkeypatch: pytest.
         seen.append(arguments[1])
         return voting.teacher_votes(*arguments)
 
-    monkeypatch.setattr(work, "voted", spied)
+    monkeypatch.setattr(work, "teacher_votes", spied)
     done(clinic(f"{QUICK} --out run"))
     whole = read("patients.csv", Schema.from_toml(SCHEMA))
     taught, held = hold_out(whole, 0.1, key="privet pate")

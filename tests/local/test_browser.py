@@ -168,7 +168,7 @@ def test_offline_nothing_is_asked_and_the_answer_is_gone(browser: Any, tmp_path:
     assert "37.625" not in kept
     assert seen.page.query_selector("form") is None
     seen.page.reload()
-    assert seen.page.inner_text("#report") == report
+    assert report_in(seen.page) == report
     assert [url for method, url, _ in seen.asked if not url.startswith(("blob:", path.as_uri()))] == []
     assert seen.console == []
 

@@ -242,7 +242,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_answers(
     from privet.runs.pate import pipeline as work
 
     done(clinic("ledger create clinic --epsilon 5 --delta 2e-3"))
-    name = {"before": "voted", "after": "typical"}[where]
+    name = {"before": "teacher_votes", "after": "typical"}[where]
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -273,7 +273,7 @@ def test_the_rows_of_pate_on_a_named_set_are_known(trained: Run, monkeypatch: py
     outsiders, or when --data NAME means the test part, as --outsiders NAME does."""
     from dataclasses import replace
 
-    from privet.report import Method, Public
+    from privet.report import Public
     from privet.runs.attacks import rows
     from privet.runs.pate.inputs import PateInputs
     from privet.runs.pate.request import PateRequest
@@ -284,7 +284,7 @@ def test_the_rows_of_pate_on_a_named_set_are_known(trained: Run, monkeypatch: py
     assert taught.test is not None
     described = Described("linear", taught.classes, shape=(8, 8), peak=taught.peak, scattering=False)
     store("run", described.build(), described)
-    card = replace(load(Path("run")), method=Public(Method.PATE), data=Public("digits"), remembered=None)
+    card = replace(load(Path("run")), method=Public("PATE"), data=Public("digits"), remembered=None)
     monkeypatch.setattr(rows, "load", lambda *given, **named: card)
     found = [rows.open_attacked_run(Path("run"), data, None, None).pool.inside for data in (None, "digits")]
     assert [(each.sum(), (~each).sum()) for each in found] == 2 * [(len(taught.private), len(taught.test))]

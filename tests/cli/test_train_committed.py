@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from privet.core.atomic_write import write_atomically
 from privet.core.event import Gaussian
 from privet.core.random import SeededRng
 from privet.core.release import Release
@@ -15,7 +16,6 @@ from privet.core.unit import Unit
 from privet.data import Category, Number, Schema
 from privet.ledger import Ledger, State
 from privet.report import Score
-from privet.report.put import put
 from privet.runs import directory, payment, selection
 from privet.training import tuning
 from privet.training.models import Described
@@ -136,7 +136,9 @@ def test_a_stop_between_a_model_and_its_standing_counts_no_run_twice(
 
     monkeypatch.setattr(tuning, "draw", lambda trials, rng: 2)
     with monkeypatch.context() as patch:
-        patch.setattr(selection, "put", lambda *words, **more: _kill() if len(made) == 2 else put(*words, **more))
+        patch.setattr(
+            selection, "write_atomically", lambda *words, **more: _kill() if len(made) == 2 else write_atomically(*words, **more)
+        )
         with pytest.raises(Killed):
             select()
     standing, best = kept.found()

@@ -15,6 +15,7 @@ from torch import nn
 from privet.cli.query_page import page
 from privet.cli.query_view import show
 from privet.core.bounded import Bounded
+from privet.core.disclosure import Internal, Public
 from privet.core.errors import InvalidInput
 from privet.core.event import Laplace as LaplaceEvent
 from privet.core.random import Rng, SeededRng
@@ -24,9 +25,7 @@ from privet.data import Number
 from privet.mechanisms import DiscreteLaplace, Laplace
 from privet.query import Answer, Reply, Row
 from privet.report import Score
-from privet.report.card import Public
 from privet.report.figures.epochs import followed
-from privet.report.internal import Internal
 from privet.report.origin import interval, short_interval
 from privet.report.ranking import verdict_on
 from privet.report.score_intervals import (

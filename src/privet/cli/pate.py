@@ -225,8 +225,8 @@ def _show_plan(wanted: PateRequest, inputs: PateInputs, bill: PatePlan, guarante
 
 
 def _write(folder: Path, done: PateResult) -> TrainingCard:
+    from privet.core.atomic_write import write_atomically
     from privet.report import write_run
-    from privet.report.put import put
     from privet.runs.pate.card_builder import build_pate_card
     from privet.training.models import store
 
@@ -239,7 +239,7 @@ def _write(folder: Path, done: PateResult) -> TrainingCard:
         ",".join([str(row), "" if label is None else _quoted(names[label]), *map(str, counts)])
         for row, label, counts in zip(answers.rows, answers.labels, noisy, strict=True)
     ]
-    put(folder / "answers.csv", "\n".join([head, *lines]) + "\n", "out")
+    write_atomically(folder / "answers.csv", "\n".join([head, *lines]) + "\n", "out")
     with console.progress_bar("Writing the report …") as progress:
         write_run(folder, card, progress=progress)
     return card

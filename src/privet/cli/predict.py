@@ -53,9 +53,9 @@ def predict(
     if out is None:
         click.echo(text, nl=False)
         return
-    from privet.report.put import put
+    from privet.core.atomic_write import write_atomically
 
-    put(out, text, "out")
+    write_atomically(out, text, "out")
     console.line(f"{len(rows):,} predictions in {out}")
 
 

@@ -197,8 +197,8 @@ def _show(folder: Path, asked: TrainRequest, card: TrainingCard) -> None:
 
     shared = shareable(card)
     others = [each.value for each in shared.compared if each.value.method is not shared.method.value]
-    scores = [(shared.method.value.value, each.value) for each in shared.scores]
-    scores += [(each.method.value, each.score) for each in others]
+    scores = [(shared.method.value, each.value) for each in shared.scores]
+    scores += [(each.method, each.score) for each in others]
     console.line()
     guarantee = card.privacy.guarantee.value
     console.line(headline(guarantee), worst([each.value for each in shared.evidence], guarantee).style)

@@ -21,13 +21,13 @@ from privet.audit.canaries import Planted, Watch
 from privet.audit.observed import fixed_guesses
 from privet.audit.one_run import guessed, one_run
 from privet.audit.shares import share
+from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.core.release import Release
+from privet.core.scores import Canaries
 from privet.core.unit import Unit
-from privet.report.attack_records import Canaries
-from privet.report.put import put
 from privet.runs.directory import RunDirectory
 from privet.training.recipe import Recipe
 from privet.training.run import Run
@@ -127,7 +127,7 @@ def plan_canaries(model: nn.Module, count: int, place: RunDirectory[Any], seed: 
         secret = int(json.loads(path.read_text(encoding="utf-8"))["secret"])
     else:
         secret = secrets.randbits(62) if seed is None else seed
-        put(path, json.dumps({"secret": secret}), "out", private=True)
+        write_atomically(path, json.dumps({"secret": secret}), "out", private=True)
     return CanaryPlan(Planted(model, canaries=count, rng=SeededRng(secret, "canaries")))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privet.accounting.default_delta import default_delta, is_near_one_unit
+from privet.core.disclosure import Shareable, Typed
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.randomness import Randomness
@@ -22,7 +23,6 @@ from privet.report import (
     Growth,
     Internal,
     Measure,
-    Method,
     Public,
     Score,
     Series,
@@ -32,7 +32,6 @@ from privet.report import (
     priced,
     tried,
 )
-from privet.report.card import Shareable, Typed
 from privet.report.training_records import Charged
 from privet.report.words import epoch_count
 from privet.runs.inputs import TrainingInputs
@@ -46,13 +45,7 @@ from privet.training.recipe import Kind, Recipe
 
 __all__ = ["build_card", "large_delta_remark", "plan_choices", "versions"]
 
-_METHOD = {
-    MethodName.DPSGD: Method.DPSGD,
-    MethodName.OUTPUT: Method.OUTPUT,
-    MethodName.OBJECTIVE: Method.OBJECTIVE,
-    MethodName.INPUT: Method.INPUT,
-    MethodName.NONE: Method.NONE,
-}
+_METHOD = METHOD_TITLES | {MethodName.NONE: "none"}
 _LEARNED = "follows from what was learned: see the plan"
 _RULE = "a rule from public experience"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from privet.core import checked
+from privet.core.atomic_write import write_atomically
 from privet.core.codec import decode, encode
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
@@ -18,7 +19,6 @@ from privet.core.guarantee import Guarantee
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
 from privet.core.unit import Unit
-from privet.report.put import put
 from privet.training.models import Described, Model, restore, store
 
 __all__ = [
@@ -172,7 +172,7 @@ class RunDirectory(Generic[A]):
         """Keep something small that was released: the schema's text, the number of rows, a score."""
         (self.hidden / _KEPT).mkdir(mode=0o700, exist_ok=True)
         text = json.dumps({"value": release.value, **encode_release(release)})
-        put(self.hidden / _KEPT / f"{name}.json", text, "out", private=True)
+        write_atomically(self.hidden / _KEPT / f"{name}.json", text, "out", private=True)
 
     def kept(self, name: str) -> Release[Any] | None:
         """What was kept.
@@ -229,7 +229,7 @@ class RunDirectory(Generic[A]):
                 raise InvalidInput("out", problem, "name another folder") from None
 
     def _put(self, said: dict[str, Any]) -> None:
-        put(self.hidden / _STATE, json.dumps(said), "out", private=True)
+        write_atomically(self.hidden / _STATE, json.dumps(said), "out", private=True)
 
     def _read(self) -> dict[str, Any]:
         path = self.hidden / _STATE

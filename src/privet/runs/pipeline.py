@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from privet.accounting import epsilon as price
+from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence, Guarantee
 from privet.core.random import Rng, SeededRng, default_rng
@@ -21,7 +22,6 @@ from privet.core.unit import Whose
 from privet.data import Number, Schema, Table
 from privet.mechanisms import Count
 from privet.report import Canaries, Score
-from privet.report.put import put
 from privet.report.score_intervals import SELECTED
 from privet.runs import canaries, dp_sgd
 from privet.runs.canaries import CanaryEvidence
@@ -179,7 +179,9 @@ class TrainingRun:
         learned = bill.learning.release(inputs.source, rng=rng or default_rng(), name=_SOURCE)
         text = learned.map(lambda schema: replace(schema, rows=self.asked.rows or schema.rows).to_toml())
         self.place.keep("schema", text)
-        put(self.place.folder / "schema.toml", text.value, "out")  # paid for, also if the run comes to nothing
+        write_atomically(
+            self.place.folder / "schema.toml", text.value, "out"
+        )  # paid for, also if the run comes to nothing
         return text
 
     def _count(self, inputs: TrainingInputs, bill: RunPlan, charges: Payment, rng: Rng | None) -> Release[int]:

@@ -12,11 +12,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from privet.core.atomic_write import write_atomically
 from privet.core.random import Rng, default_rng
 from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.report import Score
-from privet.report.put import put
 from privet.runs.directory import RunDirectory
 from privet.runs.plan import TuningPlan
 from privet.runs.request import TrainRequest
@@ -50,7 +50,7 @@ class SelectionCheckpoint:
             place.mkdir(mode=0o700, exist_ok=True)
             store(place, self.whole(best[0]), self.described)
         score = None if best is None else best[1].to_json()
-        put(self.place.standing, json.dumps([standing.to_json(), score]), "out", private=True)
+        write_atomically(self.place.standing, json.dumps([standing.to_json(), score]), "out", private=True)
         for other in self.place.hidden.glob("best-*"):
             if other != place:
                 shutil.rmtree(other)

@@ -13,7 +13,7 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Evidence, Guarantee
 from privet.core.unit import Whose
-from privet.report import Method, TrainingCard
+from privet.report import TrainingCard
 from privet.runs.attacks.rows import planned_rows, remembered_inputs
 from privet.runs.plan import RunPlan
 from privet.training.models import Described
@@ -63,7 +63,7 @@ def climb_ladder(card: TrainingCard, described: Described, *, canaries: int, con
 
 def _plan(card: TrainingCard, described: Described) -> DPSGD:
     asked, inputs = remembered_inputs(card, described)
-    if asked is None or inputs is None or card.method.value is not Method.DPSGD or asked.tune is not None:
+    if asked is None or inputs is None or card.method.value != "DP-SGD" or asked.tune is not None:
         problem = "has no canaries, and remembers no plan of DP-SGD that could be tried again"
         raise InvalidInput("run", problem, "train it with: privet train … --audit")
     if card.privacy.guarantee.value.unit.whose is not Whose.EXAMPLE:

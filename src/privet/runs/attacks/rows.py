@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from privet.attacks.pool import Pool, twins
 from privet.core.errors import InvalidInput
 from privet.data import NAMES, Images, Table, named, read
-from privet.report import Method, Remembered, TrainingCard, load
+from privet.report import Remembered, TrainingCard, load
 from privet.report.runs import CARD, INTERNAL_CARD
+from privet.report.training_records import PATE
 from privet.runs.directory import RunDirectory
 from privet.runs.inputs import TrainingInputs, arrays_in, images_of, with_schema
 from privet.runs.pate.inputs import PateInputs as Taught
@@ -96,7 +97,7 @@ def open_attacked_run(run: Path, data: str | None, outsiders: str | None, data_d
             if inputs.train is not None:
                 require_same_rows(card.remembered.value, inputs.train)
             members, own, whose = _own(asked, inputs, model, described, place)
-        elif card.method.value is Method.PATE and card.data.value in NAMES and data in (None, card.data.value):
+        elif card.method.value == PATE and card.data.value in NAMES and data in (None, card.data.value):
             members, own, whose = _taught(card.data.value, data_dir, model, described, place)
         else:
             members, own, whose = _given(run, data, data_dir, others, described, model, place), None, ""

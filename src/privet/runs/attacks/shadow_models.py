@@ -18,12 +18,11 @@ from torch import Tensor, nn
 
 from privet.attacks.pool import Pool
 from privet.attacks.shadows import Shadows, shadows
+from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.ensemble import Ensemble, Learner, Stacked, Task
 from privet.ensemble.drawing import seed
-from privet.report import Method
-from privet.report.put import put
 from privet.runs.attacks.rows import AttackedRun, planned_rows
 from privet.runs.plan import RunPlan
 from privet.training.models import Convolutions, Model, Own, Residual
@@ -101,7 +100,7 @@ def _pattern(found: AttackedRun) -> nn.Module:
 def same_plan_learner(found: AttackedRun, key: str) -> Learner:
     """Shadow models by the run's own plan."""
     asked, inputs = found.asked, found.inputs
-    if asked is None or inputs is None or found.card.method.value is not Method.DPSGD or asked.tune is not None:
+    if asked is None or inputs is None or found.card.method.value != "DP-SGD" or asked.tune is not None:
         problem = "is given, and the run has no plan of DP-SGD that it remembers"
         raise InvalidInput("like_run", problem, _PLAIN)
     fresh: Model = found.described.build(planned_rows(inputs, "like_run", _PLAIN))
@@ -133,7 +132,7 @@ class ShadowCheckpoint:
             raise InvalidInput("resume", problem, f"go on with --resume, or remove {self.folder}")
         self.clear()
         self.folder.mkdir(mode=0o700)
-        put(self.folder / _FACTS, json.dumps(facts), "run", private=True)
+        write_atomically(self.folder / _FACTS, json.dumps(facts), "run", private=True)
 
     def keep(self, block: int, found: Shadows) -> None:
         """Whole or not at all."""

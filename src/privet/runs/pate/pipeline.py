@@ -16,6 +16,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from privet.core.atomic_write import write_atomically
+from privet.core.disclosure import Typed
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee
 from privet.core.random import Rng, SeededRng, default_rng
@@ -27,8 +29,6 @@ from privet.ensemble import Propagated, Student, Supervised, Teaching, Weighed, 
 from privet.ensemble.ridge import Kernels, Lines
 from privet.pate import GNMax, Plan, Votes
 from privet.report import Score, Trial, load, trials_of
-from privet.report.card import Typed
-from privet.report.put import put
 from privet.runs.directory import RunDirectory, RunIdentity
 from privet.runs.inputs import Data
 from privet.runs.pate.inputs import PateInputs, cached_features
@@ -212,7 +212,7 @@ class PateRun:
             ballots = teacher_votes(self.wanted, inputs.private, front, questions, plan.labels, self._cache)
         votes = Votes.cast(ballots, labels=plan.labels)
         said = {"asked": asked.tolist(), "counts": votes.counts.tolist()}
-        put(kept, json.dumps(said), "out", private=True)
+        write_atomically(kept, json.dumps(said), "out", private=True)
         return votes, asked
 
     def _answers(

@@ -111,7 +111,7 @@ def moved(found: Replay, mechanism: str) -> float:
 # --- Commands --------------------------------------------------------------------------------------------------------
 
 _BUDGET = "ledger create clinic --epsilon 9 --delta 0.01"
-_TRAIN = "train patients.csv --epsilon 4 --log csv --ledger clinic --seed 1 --out run"
+_TRAIN = "train patients.csv --epsilon 4 --log csv --budget clinic --seed 1 --out run"
 _WHOLE_RUN = {"card.json", "report.html", "model.json", "model.safetensors"}
 
 

@@ -160,15 +160,20 @@ def test_a_stopped_run_keeps_its_coins(privet: Run, monkeypatch: pytest.MonkeyPa
     canaries that were in would then have moved half as far. By chance it fails less than once in 10⁶ times."""
     patients(Path())
     steps: list[int] = []
-    usual = CanaryPlan.step
+    usual = CanaryPlan.step_of
 
     def stopping(self: CanaryPlan, *given: Any) -> Any:
-        steps.append(1)
-        if len(steps) == 80:  # a few of the calls are pieces of a step
-            raise KeyboardInterrupt
-        return usual(self, *given)
+        take_step = usual(self, *given)
 
-    monkeypatch.setattr(CanaryPlan, "step", stopping)
+        def counted(batch: Any) -> Any:
+            steps.append(1)
+            if len(steps) == 80:  # a few of the calls are pieces of a step
+                raise KeyboardInterrupt
+            return take_step(batch)
+
+        return counted
+
+    monkeypatch.setattr(CanaryPlan, "step_of", stopping)
     long = WORDS.replace("--epochs 5 --epsilon 1", "--epochs 20 --epsilon 30")
     assert privet(long).code == 130
     for words in ("audit run", "audit run --ladder", "attack run"):

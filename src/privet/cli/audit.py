@@ -196,13 +196,9 @@ def _climb(
     from privet.report.runs import INTERNAL_CARD
     from privet.report.signing import SIGNATURE
     from privet.runs.attacks.epsilon_ladder import climb_ladder
-    from privet.training.models import restore
 
-    described = restore(run)[1]
     with console.waiting("Trying the plan again, three times, with canaries …"):
-        found = climb_ladder(
-            card, described, canaries=canaries, confidence=share() if confidence is None else confidence
-        )
+        found = climb_ladder(run, card, canaries=canaries, confidence=share() if confidence is None else confidence)
     if not asked:
         console.line(
             "This run has no canaries, so its plan was tried again on embedded digits that had some. That", "yellow"

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 HIDDEN, LOCK, _STATE, _KEPT = ".privet", "lock", "run.json", "kept"
-_FORMAT = 1
+_FORMAT = 2
 
 
 class RunRequest(Protocol):
@@ -46,12 +46,12 @@ class RunRequest(Protocol):
         """A file, or the name of a set."""
 
     @property
-    def ledger(self) -> str | None:
-        """The budget that pays."""
+    def budget(self) -> str | None:
+        """The budget that is charged."""
 
     @property
-    def url(self) -> str:
-        """Where the ledger is."""
+    def ledger(self) -> str:
+        """The file or URL of the ledger."""
 
     def to_json(self) -> str:
         """All of it, to be kept with a run."""
@@ -150,10 +150,12 @@ class RunDirectory(Generic[A]):
         models = (self.hidden / _KEPT).glob("*-model")
         return self.checkpoint.exists() or self.standing.exists() or any(models)
 
-    def begin(self, asked: A, command: str, charges: tuple[StoredCharge, ...], stated: RunIdentity) -> None:
-        """Make it, and write down what was asked and charged."""
+    def begin(
+        self, asked: A, command: str, charges: tuple[StoredCharge, ...], stated: RunIdentity, plan: str = ""
+    ) -> None:
+        """Make it, and write down what was asked, planned and charged."""
         self.hidden.mkdir(mode=0o700, parents=True, exist_ok=True)
-        said = {"privet-run": _FORMAT, "asked": asked.to_json(), "command": command, "head": None}
+        said = {"privet-run": _FORMAT, "asked": asked.to_json(), "command": command, "head": None, "plan": plan}
         self._put(said | {"charges": [asdict(each) for each in charges], "stated": asdict(stated)})
 
     def found(self) -> InterruptedRun[A]:
@@ -167,6 +169,14 @@ class RunDirectory(Generic[A]):
             if isinstance(error, InvalidInput):
                 raise
             raise self._unreadable() from None
+
+    def stored_plan(self) -> str:
+        """Return the plan that was charged, as JSON."""
+        return str(self._read()["plan"])
+
+    def store_plan(self, plan: str) -> None:
+        """Replace the plan by its completed form."""
+        self._put(self._read() | {"plan": plan})
 
     def keep(self, name: str, release: Release[Any]) -> None:
         """Keep something small that was released: the schema's text, the number of rows, a score."""

@@ -26,7 +26,7 @@ from privet.runs.request import TrainRequest
 from privet.runs.row_sets import HELD, TEST, split_rows
 from privet.training.models import Described, Model, Pictures, restore
 
-__all__ = ["AttackedRun", "open_attacked_run", "planned_rows", "remembered_inputs", "require_finished"]
+__all__ = ["AttackedRun", "open_attacked_run", "require_finished"]
 
 _Rows = tuple[Tensor, Tensor]
 _FEWEST = 4
@@ -50,9 +50,8 @@ class AttackedRun:
     """Members and outsiders that are not the only ones of their values, and so were left out."""
     unknown: int
     """Outsiders whose label is none of the run's classes."""
-    asked: TrainRequest | None
-    inputs: TrainingInputs | None = field(repr=False)
-    """What the run was asked for and read, where it remembers."""
+    folder: Path
+    """Of the run."""
     means: dict[int, Tensor] = field(repr=False)
     """The mean picture of the members of each class, on [0, 1]; none of tables."""
 
@@ -87,7 +86,6 @@ def open_attacked_run(run: Path, data: str | None, outsiders: str | None, data_d
         problem = f"is {str(run)!r}, which predicts a number"
         raise InvalidInput("run", problem, "attack a run with classes: these attacks compare their scores")
     card = load(run, internal=(run / INTERNAL_CARD).exists())
-    asked = inputs = None
     with tempfile.TemporaryDirectory(prefix="privet-") as cache:
         place = Path(cache)
         others = None if outsiders is None else _read("outsiders", outsiders, data_dir, described, model, place)
@@ -114,8 +112,7 @@ def open_attacked_run(run: Path, data: str | None, outsiders: str | None, data_d
         outside or whose,
         left_out,
         found.unknown,
-        asked,
-        inputs,
+        run,
         _means(members.raw, described),
     )
 
@@ -203,21 +200,6 @@ def _given(
         problem = f"is missing, and {str(run)!r} does not remember its rows"
         raise InvalidInput(name, problem, "give --data with the rows it learned from, and --outsiders with others")
     return _read("data", data, data_dir, described, model, place)
-
-
-def remembered_inputs(card: TrainingCard, described: Described) -> tuple[TrainRequest | None, TrainingInputs | None]:
-    """What the run was asked for, and its data as they lie now; nothing where it does not remember."""
-    if card.remembered is None:
-        return None, None
-    return _found(card.remembered.value, described, None, None)
-
-
-def planned_rows(inputs: TrainingInputs, argument: str, advice: str) -> int:
-    """How many rows the run's plan was made for; refuses a run whose plan was made of a private count."""
-    if inputs.units is None:
-        problem = "asks for the plan of a run that counted its rows privately, and that plan is not remembered"
-        raise InvalidInput(argument, problem, advice)
-    return inputs.units
 
 
 def _found(

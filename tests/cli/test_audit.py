@@ -209,11 +209,18 @@ def test_users_have_canaries_of_their_own(audited: Run) -> None:
     assert "canaries of its own" in refused(audited("audit users --canaries 300"))
 
 
-def test_a_plan_of_a_private_count_is_not_tried_again(audited: Run) -> None:
+def test_ladder_tries_the_stored_plan_of_a_private_count(audited: Run) -> None:
     """Fails when the rows of the file are counted for a plan that had a noisy count alone."""
     Path("uncounted.toml").write_text(SCHEMA.replace("rows = 600\n", ""), encoding="utf-8")
     done(audited(f"{PLAN.replace('schema.toml', 'uncounted.toml')} --out uncounted"))
-    assert "counted its rows privately" in refused(audited("audit uncounted --ladder"))
+    card = load(Path("uncounted"))
+    assert card.rows is not None
+    plan = json.loads(Path("uncounted/plan.json").read_text(encoding="utf-8"))
+    (completed,) = plan["completed"]
+    expected = max(round(0.8 * card.rows.value), 1)  # a fifth is held out
+    assert completed["settings"]["plan"]["population"] == expected
+    shown = done(audited("audit uncounted --ladder --canaries 200"))
+    assert "on embedded digits" in shown.out
 
 
 def test_a_run_without_canaries_is_tried_again(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:

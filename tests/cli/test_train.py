@@ -51,7 +51,8 @@ def test_a_table_becomes_a_model_a_card_and_a_page(clinic: Run) -> None:
     assert "ε ≤ 2.000 at δ = 0.0001 for one example, added or removed" in shown.out
     names = {path.name for path in Path("run").iterdir()}
     assert names == {
-        "card.json", "report.html", "internal.json", "internal.html", "model.json", "model.safetensors", "log.csv",
+        "card.json", "report.html", "internal.json", "internal.html", "model.json", "model.safetensors", "plan.json",
+        "log.csv",
     }  # fmt: skip
     card, whole = load(Path("run")), load(Path("run"), internal=True)
     assert card.command.value.endswith("train patients.csv --schema schema.toml --epsilon 2 --out run --log csv")
@@ -360,3 +361,12 @@ def test_predictions_need_a_run(clinic: Run) -> None:
     Path("mine.csv").write_text("precious")
     assert "exists" in refused(clinic("predict nosuch patients.csv --out mine.csv"))
     assert Path("mine.csv").read_text() == "precious"
+
+
+def test_ledger_without_a_budget_is_refused(clinic: Run) -> None:
+    """Fails when a command that names its budget by --ledger, as it was once called, runs and charges nobody."""
+    for words in ("train patients.csv --schema schema.toml", "pate patients.csv --public p.csv --schema schema.toml"):
+        line = refused(clinic(f"{words} --ledger clinic --out run"))
+        assert "--ledger is 'clinic', and no budget is named" in line
+        assert "--budget NAME" in line
+    assert not Path("run").exists()

@@ -38,11 +38,10 @@ def _kill(*_: object, **__: object) -> None:
 
 def without_page(patch: pytest.MonkeyPatch) -> None:
     """End where the model was stored, and before the page is drawn, which takes a while."""
-    import privet.report as report
-    from privet.runs import card_builder
+    from privet.runs import outputs
 
-    patch.setattr(card_builder, "build_card", lambda _: None)
-    patch.setattr(report, "write_run", _kill)
+    patch.setattr(outputs, "build_card", lambda _: None)
+    patch.setattr(outputs, "write_run", _kill)
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def test_what_was_paid_is_written_after_a_kill_at_the_commit(clinic: Run, monkey
 @pytest.mark.parametrize("told", [True, False])
 def test_a_committed_charge_pays_for_no_other_model(clinic: Run, monkeypatch: pytest.MonkeyPatch, told: bool) -> None:
     """Catches two different models under one charge: what was kept is gone, and was drawn anew."""
-    import privet.report as report
+    from privet.runs import outputs as report
 
     with monkeypatch.context() as patch:
         patch.setattr(report, "write_run", _kill)

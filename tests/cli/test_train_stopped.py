@@ -122,18 +122,17 @@ def test_a_run_goes_on_with_what_was_charged_and_nothing_else(privet: Run) -> No
 @pytest.mark.parametrize("method", ["dp-sgd", "output", "input"])
 def test_nothing_is_drawn_twice(privet: Run, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a run whose report could not be written draws another model or another score when it goes on."""
-    import privet.report as report
+    from privet.runs import outputs
 
     patients(Path())
     assert privet("ledger create clinic --epsilon 4 --delta 1e-2").code == 0
     ledger = "" if method == "input" else "--budget clinic"
-    write = report.write_run
-    monkeypatch.setattr(report, "write_run", _full)
     words = f"train patients.csv --schema schema.toml --method {method} --out run {ledger}"
-    assert privet(words).code == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs, "write_run", _full)
+        assert privet(words).code == 2
     first = Path("run/model.safetensors").read_bytes()
     kept = {path.name: path.read_text() for path in Path("run/.privet/kept").glob("*.json")}
-    monkeypatch.setattr(report, "write_run", write)
     done = privet("train --resume --out run")
     assert done.code == 0, done.err
     assert Path("run/model.safetensors").read_bytes() == first

@@ -39,9 +39,7 @@ def started(
     command = shlex.join(["privet", *context.meta[TYPED]])
     if request.budget is None and context.get_parameter_source("ledger") is ParameterSource.COMMANDLINE:
         problem = f"is {request.ledger!r}, and no budget is named, so that nothing would be charged"
-        raise InvalidInput(
-            "ledger", problem, "name the budget with --budget, and the ledger's file or URL with --ledger"
-        )
+        raise InvalidInput("ledger", problem, "name it: --budget NAME; --ledger is the file or URL of the ledger")
     with hold_directory(folder, request_of, resume=resume) as directory, warnings.catch_warnings():
         if resume:
             interrupted = directory.found()

@@ -84,7 +84,7 @@ class RunIdentity:
     def require_same(self, now: RunIdentity) -> None:
         """Refuse to go on with other things than those that were charged."""
         for name, what in (
-            ("facts", "schema, or how rows are held out,"),
+            ("facts", "request, the schema, or how rows are held out,"),
             ("event", "plan"),
             ("files", "model's code or the data"),
         ):

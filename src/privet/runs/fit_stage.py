@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from torch import nn
@@ -22,7 +21,6 @@ from privet.runs.canaries import CanaryEvidence, CanaryStage
 from privet.runs.directory import RunDirectory
 from privet.runs.facts import PublicFacts
 from privet.runs.learn_stage import SOURCE
-from privet.runs.logs import open_logs
 from privet.runs.methods.protocol import FitSession, Method, MethodPlan, StepProgress
 from privet.runs.methods.table import METHODS
 from privet.runs.payment import Payment
@@ -31,6 +29,7 @@ from privet.runs.request import TrainRequest
 from privet.runs.row_sets import HELD, OWN_ROWS, TEST, RowSets
 from privet.runs.scoring import score_exactly
 from privet.runs.selection import SelectionCheckpoint, TuningPlan, select_best
+from privet.training.loggers import Log
 from privet.training.models import Additive, Described, Model
 from privet.training.recipe import Kind
 from privet.training.state import Weights
@@ -84,6 +83,7 @@ class FitStage:
     callbacks: RunCallbacks
     rng: Rng | None
     resume: bool
+    logs: tuple[Log, ...] = ()
     history: TrainingHistory = field(default_factory=TrainingHistory)
 
     def execute(self) -> tuple[tuple[TrainedModel, ...], MethodPlan]:
@@ -123,8 +123,7 @@ class FitStage:
         if is_main and self.request.audit:
             request = self.request
             stage = CanaryStage(request.canaries, self.directory, request.seed, self.plan.delta, self.plan.unit)
-        with ExitStack() as stack:
-            release = self._private(method, plan, self._session(stack, stage))
+        release = self._private(method, plan, self._session(stage))
         charged = next(each for each in self.plan.methods if each.method == method.name)
         is_block = not charged.is_complete and release.event != charged.event
         made = as_block(release, charged.event) if is_block else release
@@ -134,12 +133,8 @@ class FitStage:
         self.directory.keep_model(method.name, whole, method.describe(self.described, plan))
         return whole
 
-    def _session(self, stack: ExitStack, stage: CanaryStage | None) -> FitSession:
+    def _session(self, stage: CanaryStage | None) -> FitSession:
         """A session with checkpoints, logs and a history."""
-        request = self.request
-        logs = open_logs(request.log, self.directory.folder, resume=self.resume, internal=request.log_internal)
-        for log in logs:
-            stack.callback(log.close)
         scores = self._public_scores()
 
         def on_step(progress: StepProgress) -> None:
@@ -155,7 +150,7 @@ class FitStage:
             directory=self.directory.hidden,
             resume=self.resume,
             on_step=on_step,
-            logs=tuple(logs),
+            logs=self.logs,
             public_scores=scores,
             canaries=stage,
         )

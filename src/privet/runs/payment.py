@@ -215,7 +215,7 @@ def identity_of(asked: TrainRequest, inputs: TrainingInputs, bill: RunPlan, key:
     """Return what a run is started with."""
     facts = inputs.facts
     schema = None if facts.schema is None else facts.schema.without_sources().to_toml()
-    public = (schema, facts.classes, facts.shape, facts.peak, facts.rows, str(bill.unit), bill.delta)
+    public = (schema, facts.classes, facts.shape, facts.peak, facts.rows, str(bill.unit), bill.delta, asked.to_json())
     stated = repr(public if bill.scoring is None else (*public, SPLIT_VERSION))
     key = key or secrets.token_hex(16)
     found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,12 +16,14 @@ from privet.runs.directory import RunDirectory
 from privet.runs.fit_stage import FitStage, TrainedModel, TrainingHistory
 from privet.runs.inputs import TrainingInputs, with_schema
 from privet.runs.learn_stage import count_rows, learn_schema
+from privet.runs.logs import open_logs
 from privet.runs.methods.protocol import MethodPlan
 from privet.runs.methods.table import METHODS
 from privet.runs.payment import identity_of, reserve_payment
 from privet.runs.plan import RunPlan, describe_model, make_plan
 from privet.runs.request import TrainRequest
 from privet.runs.row_sets import split_rows
+from privet.training.loggers import Log
 from privet.training.models import Described, Model
 
 __all__ = ["RunResult", "TrainingRun"]
@@ -67,6 +70,14 @@ class TrainingRun:
 
         Guarantee: that of the plan, which is charged as a whole before anything is drawn; see `RunPlan.lines`.
         """
+        with ExitStack() as stack:
+            request = self.request
+            logs = open_logs(request.log, self.directory.folder, resume=self.resume, internal=request.log_internal)
+            for log in logs:
+                stack.callback(log.close)
+            return self._execute(tuple(logs))
+
+    def _execute(self, logs: tuple[Log, ...]) -> RunResult:
         request, tell = self.request, self.callbacks.on_message
         rng: Rng | None = None if request.seed is None else SeededRng(request.seed)
         tell(f"Reading {request.title} …")
@@ -109,6 +120,7 @@ class TrainingRun:
                 self.callbacks,
                 rng,
                 self.resume,
+                logs,
             )
             trained, main_plan = stage.execute()
             payment.commit()

@@ -87,10 +87,14 @@ class RunPlan:
     tuning: TuningPlan | None = None
     completed: tuple[MethodPlan, ...] = ()
     """Plans that were completed after something was released, each within the block that was charged for it."""
+    stored_lines: tuple[tuple[str, Event], ...] = ()
+    """Of a plan that was read without its data: all lines, also of the stage that learned the schema."""
 
     @property
     def lines(self) -> tuple[tuple[str, Event], ...]:
         """What is paid for, in words, and its event."""
+        if self.stored_lines:
+            return self.stored_lines
         lines: list[tuple[str, Event]] = []
         if self.learning is not None:
             lines.append(("the schema, learned from the rows", self.learning.event))
@@ -190,7 +194,7 @@ class RunPlan:
         if own != lines[len(lines) - len(own) :] or (inputs is not None and own != lines):
             problem = "has a stored plan whose stages do not cost what it says"
             raise InvalidInput("run", problem, "get the folder again; or train anew, which costs anew")
-        return plan
+        return plan if inputs is not None else replace(plan, stored_lines=lines)
 
 
 def _restored(data: Mapping[str, Any], request: TrainRequest | None, inputs: TrainingInputs | None) -> RunPlan:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
-from privet.core.event import Composed, Event
 from privet.report import TrainingCard
 from privet.runs.plan import RunPlan
 
@@ -41,9 +39,7 @@ def read_plan(folder: Path, card: TrainingCard, argument: str = "run") -> RunPla
         reason = (error.strerror or "unknown reason").lower()
         raise InvalidInput(argument, f"cannot read {PLAN}: {reason}", "check the folder") from None
     plan = RunPlan.from_json(text)
-    events = tuple(Event.from_json(json.dumps(event)) for _, event in json.loads(text)["lines"])
-    event = events[0] if len(events) == 1 else Composed(events)
-    if event != card.privacy.event.value or plan.unit != card.privacy.guarantee.value.unit:
+    if plan.event != card.privacy.event.value or plan.unit != card.privacy.guarantee.value.unit:
         problem = f"has a {PLAN} that is not the plan of its card"
         raise InvalidInput(argument, problem, "get the folder again from whoever made the run")
     return plan

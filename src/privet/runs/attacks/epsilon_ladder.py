@@ -36,6 +36,13 @@ class LadderResult:
     evidence: tuple[Evidence, ...]
     sees: tuple[str, ...]
     """What each of them is granted."""
+    elsewhere: str = ELSEWHERE
+    """What the evidence assumes where it stands beside the run."""
+
+    @property
+    def where(self) -> str:
+        """On which rows the plan was tried."""
+        return self.elsewhere.removeprefix("the same plan, ").removesuffix(": another run")
 
     @property
     def refuted(self) -> bool:
@@ -45,7 +52,7 @@ class LadderResult:
     @property
     def beside_the_run(self) -> tuple[Evidence, ...]:
         """The same on the run's own page, where it is no proof of that run."""
-        return tuple(replace(each, assumptions=(*each.assumptions, ELSEWHERE)) for each in self.evidence)
+        return tuple(replace(each, assumptions=(*each.assumptions, self.elsewhere)) for each in self.evidence)
 
 
 def climb_ladder(run: Path, card: TrainingCard, *, canaries: int, confidence: float) -> LadderResult:

@@ -205,16 +205,19 @@ def _given(
 def _found(
     remembered: Remembered, described: Described, data: str | None, data_dir: Path | None
 ) -> tuple[TrainRequest, TrainingInputs]:
-    asked = _asked(TrainRequest.from_json(remembered.asked), data, data_dir)
+    asked = _asked(TrainRequest.from_json(remembered.asked), described, data, data_dir)
     return asked, _inputs(asked, described)
 
 
-def _asked(asked: TrainRequest, data: str | None, data_dir: Path | None) -> TrainRequest:
+def _asked(asked: TrainRequest, described: Described, data: str | None, data_dir: Path | None) -> TrainRequest:
     changed = asked if data is None else replace(asked, data=data)
     changed = changed if data_dir is None else replace(changed, data_dir=str(data_dir))
     if changed.data not in NAMES and not Path(changed.data).exists():
         problem = f"is {changed.data!r}, which is not there any more"
         raise InvalidInput("data", problem, "say where the rows lie now: --data FILE")
+    if changed.schema is not None and not Path(changed.schema).exists() and described.table is not None:
+        # The model has the same schema.
+        changed = replace(changed, schema=None, target=described.table.target)
     return changed
 
 

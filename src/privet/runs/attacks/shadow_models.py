@@ -25,7 +25,7 @@ from privet.ensemble import Ensemble, Learner, Stacked, Task
 from privet.ensemble.drawing import seed
 from privet.runs.attacks.rows import AttackedRun
 from privet.runs.facts import PublicFacts
-from privet.runs.methods.protocol import FitSession, MethodPlan
+from privet.runs.methods.protocol import FitSession, MethodPlan, on_features
 from privet.runs.methods.table import METHODS
 from privet.runs.plan_file import read_plan
 from privet.runs.scoring import LabeledRows
@@ -111,8 +111,7 @@ def same_plan_learner(found: AttackedRun, key: str) -> Learner:
     schema = None if table is None else replace(table, user=None, most_rows_per_user=None)
     facts = PublicFacts("shadow rows", schema, described.classes, described.shape, described.peak, None)
     fresh = described.build()
-    model = Model(nn.Identity(), fresh.head, fresh.family)
-    return SamePlan(plan.plan_of(plan.methods[0].method), facts, model, key)
+    return SamePlan(plan.plan_of(plan.methods[0].method), facts, on_features(fresh), key)
 
 
 @dataclass(frozen=True)

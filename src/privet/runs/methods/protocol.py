@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from privet.training.loggers import Log
     from privet.training.models import Described, Model
 
-__all__ = ["BudgetShare", "FitSession", "Method", "MethodPlan", "PartialRun", "StepProgress"]
+__all__ = ["BudgetShare", "FitSession", "Method", "MethodPlan", "PartialRun", "StepProgress", "on_features"]
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,17 @@ class FitSession:
         with torch.no_grad():
             features: Tensor = self.model.front(x) if self.facts.kind is Kind.TABLE else x
         return features
+
+
+def on_features(model: Model) -> Model:
+    """Return a model whose rows are features already, with the same head."""
+    from torch import nn
+
+    from privet.training.models import Model
+
+    front = nn.Identity()
+    front.features = model.features  # type: ignore[assignment]
+    return Model(front, model.head, model.family)
 
 
 def _unchanged(described: Described, plan: MethodPlan) -> Described:

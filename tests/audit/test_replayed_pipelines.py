@@ -134,7 +134,7 @@ def test_train(tmp_path: Path, words: str, extra: str, mechanism: str, least: fl
     folder = tmp_path / "it"
     found = replay(commanded(folder, clinic, _BUDGET, f"{_TRAIN} {words}", shared=of_run), "", extra)
     found.check()
-    assert {path.name for path in (folder / "run").iterdir()} == _WHOLE_RUN | _INTERNAL | {"log.csv"}
+    assert {path.name for path in (folder / "run").iterdir()} == _WHOLE_RUN | _INTERNAL | {"log.csv", "plan.json"}
     assert moved(found, mechanism) >= least
 
 

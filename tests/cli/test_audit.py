@@ -217,8 +217,7 @@ def test_ladder_tries_the_stored_plan_of_a_private_count(audited: Run) -> None:
     assert card.rows is not None
     plan = json.loads(Path("uncounted/plan.json").read_text(encoding="utf-8"))
     (completed,) = plan["completed"]
-    expected = max(round(0.8 * card.rows.value), 1)  # a fifth is held out
-    assert completed["settings"]["plan"]["population"] == expected
+    assert completed["settings"]["plan"]["population"] == card.rows.value
     shown = done(audited("audit uncounted --ladder --canaries 200"))
     assert "on embedded digits" in shown.out
 
@@ -242,7 +241,7 @@ def test_a_run_without_canaries_is_tried_again(audited: Run, monkeypatch: pytest
         (Evidence(99.0, 0.1, 0.99, "API", 100),),
         ("all",),
     )
-    monkeypatch.setattr(climbing, "climb_ladder", lambda *given, **named: found)
+    monkeypatch.setattr("privet.runs.attacks.audit.climb_ladder", lambda *given, **named: found)
     assert audited("audit run --ladder").code == 1
 
 

@@ -95,10 +95,12 @@ def _rates(text: str | None) -> tuple[float, ...] | None:
     if text is None:
         return None
     try:
-        return tuple(sorted({float(part) for part in text.split(",") if part.strip()}))
+        rates = tuple(sorted({float(part) for part in text.split(",") if part.strip()}))
     except ValueError:
-        problem, advice = f"is {text!r}", "give rates between 0 and 1, with commas: 0.001,0.01"
-        raise InvalidInput("alarms", problem, advice) from None
+        rates = ()
+    if not rates or not all(0 < rate < 1 for rate in rates):
+        raise InvalidInput("alarms", f"is {text!r}", "give rates between 0 and 1, with commas: 0.001,0.01")
+    return rates
 
 
 def _again(run: Path, options: Mapping[str, object], *, like_run: bool) -> str:

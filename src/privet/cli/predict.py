@@ -16,7 +16,7 @@ from privet.core.errors import InvalidInput
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["predict"]
+__all__ = ["csv_of", "predict"]
 
 
 def predict(

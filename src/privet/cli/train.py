@@ -163,7 +163,7 @@ def _show(folder: Path, request: TrainRequest, card: TrainingCard) -> None:
     from privet.report.words import headline
 
     shared = shareable(card)
-    others = [each.value for each in shared.compared if each.value.method is not shared.method.value]
+    others = [each.value for each in shared.compared if each.value.method != shared.method.value]
     scores = [(shared.method.value, each.value) for each in shared.scores]
     scores += [(each.method, each.score) for each in others]
     console.line()

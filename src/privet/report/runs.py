@@ -192,9 +192,7 @@ def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
 
 def _other_methods(card: TrainingCard) -> list[Shareable[Trial]]:
     """Return the trials, of those that may be shared, of methods that a run was compared with."""
-    return [
-        each for each in card.compared if not isinstance(each, Internal) and each.value.method is not card.method.value
-    ]
+    return [each for each in card.compared if not isinstance(each, Internal) and each.value.method != card.method.value]
 
 
 def _renamed(trial: Shareable[Trial], name: str) -> Shareable[Trial]:

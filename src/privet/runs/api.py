@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["train"]
 
-PATE = "pate"
+_PATE = "pate"
 
 
 def train(
@@ -107,7 +107,7 @@ def train(
     with warnings.catch_warnings():
         # The report tells of a large δ, in words.
         warnings.filterwarnings("ignore", message="delta is", category=UserWarning)
-        if method == PATE:
+        if method == _PATE:
             train_pate(given, rows, schema, folder, resume, callbacks)
         else:
             _train(given, rows, schema, folder, resume, callbacks)

@@ -120,8 +120,7 @@ def attack_run(
         on_message("Training shadow models …")
         models = _shadow_models(run, folder, shadows, like_run, budget_minutes, resume, on_progress)
     on_message("Attacking …")
-    outcomes = [*membership(target(run.head, run.classes), run.pool, models), blind(run.pool)]
-    return _written(run, folder, models, outcomes, wanted, usable, like_run, on_message, on_progress)
+    return _written(run, folder, models, _outcomes(run, models), wanted, usable, like_run, on_message, on_progress)
 
 
 def _written(
@@ -161,6 +160,11 @@ def _written(
         note,
         bool(run.card.canaries),
     )
+
+
+def _outcomes(run: AttackedRun, models: Shadows | None) -> list[Outcome]:
+    """Every attack, the baseline that never sees the model last."""
+    return [*membership(target(run.head, run.classes), run.pool, models), blind(run.pool)]
 
 
 def _checked_rates(rates: Sequence[float] | None) -> tuple[float, ...]:

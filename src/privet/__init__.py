@@ -30,8 +30,24 @@ from privet.core import (
 )
 
 if TYPE_CHECKING:
-    from privet import accounting, data, ensemble, ledger, local, mechanisms, pate, query, sklearn, training
+    from privet import (
+        accounting,
+        attacks,
+        audit,
+        data,
+        ensemble,
+        ledger,
+        local,
+        mechanisms,
+        pate,
+        query,
+        report,
+        runs,
+        sklearn,
+        training,
+    )
     from privet.ledger import Ledger
+    from privet.runs import open_run, train
     from privet.training import DPSGD, fit
 
 __all__ = [
@@ -56,20 +72,47 @@ __all__ = [
     "Unit",
     "Whose",
     "accounting",
+    "attacks",
+    "audit",
     "data",
     "ensemble",
     "fit",
     "ledger",
     "local",
     "mechanisms",
+    "open_run",
     "pate",
     "query",
+    "report",
+    "runs",
     "sklearn",
+    "train",
     "training",
 ]
 
-_ROOMS = ("accounting", "data", "ensemble", "ledger", "local", "mechanisms", "pate", "query", "sklearn", "training")
-_NAMES = {"DPSGD": "privet.training", "Ledger": "privet.ledger", "fit": "privet.training"}
+_ROOMS = (
+    "accounting",
+    "attacks",
+    "audit",
+    "data",
+    "ensemble",
+    "ledger",
+    "local",
+    "mechanisms",
+    "pate",
+    "query",
+    "report",
+    "runs",
+    "sklearn",
+    "training",
+)
+_NAMES = {
+    "DPSGD": "privet.training",
+    "Ledger": "privet.ledger",
+    "fit": "privet.training",
+    "open_run": "privet.runs",
+    "train": "privet.runs",
+}
 
 
 def __getattr__(name: str) -> Any:

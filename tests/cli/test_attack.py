@@ -224,7 +224,7 @@ def test_the_blind_baseline_is_no_attack_on_the_model(
     """Fails when the baseline, which never sees the model, is said to break its guarantee; when nobody is told that the
     sides differ by themselves; or when that leads to the advice to audit."""
     both = outcomes_of(loss_threshold=(4, 0), blind_baseline=(4 if differ else 0, 0))
-    monkeypatch.setattr("privet.cli.attack._outcomes", lambda found, models: both)
+    monkeypatch.setattr("privet.runs.attacks.attack._outcomes", lambda found, models: both)
     shown = " ".join(done(trained("attack run --shadows 0")).out.split())
     page = Path("run/internal.html").read_text()
     assert "blind baseline found more" not in shown
@@ -244,7 +244,7 @@ def test_a_run_with_canaries_is_audited_as_it_is(trained: Run, monkeypatch: pyte
     held = Public(Canaries("gradient canaries", (1.0, 0.0), (True, False), 1))
     monkeypatch.setattr(rows, "load", lambda *given, **named: replace(load(*given, **named), canaries=(held,)))
     strong = outcomes_of(loss_threshold=(4, 0), blind_baseline=(0, 0))
-    monkeypatch.setattr("privet.cli.attack._outcomes", lambda found, models: strong)
+    monkeypatch.setattr("privet.runs.attacks.attack._outcomes", lambda found, models: strong)
     assert "canaries (privet audit run)" in " ".join(done(trained("attack run --shadows 0")).out.split())
 
 
@@ -273,7 +273,7 @@ def test_the_rows_of_pate_on_a_named_set_are_known(trained: Run, monkeypatch: py
     outsiders, or when --data NAME means the test part, as --outsiders NAME does."""
     from dataclasses import replace
 
-    from privet.report import Method, Public
+    from privet.report import Public
     from privet.runs.attacks import rows
     from privet.runs.pate.inputs import PateInputs
     from privet.runs.pate.request import PateRequest
@@ -284,7 +284,7 @@ def test_the_rows_of_pate_on_a_named_set_are_known(trained: Run, monkeypatch: py
     assert taught.test is not None
     described = Described("linear", taught.classes, shape=(8, 8), peak=taught.peak, scattering=False)
     store("run", described.build(), described)
-    card = replace(load(Path("run")), method=Public(Method.PATE), data=Public("digits"), remembered=None)
+    card = replace(load(Path("run")), method=Public("PATE"), data=Public("digits"), remembered=None)
     monkeypatch.setattr(rows, "load", lambda *given, **named: card)
     found = [rows.open_attacked_run(Path("run"), data, None, None).pool.inside for data in (None, "digits")]
     assert [(each.sum(), (~each).sum()) for each in found] == 2 * [(len(taught.private), len(taught.test))]

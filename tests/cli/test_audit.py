@@ -160,15 +160,20 @@ def test_a_stopped_run_keeps_its_coins(privet: Run, monkeypatch: pytest.MonkeyPa
     canaries that were in would then have moved half as far. By chance it fails less than once in 10⁶ times."""
     patients(Path())
     steps: list[int] = []
-    usual = CanaryPlan.step
+    usual = CanaryPlan.step_of
 
     def stopping(self: CanaryPlan, *given: Any) -> Any:
-        steps.append(1)
-        if len(steps) == 80:  # a few of the calls are pieces of a step
-            raise KeyboardInterrupt
-        return usual(self, *given)
+        take_step = usual(self, *given)
 
-    monkeypatch.setattr(CanaryPlan, "step", stopping)
+        def counted(batch: Any) -> Any:
+            steps.append(1)
+            if len(steps) == 80:  # a few of the calls are pieces of a step
+                raise KeyboardInterrupt
+            return take_step(batch)
+
+        return counted
+
+    monkeypatch.setattr(CanaryPlan, "step_of", stopping)
     long = WORDS.replace("--epochs 5 --epsilon 1", "--epochs 20 --epsilon 30")
     assert privet(long).code == 130
     for words in ("audit run", "audit run --ladder", "attack run"):
@@ -204,11 +209,17 @@ def test_users_have_canaries_of_their_own(audited: Run) -> None:
     assert "canaries of its own" in refused(audited("audit users --canaries 300"))
 
 
-def test_a_plan_of_a_private_count_is_not_tried_again(audited: Run) -> None:
+def test_ladder_tries_the_stored_plan_of_a_private_count(audited: Run) -> None:
     """Fails when the rows of the file are counted for a plan that had a noisy count alone."""
     Path("uncounted.toml").write_text(SCHEMA.replace("rows = 600\n", ""), encoding="utf-8")
     done(audited(f"{PLAN.replace('schema.toml', 'uncounted.toml')} --out uncounted"))
-    assert "counted its rows privately" in refused(audited("audit uncounted --ladder"))
+    card = load(Path("uncounted"))
+    assert card.rows is not None
+    plan = json.loads(Path("uncounted/plan.json").read_text(encoding="utf-8"))
+    (completed,) = plan["completed"]
+    assert completed["settings"]["plan"]["population"] == card.rows.value
+    shown = done(audited("audit uncounted --ladder --canaries 200"))
+    assert "on embedded digits" in shown.out
 
 
 def test_a_run_without_canaries_is_tried_again(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +241,7 @@ def test_a_run_without_canaries_is_tried_again(audited: Run, monkeypatch: pytest
         (Evidence(99.0, 0.1, 0.99, "API", 100),),
         ("all",),
     )
-    monkeypatch.setattr(climbing, "climb_ladder", lambda *given, **named: found)
+    monkeypatch.setattr("privet.runs.attacks.audit.climb_ladder", lambda *given, **named: found)
     assert audited("audit run --ladder").code == 1
 
 

@@ -17,10 +17,10 @@ from privet.ledger import Ledger
 
 pytest.importorskip("torch")
 
-from privet.runs import directory, dp_sgd, payment
+from privet.runs import directory, payment
 from privet.runs.inputs import TrainingInputs
-from privet.runs.plan import RunPlan
-from privet.runs.request import MethodName, TrainRequest
+from privet.runs.plan import make_plan, require_within
+from privet.runs.request import TrainRequest
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class OneLine:
 @pytest.fixture
 def begun(tmp_path: Path) -> directory.InterruptedRun[TrainRequest]:
     """Run of `Gaussian(4)` that was reserved with the budget "clinic", and interrupted."""
-    asked = TrainRequest(ledger="clinic", url=str(tmp_path / "ledger.db"))
-    with Ledger(asked.url) as ledger:
+    asked = TrainRequest(budget="clinic", ledger=str(tmp_path / "ledger.db"))
+    with Ledger(asked.ledger) as ledger:
         ledger.create("clinic", epsilon=9.0, delta=1e-3)
         ledger.create("other", epsilon=9.0, delta=1e-3)
         charge = ledger.reserve("clinic", Gaussian(4.0), unit=Unit(), resumable=True)
@@ -67,26 +67,26 @@ def test_resume_draws_for_the_event_that_the_ledger_holds(
     for bill in (*wrong, OneLine(Gaussian(4.0), Unit(neighbours=Neighbours.REPLACE))):
         with pytest.raises(InvalidInput, match="is not what was charged"):
             resume(begun, bill, tmp_path)
-    elsewhere = TrainRequest(ledger="other", url=begun.asked.url)
+    elsewhere = TrainRequest(budget="other", ledger=begun.asked.ledger)
     with pytest.raises(InvalidInput, match="is not what was charged"):
         resume(begun, OneLine(Gaussian(4.0)), tmp_path, elsewhere)
     assert resume(begun, OneLine(Gaussian(4.0)), tmp_path) == (Gaussian(4.0),)
 
 
-@pytest.mark.parametrize("compare", [(), (MethodName.OBJECTIVE,)])
-def test_delta_is_split_between_methods(compare: tuple[MethodName, ...]) -> None:
+@pytest.mark.parametrize("compare", [(), ("objective",)])
+def test_delta_is_split_between_methods(compare: tuple[str, ...]) -> None:
     """Catches methods that each take the whole δ: together they then cost more than the δ that the bill states."""
-    asked = TrainRequest(method=MethodName.OUTPUT, compare=compare, delta=1e-4)
+    asked = TrainRequest(method="output", compare=compare, delta=1e-4)
     inputs: Any = TrainingInputs.of(asked)
-    bill = RunPlan.of(asked, inputs, None)
+    bill = make_plan(asked, inputs, None)
     assert bill.delta == 1e-4
-    assert bill.shares[1] * len(asked.private) <= bill.delta
+    assert bill.share.delta * len(asked.private_methods) <= bill.delta
     models = [event for what, event in bill.lines if what.startswith("the model")]
-    assert len(models) == len(asked.private)
+    assert len(models) == len(asked.private_methods)
     for event in models:
         # What a method may cost is met at its own share of δ, which leaves the rest to the others.
-        assert price(event, bill.shares[1], unit=bill.unit).epsilon.upper <= bill.shares[0] * (1 + 1e-9)
-        assert price(event, bill.shares[1] / 2, unit=bill.unit).epsilon.upper > bill.shares[0]
+        assert price(event, bill.share.delta, unit=bill.unit).epsilon.upper <= bill.share.model_epsilon * (1 + 1e-9)
+        assert price(event, bill.share.delta / 2, unit=bill.unit).epsilon.upper > bill.share.model_epsilon
 
 
 @pytest.mark.parametrize("event", [Gaussian(2.0), Repeated(Sampled(Gaussian(1.0), by=Poisson(0.01)), 100)], ids=str)
@@ -94,7 +94,7 @@ def test_plan_must_cost_no_more_than_its_block_at_the_upper_end(event: Event) ->
     """Catches a plan that is compared with its block by the lower end of ε, or with something to spare."""
     delta = 1e-5
     upper = price(event, delta, unit=Unit()).epsilon.upper
-    dp_sgd.require_within(event, Approximate(upper, delta, Neighbours.ADD_REMOVE), Unit())
+    require_within(event, Approximate(upper, delta, Neighbours.ADD_REMOVE), Unit())
     below = Approximate(math.nextafter(upper, 0.0), delta, Neighbours.ADD_REMOVE)
     with pytest.raises(InvalidInput, match="above the"):
-        dp_sgd.require_within(event, below, Unit())
+        require_within(event, below, Unit())

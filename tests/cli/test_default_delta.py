@@ -120,7 +120,7 @@ def test_expected_width_is_said_before_anything_is_charged(privet: Run) -> None:
     refuses the charge."""
     patients(Path())
     assert privet("ledger create clinic --epsilon 0.5 --delta 1e-3").code == 0
-    done = privet("train patients.csv --schema schema.toml --method output --epsilon 2 --ledger clinic --out run")
+    done = privet("train patients.csv --schema schema.toml --method output --epsilon 2 --budget clinic --out run")
     assert done.code != 0
     assert re.search(
         r"expected interval of the score +± \d+\.\d+ % at most +95 %, noise and sampling of about 120 rows", done.out

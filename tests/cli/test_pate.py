@@ -18,7 +18,7 @@ from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.data import Schema, read
 from privet.ledger import Ledger, State
-from privet.report import Internal, Method, load
+from privet.report import Internal, load
 from privet.runs.pate.vote_file import VoteFile
 from privet.runs.payment import public_rows_digest
 from tests.cli.conftest import Run
@@ -43,7 +43,7 @@ def test_private_rows_become_a_student_that_may_be_shared(clinic: Run) -> None:
     pages = {"card.json", "report.html", "internal.json", "internal.html"}
     assert names == pages | {"answers.csv", "model.json", "model.safetensors"}
     card, whole = load(Path("run")), load(Path("run"), internal=True)
-    assert card.method.value is Method.PATE
+    assert card.method.value == "PATE"
     assert card.teachers is not None
     assert card.teachers.value == 40
     guarantee = card.privacy.guarantee.value
@@ -108,7 +108,7 @@ def test_the_ledger_has_the_charge_and_scores_and_limits_are_in_it(clinic: Run) 
     """Fails when a score on private rows or the sanitised price is released without being charged, or the charge is
     not what the card says."""
     done(clinic("ledger create clinic --epsilon 5 --delta 2e-3"))
-    done(clinic(f"{ASK} --questions 30 --sanitise --ledger clinic --out run"))
+    done(clinic(f"{ASK} --questions 30 --sanitise --budget clinic --out run"))
     card = load(Path("run"))
     with Ledger("privet-ledger.db") as ledger:
         (entry,) = ledger.show("clinic").entries
@@ -187,7 +187,7 @@ def test_nothing_is_drawn_again_after_a_stop(clinic: Run, monkeypatch: pytest.Mo
 
     done(clinic("ledger create clinic --epsilon 50 --delta 2e-3"))
     keep = RunDirectory.keep
-    words = f"{QUICK} --sanitise --ledger clinic --out run"
+    words = f"{QUICK} --sanitise --budget clinic --out run"
     for after in ("answers", "limit", "score"):
 
         def stop(place: Any, name: str, release: Any, after: str = after) -> None:
@@ -252,7 +252,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_answers(
             patch.setattr(work, name, stop)
         else:
             patch.setattr(work.PateRun, "_students", stop)
-        found = clinic(f"{LABELS} --ledger clinic --out run --test test/patients.csv")
+        found = clinic(f"{LABELS} --budget clinic --out run --test test/patients.csv")
     assert found.code == 130
     with Ledger("privet-ledger.db") as ledger:
         (entry,) = ledger.show("clinic").entries
@@ -367,7 +367,7 @@ def test_a_run_goes_on_about_the_same_public_rows(clinic: Run, monkeypatch: pyte
         (f"{ASK} --answers 9", "answers is given without --threshold"),
         (f"{ASK} --teacher tree", "teacher is 'tree'"),
         (f"{ASK} --delta 1", "delta is 1"),
-        (f"{ASK} --ledger nobody", "there is no ledger"),
+        (f"{ASK} --budget nobody", "there is no ledger"),
         ("pate patients.csv --public public/patients.csv --target age --schema schema.toml", "vote for classes"),
         ("pate patients.csv --public public/patients.csv --target nowhere", "which is not in the public file"),
         ("pate digits --public public/patients.csv", "public is given, and digits has its own"),

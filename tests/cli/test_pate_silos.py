@@ -100,7 +100,7 @@ def test_a_centre_that_was_stopped_goes_on_with_the_same_votes(clinic: Run, monk
     done(clinic("ledger create clinic --epsilon 9 --delta 2e-3 --whose user"))
     with monkeypatch.context() as patch:
         patch.setattr(work.PateRun, "_students", stop)
-        assert clinic(f"pate aggregate {words} --ledger clinic").code == 130
+        assert clinic(f"pate aggregate {words} --budget clinic").code == 130
     kept = Path("2.votes").read_bytes()
     Path("2.votes").unlink()
     done(clinic("pate vote patients.csv --public public/patients.csv --schema user.toml --out 2.votes"))

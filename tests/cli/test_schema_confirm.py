@@ -94,7 +94,7 @@ def test_confirm_keeps_a_draft_private(clinic: Run, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     "line",
     [
-        "train patients.csv --schema draft.toml --epsilon 1 --ledger clinic --out run",
+        "train patients.csv --schema draft.toml --epsilon 1 --budget clinic --out run",
         "train patients.csv --schema draft.toml --epsilon 1 --method input --out run",
         "pate patients.csv --schema draft.toml --public public/patients.csv --epsilon 1 --out run",
         "query patients.csv 'mean(age)' 'count by ward' --schema draft.toml --epsilon 1",

@@ -10,16 +10,27 @@ import torch
 from torch import nn
 
 from privet.accounting import epsilon
-from privet.cli.predict import _written
+from privet.cli.predict import csv_of
 from privet.core.event import Composed, DiscreteLaplace
 from privet.core.random import SecureRng, SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Category, Number, Schema
 from privet.mechanisms import Histogram, Sum
-from privet.runs.other_methods import fit_without_privacy
-from privet.runs.scoring import PrivateScoring, ScoredRows, auc, model_outputs, score_exactly
-from privet.training.models import Described, choose, each_alone
+from privet.runs import predictions
+from privet.runs.facts import PublicFacts
+from privet.runs.methods.none import NONE
+from privet.runs.methods.protocol import BudgetShare, FitSession
+from privet.runs.request import TrainRequest
+from privet.runs.scoring import LabeledRows, PrivateScoring, auc, model_outputs, score_exactly
+from privet.training.models import Described, Model, choose, each_alone
 from privet.training.models.choose import Family
+
+
+def unprotected(model: Model, schema: Schema, rows: torch.Tensor, answers: torch.Tensor, classes: int) -> nn.Module:
+    """The model that `--compare none` trains."""
+    facts = PublicFacts("rows", schema, tuple(map(str, range(classes))), None, 1, 60)
+    plan = NONE.plan(TrainRequest(), facts, BudgetShare(1.0, 1e-5, Unit()), model)
+    return NONE.fit(plan, LabeledRows(rows, answers, None), FitSession(facts, model, Unit(), "rows")).value
 
 
 class Says(nn.Module):
@@ -54,9 +65,9 @@ class Keeps(nn.Module):
         return rows
 
 
-def _rows(right: int, wrong: int, users: np.ndarray | None = None) -> ScoredRows:
+def _rows(right: int, wrong: int, users: np.ndarray | None = None) -> LabeledRows:
     outputs = torch.tensor([[0.0, 1.0]] * right + [[1.0, 0.0]] * wrong).reshape(-1, 2)
-    return ScoredRows(outputs, torch.ones(right + wrong, dtype=torch.long), None, users)
+    return LabeledRows(outputs, torch.ones(right + wrong, dtype=torch.long), None, users)
 
 
 @pytest.mark.parametrize(("rows", "scale"), [(1, 2.0), (3, 6.0)])
@@ -95,7 +106,7 @@ def test_users_count_with_no_more_rows_than_they_may() -> None:
     """Catches a user whose hundred rows outweigh all others."""
     owners = np.array([0] * 100 + list(range(1, 51)))
     outputs = torch.tensor([[1.0, 0.0]] * 100 + [[0.0, 1.0]] * 50)
-    rows = ScoredRows(outputs, torch.ones(150, dtype=torch.long), None, owners)
+    rows = LabeledRows(outputs, torch.ones(150, dtype=torch.long), None, owners)
     scoring = PrivateScoring(40.0, Unit(whose=Whose.USER), 1, classes=2)
     found = scoring.release(Says(), rows, rng=SecureRng(), source="test", on="rows").value
     assert found.value == pytest.approx(50 / 51, abs=0.05)
@@ -107,13 +118,13 @@ def test_errors_of_numbers_are_a_sum_and_a_count() -> None:
     assert isinstance(scoring.event, Composed)
     assert epsilon(scoring.event, 0.0).epsilon.upper == pytest.approx(2.0)
     label = Number("age", 0.0, 100.0)
-    rows = ScoredRows(torch.full((4000,), 0.2), torch.zeros(4000), label)
+    rows = LabeledRows(torch.full((4000,), 0.2), torch.zeros(4000), label)
     found = scoring.release(Says(), rows, rng=SeededRng(1), source="test", on="rows").value
     assert found.value == pytest.approx(10.0, abs=0.5)
     assert score_exactly(Says(), rows, 0, "rows")[0].value == pytest.approx(10.0)
 
 
-def test_private_error_interval_covers_what_predict_writes() -> None:
+def test_private_error_interval_covers_what_predict_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when the private or the public score is of other numbers than `privet predict` writes: of a model whose
     outputs leave the target's range, before they are clamped. 200 seeded repetitions; the interval is conservative."""
     label = Number("age", 0.0, 100.0)
@@ -122,8 +133,10 @@ def test_private_error_interval_covers_what_predict_writes() -> None:
     for seed in range(repetitions):
         drawn = torch.Generator().manual_seed(seed)
         outputs, y = 1.5 * torch.randn(2000, generator=drawn), torch.rand(2000, generator=drawn) * 2 - 1
-        rows = ScoredRows(outputs, y, label)
-        written = _written(outputs, Described("linear", (), schema.to_toml()), probabilities=False)
+        rows = LabeledRows(outputs, y, label)
+        monkeypatch.setattr(predictions, "_rows", lambda data, data_dir, described, outputs=outputs: outputs)
+        model: Any = Says()
+        written = csv_of(predictions.predict_rows(model, Described("linear", (), schema.to_toml()), ""))
         predicted = np.array([float(line) for line in written.splitlines()[1:]])
         exact = np.abs(predicted - label.unscaled(y.numpy())).mean()
         mean, root = score_exactly(Says(), rows, 0, "rows")
@@ -140,21 +153,21 @@ def test_outputs_that_are_no_numbers_are_not_clamped() -> None:
     """Fails when NaN becomes a prediction within the range: a public score of it is no number, and a private one has
     the largest error. Infinite outputs are predicted as the nearer bound."""
     label = Number("age", 0.0, 100.0)
-    nan = ScoredRows(torch.full((4000,), torch.nan), torch.zeros(4000), label)
+    nan = LabeledRows(torch.full((4000,), torch.nan), torch.zeros(4000), label)
     assert [score.value for score in score_exactly(Says(), nan, 0, "rows")] == [None, None]
     private = (
         PrivateScoring(2.0, Unit(), 1, classes=0).release(Says(), nan, rng=SeededRng(1), source="test", on="rows").value
     )
     assert private.value == pytest.approx(100.0, abs=1.0)
-    infinite = ScoredRows(torch.full((40,), torch.inf), torch.zeros(40), label)
+    infinite = LabeledRows(torch.full((40,), torch.inf), torch.zeros(40), label)
     assert [score.value for score in score_exactly(Says(), infinite, 0, "rows")] == [50.0, 50.0]
 
 
 @pytest.mark.parametrize("classes", [0, 2])
 def test_no_rows_and_no_numbers_raise_nothing(classes: int) -> None:
     """Catches an error that would tell an empty hold-out, or a model that says NaN, from others."""
-    none = ScoredRows(torch.zeros(0, 2) if classes else torch.zeros(0), torch.zeros(0, dtype=torch.long), None)
-    nan = ScoredRows(torch.full((5, 2) if classes else (5,), float("nan")), torch.zeros(5, dtype=torch.long), None)
+    none = LabeledRows(torch.zeros(0, 2) if classes else torch.zeros(0), torch.zeros(0, dtype=torch.long), None)
+    nan = LabeledRows(torch.full((5, 2) if classes else (5,), float("nan")), torch.zeros(5, dtype=torch.long), None)
     for rows in (none, nan):
         score = PrivateScoring(1.0, Unit(), 1, classes).release(
             Says(), rows, rng=SeededRng(1), source="test", on="rows"
@@ -210,7 +223,7 @@ def test_one_row_more_turns_no_other_row_round(count: int, kind: str, monkeypatc
     scoring = PrivateScoring(1.0, Unit(), 1, classes=2)
     for gone in (None, 0, count // 2, count):
         kept = [place for place in range(count + 1) if place != gone]
-        scoring.release(model, ScoredRows(x[kept], y[kept], None), rng=SeededRng(1), source="test", on="rows")
+        scoring.release(model, LabeledRows(x[kept], y[kept], None), rng=SeededRng(1), source="test", on="rows")
         assert (given[-1] == given[0][kept]).all()
     assert count < 100 or 0.1 < given[0].mean() < 0.9
 
@@ -228,7 +241,7 @@ def test_one_row_more_moves_no_other_error(count: int, monkeypatch: pytest.Monke
     monkeypatch.setattr(Sum, "__call__", spy)
     x = torch.rand(count + 1, generator=torch.Generator().manual_seed(1))
     for start in (0, 1):
-        rows = ScoredRows(x[start:], torch.zeros(count + 1 - start), None)
+        rows = LabeledRows(x[start:], torch.zeros(count + 1 - start), None)
         PrivateScoring(1.0, Unit(), 1, classes=0).release(Shaky(), rows, rng=SeededRng(1), source="test", on="rows")
     assert (given[0][1:] == given[1]).all()
 
@@ -271,10 +284,10 @@ def test_a_record_without_a_target_stops_no_comparison(family: Family, classes: 
     outputs = []
     for rows, answers in ((x, missing), (x[missing == y], y[missing == y]), (x[:0], y[:0])):
         model = choose(schema, classes, 60, family)
-        plain = fit_without_privacy(model, model.front, rows, answers, classes)
+        plain = unprotected(model, schema, rows, answers, classes)
         outputs.append(plain(model.front(x) if family is Family.LINEAR else x).detach())
         label = None if isinstance(last, Category) else last
-        scores = score_exactly(nn.Identity(), ScoredRows(outputs[-1], missing, label), classes, "rows")
+        scores = score_exactly(nn.Identity(), LabeledRows(outputs[-1], missing, label), classes, "rows")
         assert all(score.value is not None and np.isfinite(score.value) for score in scores)
     assert (outputs[0] == outputs[1]).all()
     assert outputs[2].isfinite().all()

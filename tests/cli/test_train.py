@@ -51,7 +51,8 @@ def test_a_table_becomes_a_model_a_card_and_a_page(clinic: Run) -> None:
     assert "ε ≤ 2.000 at δ = 0.0001 for one example, added or removed" in shown.out
     names = {path.name for path in Path("run").iterdir()}
     assert names == {
-        "card.json", "report.html", "internal.json", "internal.html", "model.json", "model.safetensors", "log.csv",
+        "card.json", "report.html", "internal.json", "internal.html", "model.json", "model.safetensors", "plan.json",
+        "log.csv",
     }  # fmt: skip
     card, whole = load(Path("run")), load(Path("run"), internal=True)
     assert card.command.value.endswith("train patients.csv --schema schema.toml --epsilon 2 --out run --log csv")
@@ -114,7 +115,7 @@ def test_score_that_would_say_little_is_advised_against_before_the_charge(clinic
     assert clinic("ledger create small --epsilon 0.01 --delta 1e-6").code == 0
     pate = "pate patients.csv --public public/patients.csv --teachers 40 --questions 30 --noise 20"
     for words in ("train patients.csv --method output", pate):
-        refusal = clinic(f"{words} --schema own.toml --ledger small --out run")
+        refusal = clinic(f"{words} --schema own.toml --budget small --out run")
         assert refusal.code != 0
         assert refusal.out.count("score on held-out rows would say little") == 1
         assert ("With fewer than about" in refusal.out) == (not rows)
@@ -122,7 +123,7 @@ def test_score_that_would_say_little_is_advised_against_before_the_charge(clinic
         for other in ("--score-share 0", "--test public/patients.csv"):
             if other.startswith("--test") and words == pate:
                 continue
-            assert "would say little" not in clinic(f"{words} --schema own.toml --ledger small --out run {other}").out
+            assert "would say little" not in clinic(f"{words} --schema own.toml --budget small --out run {other}").out
 
 
 def test_train_score_of_test_rows_where_users_are_named_says_what_it_assumes(clinic: Run) -> None:
@@ -148,7 +149,7 @@ def test_users_are_protected_where_the_schema_names_them(clinic: Run) -> None:
 def test_the_ledger_has_one_charge_for_all_of_it(clinic: Run) -> None:
     """Fails when a run is not charged, is charged in part, or a budget that is spent lets it through."""
     done(clinic("ledger create clinic --epsilon 1.5 --delta 1e-2"))
-    words = "train patients.csv --schema schema.toml --ledger clinic"
+    words = "train patients.csv --schema schema.toml --budget clinic"
     done(clinic(f"{words} --out run"))
     with Ledger("privet-ledger.db") as ledger:
         (entry,) = ledger.show("clinic").entries
@@ -198,7 +199,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(clinic: Run, words: str, compl
     done(clinic("ledger create clinic --epsilon 1.5 --delta 1e-2"))
     Path("semicolons.toml").write_text(SCHEMA.replace("rows = 600", 'rows = 600\nseparator = ";"'))
     out = "" if "--out" in words else "--out run"
-    line = refused(clinic(f"train patients.csv {words} {out} --ledger clinic"))
+    line = refused(clinic(f"train patients.csv {words} {out} --budget clinic"))
     assert complaint in line
     assert not Path("run").exists()
     with Ledger("privet-ledger.db") as ledger:
@@ -277,7 +278,7 @@ def test_what_is_learned_in_vain_is_all_that_is_paid_for(clinic: Run) -> None:
     """Catches a whole run's ε that is charged where too few rows were there to learn a schema from."""
     done(clinic("ledger create clinic --epsilon 3 --delta 1e-2"))
     Path("few.csv").write_text("age,readmitted\n41,no\n50,yes\n")
-    line = refused(clinic("train few.csv --target readmitted --ledger clinic --out run"))
+    line = refused(clinic("train few.csv --target readmitted --budget clinic --out run"))
     assert "fewer than two values" in line
     with Ledger("privet-ledger.db") as ledger:
         states = {entry.state for entry in ledger.show("clinic").entries}
@@ -360,3 +361,12 @@ def test_predictions_need_a_run(clinic: Run) -> None:
     Path("mine.csv").write_text("precious")
     assert "exists" in refused(clinic("predict nosuch patients.csv --out mine.csv"))
     assert Path("mine.csv").read_text() == "precious"
+
+
+def test_ledger_without_a_budget_is_refused(clinic: Run) -> None:
+    """Fails when a command that names its budget by --ledger, as it was once called, runs and charges nobody."""
+    for words in ("train patients.csv --schema schema.toml", "pate patients.csv --public p.csv --schema schema.toml"):
+        line = refused(clinic(f"{words} --ledger clinic --out run"))
+        assert "--ledger is 'clinic', and no budget is named" in line
+        assert "--budget NAME" in line
+    assert not Path("run").exists()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from privet.core.atomic_write import write_atomically
 from privet.core.event import Gaussian
 from privet.core.random import SeededRng
 from privet.core.release import Release
@@ -15,7 +16,6 @@ from privet.core.unit import Unit
 from privet.data import Category, Number, Schema
 from privet.ledger import Ledger, State
 from privet.report import Score
-from privet.report.put import put
 from privet.runs import directory, payment, selection
 from privet.training import tuning
 from privet.training.models import Described
@@ -25,7 +25,7 @@ from tests.cli.training import patients
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("polars")
-WORDS = "train patients.csv --schema schema.toml --method output --ledger clinic --out run"
+WORDS = "train patients.csv --schema schema.toml --method output --budget clinic --out run"
 
 
 class Killed(BaseException):
@@ -38,11 +38,10 @@ def _kill(*_: object, **__: object) -> None:
 
 def without_page(patch: pytest.MonkeyPatch) -> None:
     """End where the model was stored, and before the page is drawn, which takes a while."""
-    import privet.report as report
-    from privet.runs import card_builder
+    from privet.runs import outputs
 
-    patch.setattr(card_builder, "build_card", lambda _: None)
-    patch.setattr(report, "write_run", _kill)
+    patch.setattr(outputs, "build_card", lambda _: None)
+    patch.setattr(outputs, "write_run", _kill)
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def test_what_was_paid_is_written_after_a_kill_at_the_commit(clinic: Run, monkey
 @pytest.mark.parametrize("told", [True, False])
 def test_a_committed_charge_pays_for_no_other_model(clinic: Run, monkeypatch: pytest.MonkeyPatch, told: bool) -> None:
     """Catches two different models under one charge: what was kept is gone, and was drawn anew."""
-    import privet.report as report
+    from privet.runs import outputs as report
 
     with monkeypatch.context() as patch:
         patch.setattr(report, "write_run", _kill)
@@ -88,7 +87,7 @@ def test_a_tuned_run_whose_charge_is_committed_is_written(clinic: Run, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(directory.RunDirectory, "commit", _kill)
         with pytest.raises(Killed):
-            clinic("train patients.csv --schema schema.toml --tune 2 --epochs 1 --seed 3 --ledger clinic --out run")
+            clinic("train patients.csv --schema schema.toml --tune 2 --epochs 1 --seed 3 --budget clinic --out run")
     (kept,) = Path("run/.privet").glob("best-*/model.safetensors")
     without_page(monkeypatch)
     with pytest.raises(Killed):
@@ -136,7 +135,11 @@ def test_a_stop_between_a_model_and_its_standing_counts_no_run_twice(
 
     monkeypatch.setattr(tuning, "draw", lambda trials, rng: 2)
     with monkeypatch.context() as patch:
-        patch.setattr(selection, "put", lambda *words, **more: _kill() if len(made) == 2 else put(*words, **more))
+        patch.setattr(
+            selection,
+            "write_atomically",
+            lambda *words, **more: _kill() if len(made) == 2 else write_atomically(*words, **more),
+        )
         with pytest.raises(Killed):
             select()
     standing, best = kept.found()
@@ -157,15 +160,15 @@ def test_rows_of_a_named_set_and_code_of_ones_own_stay_what_they_were(tmp_path: 
     from privet.core.errors import InvalidInput
     from privet.data import Images
     from privet.runs.inputs import TrainingInputs
-    from privet.runs.plan import RunPlan
-    from privet.runs.request import MethodName, TrainRequest
+    from privet.runs.plan import make_plan
+    from privet.runs.request import TrainRequest
 
     code = tmp_path / "own.py"
     code.write_text("from torch import nn\n\n\ndef net(shape, classes):\n    return nn.Linear(shape[0], classes)\n")
     # A method whose bill needs no model.
-    asked = TrainRequest(method=MethodName.OUTPUT, model=f"{code}:net")
+    asked = TrainRequest(method="output", model=f"{code}:net")
     inputs = TrainingInputs.of(asked)
-    bill = RunPlan.of(asked, inputs, None)
+    bill = make_plan(asked, inputs, None)
     first = payment.identity_of(asked, inputs, bill)
     assert payment.identity_of(asked, inputs, bill, first.key) == first
     assert isinstance(inputs.train, Images)
@@ -190,15 +193,15 @@ def test_resume_notices_another_version_of_the_split(command: str, monkeypatch: 
     from privet.runs.pate import pipeline as work
     from privet.runs.pate import plan as planning
     from privet.runs.pate import request as teachers_asked
-    from privet.runs.plan import RunPlan
-    from privet.runs.request import MethodName, TrainRequest
+    from privet.runs.plan import make_plan
+    from privet.runs.request import TrainRequest
     from privet.runs.scoring import PrivateScoring
 
     scoring = PrivateScoring(1.0, Unit(), 1, 10)
     if command == "train":
-        asked = TrainRequest(method=MethodName.OUTPUT)
+        asked = TrainRequest(method="output")
         inputs = TrainingInputs.of(asked)
-        bill = RunPlan.of(asked, inputs, None)
+        bill = make_plan(asked, inputs, None)
 
         def now(scored: bool) -> RunIdentity:
             return payment.identity_of(asked, inputs, replace(bill, scoring=scoring) if scored else bill, "00")

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("polars")
 safetensors = pytest.importorskip("safetensors.torch")
 
-WORDS = "train patients.csv --schema schema.toml --ledger clinic --epochs 1 --out run --model own.py:net"
+WORDS = "train patients.csv --schema schema.toml --budget clinic --epochs 1 --out run --model own.py:net"
 OWN = """\
 import torch
 from torch import nn
@@ -89,7 +89,7 @@ def test_the_words_of_an_error_are_not_shown(clinic: Run) -> None:
     """Catches a row on stderr, quoted by an exception of the user's own code."""
     del clinic
     Path("own.py").write_text(OWN.format(rule=RAISES))
-    words = [*PROGRAM, *WORDS.replace("--ledger clinic ", "").split()]
+    words = [*PROGRAM, *WORDS.replace("--budget clinic ", "").split()]
     found = subprocess.run(words, env=ENVIRONMENT, capture_output=True, encoding="utf-8")
     assert found.returncode == 70
     assert "internal error: ValueError;" in found.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.ledger import Ledger, State
 from privet.report import Internal, Public, load
-from privet.runs import dp_sgd
-from privet.runs import plan as billing
+from privet.runs.fit_stage import as_block
+from privet.runs.methods import dp_sgd
 from privet.runs.overlap import require_other_rows
 from tests.cli.conftest import Run
 from tests.cli.test_train import done, refused
@@ -53,7 +54,7 @@ def test_the_rows_that_are_learned_from_are_no_test(clinic: Run, known: bool) ->
     """Catches unpaid scores on private rows: a test file that holds the same rows, and is not the same bytes."""
     how = "--schema schema.toml" if known else "--target readmitted"
     for path in _again(Path("patients.csv")):
-        line = refused(clinic(f"train patients.csv {how} --test {path} --ledger clinic --out run"))
+        line = refused(clinic(f"train patients.csv {how} --test {path} --budget clinic --out run"))
         assert "--test holds the rows of the file that is learned from" in line
     with Ledger("privet-ledger.db") as ledger:
         assert not ledger.show("clinic").entries
@@ -62,7 +63,7 @@ def test_the_rows_that_are_learned_from_are_no_test(clinic: Run, known: bool) ->
 def test_public_rows_of_teachers_are_others_too(clinic: Run) -> None:
     """Catches questions about the private rows themselves, whose answers would be about their owners."""
     for path in _again(Path("patients.csv")):
-        words = f"pate patients.csv --public {path} --schema schema.toml --teachers 20 --ledger clinic --out run"
+        words = f"pate patients.csv --public {path} --schema schema.toml --teachers 20 --budget clinic --out run"
         assert "--public holds the rows of the file" in refused(clinic(words))
 
 
@@ -115,13 +116,13 @@ def test_cut_pictures_are_one_line(privet: Run, words: str) -> None:
 def test_a_plan_that_costs_more_than_its_block_is_not_drawn(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches DP-SGD that is calibrated, after something was learned, to more than was charged for it."""
     Path("norows.toml").write_text(SCHEMA.replace("rows = 600\n", ""))
-    real = billing._recipe
+    real = dp_sgd._recipe
 
-    def twice(asked: object, inputs: object, model: object, units: int, epsilon: float, *more: object) -> object:
-        return real(asked, inputs, model, units, 2 * epsilon, *more)  # type: ignore[arg-type]
+    def twice(request: Any, facts: Any, model: Any, epsilon: float, *more: Any) -> object:
+        return real(request, facts, model, 2 * epsilon, *more)
 
-    monkeypatch.setattr(billing, "_recipe", twice)
-    line = refused(clinic("train patients.csv --schema norows.toml --epochs 1 --ledger clinic --out run"))
+    monkeypatch.setattr(dp_sgd, "_recipe", twice)
+    line = refused(clinic("train patients.csv --schema norows.toml --epochs 1 --budget clinic --out run"))
     assert "that were charged for it" in line
     with Ledger("privet-ledger.db") as ledger:
         states = sorted(entry.state.value for entry in ledger.show("clinic").entries)
@@ -131,9 +132,9 @@ def test_a_plan_that_costs_more_than_its_block_is_not_drawn(clinic: Run, monkeyp
 def test_a_release_is_no_smaller_block_than_it_cost() -> None:
     """Catches a release that is stated as a block without a look at what was done."""
     release = Release.of(torch.nn.Linear(1, 1), Gaussian(4.0), unit=Unit(), source="rows", randomness=SeededRng(0).kind)
-    assert dp_sgd.as_block(release, Approximate(1.0, 1e-5)).event == Approximate(1.0, 1e-5)
+    assert as_block(release, Approximate(1.0, 1e-5)).event == Approximate(1.0, 1e-5)
     with pytest.raises(InvalidInput, match=r"above the ε = .* that were charged"):
-        dp_sgd.as_block(release, Approximate(0.5, 1e-5))
+        as_block(release, Approximate(0.5, 1e-5))
 
 
 def test_input_perturbation_looks_at_no_row_as_it_is(clinic: Run) -> None:

@@ -22,7 +22,7 @@ from tests.cli.training import patients
 
 pytest.importorskip("torch")
 pytest.importorskip("polars")
-WORDS = "train patients.csv --schema schema.toml --ledger clinic --log csv --out run --epochs"
+WORDS = "train patients.csv --schema schema.toml --budget clinic --log csv --out run --epochs"
 
 
 def _stopped(with_signal: signal.Signals, epochs: str, extra: tuple[str, ...] = ()) -> int:
@@ -122,18 +122,17 @@ def test_a_run_goes_on_with_what_was_charged_and_nothing_else(privet: Run) -> No
 @pytest.mark.parametrize("method", ["dp-sgd", "output", "input"])
 def test_nothing_is_drawn_twice(privet: Run, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a run whose report could not be written draws another model or another score when it goes on."""
-    import privet.report as report
+    from privet.runs import outputs
 
     patients(Path())
     assert privet("ledger create clinic --epsilon 4 --delta 1e-2").code == 0
-    ledger = "" if method == "input" else "--ledger clinic"
-    write = report.write_run
-    monkeypatch.setattr(report, "write_run", _full)
+    ledger = "" if method == "input" else "--budget clinic"
     words = f"train patients.csv --schema schema.toml --method {method} --out run {ledger}"
-    assert privet(words).code == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs, "write_run", _full)
+        assert privet(words).code == 2
     first = Path("run/model.safetensors").read_bytes()
     kept = {path.name: path.read_text() for path in Path("run/.privet/kept").glob("*.json")}
-    monkeypatch.setattr(report, "write_run", write)
     done = privet("train --resume --out run")
     assert done.code == 0, done.err
     assert Path("run/model.safetensors").read_bytes() == first
@@ -179,7 +178,7 @@ def test_of_two_runs_in_one_folder_one_is_refused_before_it_is_charged(privet: R
 
 def test_a_stop_after_the_charge_says_how_to_go_on(privet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when somebody who stops a run whose charge is spent is told that nothing was done, and pays twice."""
-    from privet.runs import dp_sgd
+    from privet.training.plan import DPSGD
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -187,7 +186,7 @@ def test_a_stop_after_the_charge_says_how_to_go_on(privet: Run, monkeypatch: pyt
     patients(Path())
     assert privet("ledger create clinic --epsilon 2 --delta 1e-2").code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(dp_sgd, "train_dp_sgd", stop)
+        patch.setattr(DPSGD, "attach", stop)
         found = privet(WORDS, "2")
     assert found.code == 130
     assert "what was drawn is paid for. Go on: privet train --resume --out run" in found.err

@@ -17,6 +17,7 @@ from privet.accounting import renyi
 from privet.accounting.canonical import canonical
 from privet.accounting.conversions import rdp_to_epsilon_classic
 from privet.core.codec import encode
+from privet.core.disclosure import Public
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import Approximate, Pure
 from privet.core.guarantee import Guarantee, Interval
@@ -28,7 +29,6 @@ from privet.pate import Aggregator, Confident, DataDependent, GNMax, Interactive
 from privet.pate.data_dependent import log_missed, log_missed_normal, question_cost
 from privet.pate.tails import log_ahead_gaussian, log_ahead_laplace, log_at_least
 from privet.pate.theorems import theorem_3, theorem_6
-from privet.report.card import Public
 from tests.pate import reference
 from tests.pate.reference import ORDERS, divergence, gaussian, laplace, neighbours, passed, rows_of, winners
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from privet.core.disclosure import Public
 from privet.data import Category, Number, Schema, seal_of, with_sources
-from privet.report.card import Public
 from privet.report.training_card import TrainingCard
 from tests.data.sources import VOUCHED
 from tests.report.trained import SCHEMA, trained

@@ -15,6 +15,7 @@ from torch import nn
 from privet.cli.query_page import page
 from privet.cli.query_view import show
 from privet.core.bounded import Bounded
+from privet.core.disclosure import Internal, Public
 from privet.core.errors import InvalidInput
 from privet.core.event import Laplace as LaplaceEvent
 from privet.core.random import Rng, SeededRng
@@ -24,9 +25,7 @@ from privet.data import Number
 from privet.mechanisms import DiscreteLaplace, Laplace
 from privet.query import Answer, Reply, Row
 from privet.report import Score
-from privet.report.card import Public
 from privet.report.figures.epochs import followed
-from privet.report.internal import Internal
 from privet.report.origin import interval, short_interval
 from privet.report.ranking import verdict_on
 from privet.report.score_intervals import (
@@ -41,7 +40,7 @@ from privet.report.score_intervals import (
 from privet.report.training_card import shareable
 from privet.report.training_price import priced
 from privet.report.training_records import Measure
-from privet.runs.scoring import PrivateScoring, ScoredRows, accuracy_margin, score_exactly
+from privet.runs.scoring import LabeledRows, PrivateScoring, accuracy_margin, score_exactly
 from tests.report.trained import trained
 
 ERROR, HALF, QUARTER = 0.05, 0.025, 0.0125
@@ -76,11 +75,11 @@ def drawn_instead(monkeypatch: pytest.MonkeyPatch, *values: Any) -> None:
     monkeypatch.setattr(Laplace, "release", release)
 
 
-def table(rows: int, classes: int) -> ScoredRows:
+def table(rows: int, classes: int) -> LabeledRows:
     """Rows of which all are right, and none of which is off."""
     if classes:
-        return ScoredRows(torch.tensor([[0.0, 1.0]]).repeat(rows, 1), torch.ones(rows, dtype=torch.long), None)
-    return ScoredRows(torch.zeros(rows), torch.zeros(rows), Number("age", 0.0, 50.0))
+        return LabeledRows(torch.tensor([[0.0, 1.0]]).repeat(rows, 1), torch.ones(rows, dtype=torch.long), None)
+    return LabeledRows(torch.zeros(rows), torch.zeros(rows), Number("age", 0.0, 50.0))
 
 
 @pytest.mark.parametrize("most", [1, 5])
@@ -93,7 +92,7 @@ def test_private_accuracy_interval_follows_from_noisy_counts_alone(monkeypatch: 
     found = []
     for rows in (60, 500):
         own = table(rows, 2)
-        own = own if most == 1 else ScoredRows(own.x, own.y, None, np.arange(rows) // most)
+        own = own if most == 1 else LabeledRows(own.x, own.y, None, np.arange(rows) // most)
         found.append(scoring.release(nn.Identity(), own, rng=SeededRng(1), source="t", on="held").value)
     assert found[0] == found[1]
     reach = scoring._mechanisms[0].interval(1 - QUARTER)
@@ -111,7 +110,7 @@ def test_private_error_interval_follows_from_noisy_sums_alone(monkeypatch: pytes
     found = []
     for rows in (60, 500):
         own = table(rows, 0)
-        own = own if most == 1 else ScoredRows(own.x, own.y, own.label, np.arange(rows) // most)
+        own = own if most == 1 else LabeledRows(own.x, own.y, own.label, np.arange(rows) // most)
         found.append(scoring.release(nn.Identity(), own, rng=SeededRng(1), source="t", on="held").value)
     assert found[0] == found[1]
     first, second = (mechanism.interval(1 - QUARTER) for mechanism in scoring._mechanisms)
@@ -123,7 +122,7 @@ def test_private_error_interval_follows_from_noisy_sums_alone(monkeypatch: pytes
 def test_public_accuracy_interval_has_all_of_the_error() -> None:
     """Fails when the interval of a score without noise is that of half of the error, or of one end."""
     outputs = torch.tensor([[0.0, 1.0]] * 40 + [[1.0, 0.0]] * 20)
-    score = score_exactly(nn.Identity(), ScoredRows(outputs, torch.ones(60, dtype=torch.long), None), 3, "rows")[0]
+    score = score_exactly(nn.Identity(), LabeledRows(outputs, torch.ones(60, dtype=torch.long), None), 3, "rows")[0]
     assert (score.lower, score.upper) == pytest.approx(share_interval(40, 20, ERROR))
     assert accuracy_margin(100) == pytest.approx(sqrt(log(2 / ERROR) / 200))  # Hoeffding 1963, Thm 2
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from privet.core.errors import InvalidInput
+from privet.core.scores import Trial
 from privet.report import Public, Score, compare, compare_page
 from privet.report.figures.accuracy import accuracy_by_epsilon
 from privet.report.figures.teachers import accuracy_by_teachers
 from privet.report.ranking import verdict_on
 from privet.report.score_intervals import EXACT, NOISE, NOISE_AND_SAMPLING, SAMPLING, SELECTED
 from privet.report.training_card import shareable
-from privet.report.training_records import Method, Trial
 from tests.report.trained import trained
 
 ON = "accuracy on the test file"
@@ -138,7 +138,7 @@ def test_compare_of_cards_says_it_and_shows_every_interval() -> None:
 def test_figures_name_no_best() -> None:
     """Fails when the caption of a figure calls the largest value the best, or its table has no interval."""
     trials = [
-        Public(Trial(run, Method.PATE, 1.0, 1e-5, score(low, low + 0.2), teachers))
+        Public(Trial(run, "PATE", 1.0, 1e-5, score(low, low + 0.2), teachers))
         for run, low, teachers in (("a", 0.5, 10), ("b", 0.55, 20))
     ]
     for figure in (*accuracy_by_epsilon(trials), *accuracy_by_teachers(trials)):

@@ -31,8 +31,8 @@ from privet.report.score_intervals import (
     share_interval,
 )
 from privet.runs.scoring import (
+    LabeledRows,
     PrivateScoring,
-    ScoredRows,
     accuracy_margin,
     expected_interval,
     score_advice,
@@ -136,7 +136,7 @@ def test_public_score_where_users_are_named_says_that_rows_are_taken_as_independ
     y = torch.ones(len(users), dtype=torch.long) if classes else torch.zeros(len(users))
     clustered, alone = (
         score_exactly(
-            nn.Identity(), ScoredRows(outputs, y, None, some, by_user=some is not None), classes, "the test file"
+            nn.Identity(), LabeledRows(outputs, y, None, some, by_user=some is not None), classes, "the test file"
         )
         for some in (users, None)
     )
@@ -173,7 +173,7 @@ def test_every_score_has_an_interval_that_says_what_it_covers(classes: int) -> N
     drawn = torch.Generator().manual_seed(2)
     outputs = torch.rand(90, classes, generator=drawn) if classes else torch.rand(90, generator=drawn)
     y = torch.randint(0, max(classes, 2), (90,), generator=drawn)
-    rows = ScoredRows(outputs, y if classes else y.float(), None if classes else Number("age", 0.0, 100.0))
+    rows = LabeledRows(outputs, y if classes else y.float(), None if classes else Number("age", 0.0, 100.0))
     for score in score_exactly(nn.Identity(), rows, classes, "the test file"):
         assert score.has_interval
         assert (score.lower or 0.0) < (score.value or 0.0) < (score.upper or 0.0)
@@ -198,9 +198,9 @@ def test_expected_width_is_known_before_the_draw(classes: int) -> None:
     scoring, rows = PrivateScoring(0.5, Unit(), 1, classes), 400
     if classes:
         outputs = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).repeat(rows // 2, 1)
-        table = ScoredRows(outputs, torch.ones(rows, dtype=torch.long), None)
+        table = LabeledRows(outputs, torch.ones(rows, dtype=torch.long), None)
     else:
-        table = ScoredRows(torch.ones(rows), torch.zeros(rows), None)  # an error of half of the range
+        table = LabeledRows(torch.ones(rows), torch.zeros(rows), None)  # an error of half of the range
     widths = []
     for seed in range(60):
         score = scoring.release(nn.Identity(), table, rng=SeededRng(seed), source="t", on="held").value

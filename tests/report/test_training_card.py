@@ -13,23 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet.accounting import epsilon
+from privet.core.disclosure import Internal, Public
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian, NonPrivate, Poisson, Repeated, Sampled
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.core.randomness import Randomness
 from privet.core.release import Release
+from privet.core.scores import Canaries, Score, Trial
 from privet.core.unit import Neighbours, Unit
 from privet.mechanisms import Count, DiscreteGaussian
-from privet.report.attack_records import Attacked, Canaries, Estimate, Picture, Point
-from privet.report.card import Public, RunCard, leaves
+from privet.report.attack_records import Attacked, Estimate, Picture, Point
+from privet.report.card import RunCard, leaves
 from privet.report.card_json import from_json, to_json
-from privet.report.internal import Internal
 from privet.report.runs import write_run
 from privet.report.training_card import TrainingCard, left_out, shareable
 from privet.report.training_page import internal_page, report_page
 from privet.report.training_price import growth_of, priced, tried
-from privet.report.training_records import Measure, Method, Score, Series, Trial
+from privet.report.training_records import Measure, Series
 from tests.report.trained import DELTA, curves, trained
 
 MARK = "zq7-secret"
@@ -50,8 +51,8 @@ def marked(name: str, mark: str) -> Any:
         "schema": mark,
         "scores": score,
         "history": Series(Measure.LOSS, mark, (1.0,), (0.25,)),
-        "compared": Trial(mark, Method.NONE, 1.0, 0.0, score),
-        "stored": Trial(mark, Method.NONE, 1.0, 0.0, score),
+        "compared": Trial(mark, "none", 1.0, 0.0, score),
+        "stored": Trial(mark, "none", 1.0, 0.0, score),
         "evidence": Evidence(0.1, 0.0, 0.95, mark, 10),
         "attacks": Attacked(mark, 10, 10, 2, (), Estimate(0.5, 0.4, 0.6), 0.95, 0.95, (Point(0.1, 0.2, 0.1),)),
         "canaries": Canaries(mark, (0.5, 0.25), (True, False), 2),
@@ -212,7 +213,7 @@ def test_what_was_drawn_is_in_the_price() -> None:
             ),
         )
     # Another run's score has its own bill.
-    trial = tried("before", Method.DPSGD, noisy(), DELTA)
+    trial = tried("before", "DP-SGD", noisy(), DELTA)
     assert trial.value.epsilon == epsilon(trial.event, DELTA).epsilon.upper
     assert planted("stored", trial).stored == (trial,)
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from privet.core.disclosure import Public
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian
 from privet.core.unit import Neighbours, Unit
 from privet.ledger import Ledger
 from privet.report import signing
-from privet.report.card import Public
 from privet.report.card_json import from_json, to_json
 from privet.report.charges import require_charged
 from privet.report.repriced import require_priced

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from privet.core.disclosure import Internal, Public
 from privet.core.errors import InvalidInput
 from privet.core.event import Laplace
 from privet.core.random import SeededRng
@@ -17,14 +18,11 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.ledger import Ledger
 from privet.mechanisms import Count, DiscreteGaussian
-from privet.report.card import Public
 from privet.report.card_json import to_json
-from privet.report.internal import Internal
 from privet.report.notebook import guarantee_table, ledger_table, release_table
 from privet.report.runs import compare, compare_page, load, require_folder, trials_of, write_run
 from privet.report.shown import show
 from privet.report.training_card import shareable
-from privet.report.training_records import Method
 from privet.report.words import up
 from tests.cli.test_page import Elements, specs_in
 from tests.report.trained import trained
@@ -76,7 +74,7 @@ def test_runs_side_by_side() -> None:
     found = compare({"one": card, "two <2>": other})
     assert [row[0] for row in found.rows] == ["one", "one", "one", "two <2>"]
     upper = up(card.privacy.guarantee.value.epsilon.upper)
-    assert all(row[3] == upper for row in found.rows if row[2] == card.method.value.value)
+    assert all(row[3] == upper for row in found.rows if row[2] == card.method.value)
     assert not any("training rows" in cell or "INTERNAL" in cell for row in found.rows for cell in row)
     told = " ".join(found.cautions)
     for word in ("protect different things", "different data sets", "one and two <2>"):
@@ -94,11 +92,11 @@ def test_compare_has_shareable_scores_of_compared_methods() -> None:
     card = trained()
     found = compare({"one": card})
     trial = card.compared[1].value
-    (row,) = [row for row in found.rows if row[2] == Method.OUTPUT.value]
-    assert row[:4] == ("one", card.data.value, Method.OUTPUT.value, up(trial.epsilon))
+    (row,) = [row for row in found.rows if row[2] == "output perturbation"]
+    assert row[:4] == ("one", card.data.value, "output perturbation", up(trial.epsilon))
     assert row[3] != up(card.privacy.guarantee.value.epsilon.upper)
-    assert [row[2] for row in found.rows].count(card.method.value.value) == 2
-    assert not any(row[2] == Method.NONE.value for row in found.rows)
+    assert [row[2] for row in found.rows].count(card.method.value) == 2
+    assert not any(row[2] == "none" for row in found.rows)
     assert [type(each) for each in found.trials] == [Release] * 3
     assert [each.value.run for each in found.trials] == ["one"] * 3
     assert any("more than one model was released by one" in each for each in found.cautions)

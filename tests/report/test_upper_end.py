@@ -14,13 +14,14 @@ from rich.console import Console
 from privet.accounting import Accountant, Rung
 from privet.cli import audit as audit_command
 from privet.cli import console, ledger_view, mix, train
+from privet.core.disclosure import Public
 from privet.core.event import Gaussian
 from privet.core.guarantee import Evidence, Guarantee, Interval
 from privet.core.unit import Unit
 from privet.ledger import Ledger
 from privet.report.account import price_run
 from privet.report.audited_page import audit_page
-from privet.report.card import Public, RunCard
+from privet.report.card import RunCard
 from privet.report.curves import Curves, curves_of
 from privet.report.notebook import guarantee_table
 from privet.report.page import page

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from privet.core.disclosure import Public
 from privet.core.event import Gaussian
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
@@ -16,7 +17,6 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.pate import GNMax, Plan
 from privet.report import Score
-from privet.report.card import Public
 from privet.report.curves import _stated
 from privet.report.figures.attacked import adversaries
 from privet.report.figures.drawing import Figure

@@ -20,18 +20,18 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 import privet
+from privet.core.disclosure import Internal, Public
 from privet.core.event import Composed, Event, Repeated
 from privet.core.random import SecureRng, SeededRng
 from privet.core.release import Release
+from privet.core.scores import Score, Trial
 from privet.core.unit import Unit
 from privet.ledger import Ledger
 from privet.mechanisms import Count, DiscreteGaussian
-from privet.report.card import Public
 from privet.report.curves import Curves, curves_of
-from privet.report.internal import Internal
 from privet.report.training_card import TrainingCard
 from privet.report.training_price import growth_of, priced, tried
-from privet.report.training_records import Charged, Choice, Measure, Method, Score, Series, Trial
+from privet.report.training_records import Charged, Choice, Measure, Series
 from privet.training import DPSGD, Progress
 from privet.training.convex import OutputPerturbation, Softmax
 
@@ -179,7 +179,7 @@ def trained(*, seeded: bool = True) -> TrainingCard:
         made=Public("2026-01-02T03:04:05+00:00"),
         data=Public("digits"),
         model=Public("linear, 650 parameters"),
-        method=Public(Method.DPSGD),
+        method=Public("DP-SGD"),
         choices=Public(
             (
                 Choice("noise multiplier", f"{plan.noise_multiplier:.4g}", "the least that meets ε and δ"),
@@ -209,9 +209,9 @@ def trained(*, seeded: bool = True) -> TrainingCard:
             Internal(series(Measure.CLIPPED, "training rows", seen["clipped"])),
         ),
         compared=(
-            tried("this run", Method.DPSGD, release.map(own), DELTA),
-            tried("output", Method.OUTPUT, other.map(beside), DELTA),
-            Internal(Trial("none", Method.NONE, float("inf"), 0.0, baseline)),
+            tried("this run", "DP-SGD", release.map(own), DELTA),
+            tried("output", "output perturbation", other.map(beside), DELTA),
+            Internal(Trial("none", "none", float("inf"), 0.0, baseline)),
         ),
     )
 

@@ -57,7 +57,7 @@ low = 0
 high = 120
 """
 _RUN = "--seed 3"
-_TABLE = f"train clinic.csv --schema clinic.schema.toml --ledger clinic {_RUN}"
+_TABLE = f"train clinic.csv --schema clinic.schema.toml --budget clinic {_RUN}"
 _ACCOUNT = "--sample-rate 0.01 --steps 1000 --delta 1e-5 --json"
 
 COMMANDS: dict[str, str] = {
@@ -66,13 +66,13 @@ COMMANDS: dict[str, str] = {
     "train output": f"{_TABLE} --epsilon 2 --method output --out runs/output",
     "train objective": f"{_TABLE} --epsilon 2 --method objective --test test.csv --out runs/objective",
     "train input": f"train clinic.csv --schema clinic.schema.toml {_RUN} --epsilon 4 --method input --out runs/input",
-    "train schema learned": "train clinic.csv --target well --ledger clinic --epsilon 8 --epochs 2 "
+    "train schema learned": "train clinic.csv --target well --budget clinic --epsilon 8 --epochs 2 "
     f"{_RUN} --out runs/learned",
     "train compare": f"{_TABLE} --epsilon 2 --epochs 2 --compare none,objective --yes --out runs/compare",
     "train tune": f"{_TABLE} --epsilon 4 --epochs 2 --tune 2 --out runs/tune",
     "train audit": f"{_TABLE} --epsilon 4 --epochs 3 --audit --canaries 200 --out runs/audit",
     "pate run": f"pate run clinic.csv --public public.csv --schema clinic.schema.toml --teachers 30 --epsilon 4 "
-    f"--ledger clinic {_RUN} --out runs/pate",
+    f"--budget clinic {_RUN} --out runs/pate",
     "pate vote": "pate vote clinic.csv --public public.csv --schema clinic.schema.toml --teachers 10 --out a.votes",
     "pate vote other": "pate vote test.csv --public public.csv --schema clinic.schema.toml --teachers 10 --out b.votes",
     "pate aggregate": f"pate aggregate a.votes b.votes --public public.csv --schema clinic.schema.toml --epsilon 8 "

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from privet.core.guarantee import Evidence, Guarantee
-    from privet.report import Canaries, RunCard, Shareable, TrainingCard
+    from privet.report import Canaries, RunCard, Shareable
     from privet.runs.attacks.mechanisms import MechanismToAudit
 
 __all__ = ["audit"]
@@ -71,8 +71,6 @@ def audit(
 
     if confidence is not None:
         checked.confidence("confidence", confidence)
-    if canaries is not None:
-        checked.count("canaries", canaries, least=100)
     if report is not None:
         require_writable(report, "report")
     named = {each.value: each for each in MechanismToAudit}
@@ -137,93 +135,24 @@ def _mechanism(
 
 
 def _run(run: Path, confidence: float | None, canaries: int | None, report: Path | None, *, ladder: bool) -> bool:
-    from privet.audit.shares import share
-    from privet.report import Internal, Public, load, read_card, shareable
-    from privet.report.runs import INTERNAL_CARD
-    from privet.report.standing import powerless
-    from privet.runs.attacks.rows import require_finished
-    from privet.runs.canaries import evidence_of
+    from privet.runs.attacks.audit import audit_run
 
-    require_finished(run)
-    read_card(run)  # says what is wrong with a folder that is no run
-    card = load(run, internal=(run / INTERNAL_CARD).exists())
-    guarantee = card.privacy.guarantee.value
-    if ladder or not card.canaries:
-        return _climb(run, card, confidence, canaries or _MANY, report, asked=ladder)
-    if canaries is not None:
-        problem = f"is {canaries}, and the run has canaries of its own, whose number is what it is"
-        raise InvalidInput("canaries", problem, "leave it out, or try the plan again with --ladder")
-
-    def counted(canaries: Canaries) -> Evidence:
-        sure = share() if confidence is None else confidence
-        return evidence_of(canaries, delta=guarantee.delta, unit=guarantee.unit, confidence=sure)
-
-    shared = shareable(card)
-    found: list[Shareable[Evidence]] = [
-        Public(counted(each.value)) if isinstance(each, Public) else each.map(counted)
-        for each in shared.canaries
-        if not isinstance(each, Internal)
-    ]
-    known = {each.value.attack for each in found}
-    recorded = [e for e in shared.evidence if e.value.attack not in known and not isinstance(e, Internal)]
-    remarks = [_as_recorded(each.value) for each in recorded if confidence not in (None, each.value.confidence)]
-    found += recorded
-    held = [each for each in shared.canaries if not isinstance(each, Internal)]
-    every = [each.value for each in found]
-    told = (*powerless([each.value for each in held], every), *remarks)
-    _show(f"of {run}, by the canaries that were in it", guarantee, every, told)
-    _page(report, card.privacy, found, held, f"the run {run.name}", remarks)
-    return any(each.value.refutes(guarantee) for each in found)
-
-
-def _as_recorded(found: Evidence) -> str:
-    """Scores of canaries are kept, and what was seen of each step is not."""
-    return (
-        f"{found.attack}: as the run recorded it, with {100 * found.confidence:g} % confidence. --confidence moves "
-        "only what can be counted again from the coins and scores that are kept."
-    )
-
-
-def _climb(
-    run: Path, card: TrainingCard, confidence: float | None, canaries: int, report: Path | None, *, asked: bool
-) -> bool:
-    """The plan once more, on embedded digits; what comes of it is put on the run's pages, as what it is, unless another
-    confidence was asked for: all tests of a page share one."""
-    from dataclasses import replace
-
-    from privet.audit.shares import share
-    from privet.report import Public, price_run, write_run
-    from privet.report.runs import INTERNAL_CARD
-    from privet.report.signing import SIGNATURE
-    from privet.runs.attacks.epsilon_ladder import climb_ladder
-    from privet.training.models import restore
-
-    described = restore(run)[1]
-    with console.waiting("Trying the plan again, three times, with canaries …"):
-        found = climb_ladder(
-            card, described, canaries=canaries, confidence=share() if confidence is None else confidence
-        )
-    if not asked:
+    with console.progress_bar("Auditing …") as progress:
+        result = audit_run(run, ladder=ladder, canaries=canaries, confidence=confidence, on_page=progress)
+    if not result.is_of_the_run and not ladder:
         console.line(
-            "This run has no canaries, so its plan was tried again on embedded digits that had some. That", "yellow"
+            "This run has no canaries, so its plan was tried again on other rows that had some. That", "yellow"
         )
         console.line("audits the code that made the run, and not the run. See: privet train … --audit", "yellow")
-    _show(f"of the plan of {run}, on embedded digits", found.guarantee, found.evidence)
-    if report is not None:
-        plan = price_run(found.event, found.guarantee.delta, unit=found.guarantee.unit, notes=found.sees)
-        _page(
-            report, plan, [Public(e) for e in found.evidence], (), f"the plan of the run {run.name}, on embedded digits"
-        )
-    if (run / INTERNAL_CARD).exists() and confidence is None:
-        names = {each.attack for each in found.evidence}
-        others = tuple(each for each in card.evidence if each.value.attack not in names)
-        beside = tuple(Public(each) for each in found.beside_the_run)
-        with console.progress_bar("Writing the report …") as progress:
-            write_run(run, replace(card, evidence=(*others, *beside)), progress=progress)
+    evidence = [each.value for each in result.evidence]
+    _show(result.title, result.guarantee, evidence, (*result.powerless, *result.remarks))
+    what = f"the run {run.name}" if result.is_of_the_run else result.title.removeprefix("of ")
+    _page(report, result.card, result.evidence, result.canaries, what, result.remarks)
+    if result.is_on_the_report:
         console.line(f"{run}/report.html has it, too.")
-        if (run / SIGNATURE).exists():
-            console.line("The run was signed before; its card is another one now: privet card sign", "yellow")
-    return found.refuted
+    if result.breaks_signature:
+        console.line("The run was signed before; its card is another one now: privet card sign", "yellow")
+    return result.refuted
 
 
 def _show(told: str, guarantee: Guarantee, evidence: Sequence[Evidence], remarks: Sequence[str] = ()) -> None:

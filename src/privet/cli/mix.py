@@ -48,13 +48,13 @@ def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to keep
 
     privet mix key first.key
     """
+    from privet.core.atomic_write import write_atomically
     from privet.local.shuffling import MixKey
-    from privet.report.put import put
 
     if file.exists():
         raise InvalidInput("file", f"{str(file)!r} exists", "give another name, so that no key is lost")
     made = MixKey.new()
-    put(file, made.secret + "\n", "file", private=True)
+    write_atomically(file, made.secret + "\n", "file", private=True)
     with console.after(f"the key {str(file)!r} was written"):
         console.line(made.public)
 
@@ -129,10 +129,10 @@ def collect(
     privet mix collect commute-mix.toml --key collector.key --out reports.jsonl
     """
     from privet.core import checked
+    from privet.core.atomic_write import write_atomically
     from privet.core.random import Randomness, default_rng
     from privet.local.reports import named
     from privet.local.shuffling import MixServer, read_plan, shuffled_release
-    from privet.report.put import put
 
     found, waits = read_plan(file), checked.positive("wait", wait)
     if out.exists():
@@ -148,7 +148,7 @@ def collect(
     kept = release.value
     if found.survey is not None:  # new ids, by which `privet survey` knows each report again
         kept = tuple(named(report, default_rng()) for report in kept)
-    put(out, "".join(report.decode() + "\n" for report in kept), "out")
+    write_atomically(out, "".join(report.decode() + "\n" for report in kept), "out")
     with console.after(f"the reports {str(out)!r} were written"):
         console.line(f"{out}: {counts}; {_price(found)}", "bold green")
         _show_trust(found)

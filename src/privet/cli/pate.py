@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from privet.core.guarantee import Guarantee
     from privet.report import TrainingCard
     from privet.runs.pate.inputs import PateInputs
-    from privet.runs.pate.pipeline import PateResult
     from privet.runs.pate.plan import PatePlan
     from privet.runs.pate.request import PateRequest
 
@@ -84,8 +83,8 @@ def run(
     threshold: own.Threshold = None,
     threshold_noise: own.ThresholdNoise = None,
     sanitise: own.Sanitise = False,
-    ledger: options.Ledger = None,
-    url: options.Url = "privet-ledger.db",
+    budget: options.Budget = None,
+    ledger: options.Ledger = "privet-ledger.db",
     hold_out: own.HoldOut = 0.1,
     score_share: own.ScoreShare = 0.05,
     beside: own.Beside = None,
@@ -159,8 +158,8 @@ def aggregate(
     threshold: own.Threshold = None,
     threshold_noise: own.ThresholdNoise = None,
     sanitise: own.Sanitise = False,
-    ledger: options.Ledger = None,
-    url: options.Url = "privet-ledger.db",
+    budget: options.Budget = None,
+    ledger: options.Ledger = "privet-ledger.db",
     beside: own.Beside = None,
     out: own.Out = None,
     resume: options.Resume = False,
@@ -189,15 +188,16 @@ def _done(context: typer.Context, wanted: PateRequest, out: Path | None, *, resu
     from privet.runs.directory import default_directory
     from privet.runs.pate.pipeline import PateRun
     from privet.runs.pate.request import PateRequest
+    from privet.runs.pate.training import write_pate_outputs
 
     if resume and out is None:
         raise InvalidInput("out", "is missing", "name the folder of the run that was stopped")
     folder = default_directory(wanted.data or "silos", out)
     with started(context, wanted, folder, PateRequest.from_json, resume=resume) as begun:
         place, wanted, command = begun
-        done = PateRun(wanted, place, command, resume, confirm=_show_plan, tell=_tell).done()
-        card = _write(folder, done)
-        place.clear()
+        result = PateRun(wanted, place, command, resume, confirm=_show_plan, tell=_tell).done()
+        with console.progress_bar("Writing the report …") as progress:
+            card = write_pate_outputs(place, result, progress)
     _show(folder, wanted, card)
 
 
@@ -222,32 +222,6 @@ def _show_plan(wanted: PateRequest, inputs: PateInputs, bill: PatePlan, guarante
     console.bullets(tuple(f"Beware: {each}." for each in beware(guarantee, inputs.rows)), "yellow")
     if wanted.seed is not None:
         console.line("The noise is seeded, and protects nobody: this is a test.", "bold red")
-
-
-def _write(folder: Path, done: PateResult) -> TrainingCard:
-    from privet.report import write_run
-    from privet.report.put import put
-    from privet.runs.pate.card_builder import build_pate_card
-    from privet.training.models import store
-
-    card = build_pate_card(done)
-    store(folder, done.student, done.described)
-    answers, names = done.answers.value, done.inputs.classes
-    noisy: tuple[tuple[int, ...], ...] = answers.counts or ((),) * len(answers.rows)
-    head = ",".join(["row", "answer", *([] if answers.counts is None else map(_quoted, names))])
-    lines = [
-        ",".join([str(row), "" if label is None else _quoted(names[label]), *map(str, counts)])
-        for row, label, counts in zip(answers.rows, answers.labels, noisy, strict=True)
-    ]
-    put(folder / "answers.csv", "\n".join([head, *lines]) + "\n", "out")
-    with console.progress_bar("Writing the report …") as progress:
-        write_run(folder, card, progress=progress)
-    return card
-
-
-def _quoted(text: str) -> str:
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"' if set(text) & set(',"\n\r') else text
 
 
 def _show(folder: Path, wanted: PateRequest, card: TrainingCard) -> None:

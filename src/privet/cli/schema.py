@@ -56,8 +56,8 @@ def draft(
 
     privet schema draft patients.csv --target readmitted --out patients.schema.toml
     """
+    from privet.core.atomic_write import write_atomically
     from privet.data import draft as drafted
-    from privet.report.put import put
 
     place = file.with_name(f"{file.name.partition('.')[0]}.schema.toml") if out is None else out
     if place.is_dir():
@@ -68,7 +68,7 @@ def draft(
         raise InvalidInput("out", f"is {str(place)!r}, the table itself", "name another file")
     with console.waiting("Looking through the rows …"):
         found = drafted(file, target)
-    put(place, found.to_toml(), "out", private=True)
+    write_atomically(place, found.to_toml(), "out", private=True)
     with console.after(f"the draft {str(place)!r} was written"):
         click.secho(_READ, fg="red", bold=True, err=True)
         columns = len(found.schema.columns)

@@ -13,6 +13,7 @@ import typer
 from privet.cli import console
 from privet.cli.run import FAILED, INTERRUPTED
 from privet.core import checked
+from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.data import (
     BoundsSource,
@@ -28,7 +29,6 @@ from privet.data import (
     states_bounds,
     with_sources,
 )
-from privet.report.put import put
 
 __all__ = ["confirm_columns"]
 
@@ -97,7 +97,7 @@ class _Vouching:
         source = BoundsSource(kind, self._by, self._on, reference, seal_of(column))
         with self._file.open(encoding="utf-8", newline="") as opened:
             text = opened.read()
-        put(self._file, with_sources(text, {column.name: source}), "schema", private=True)
+        write_atomically(self._file, with_sources(text, {column.name: source}), "schema", private=True)
         self._file.chmod(self._mode)
 
 

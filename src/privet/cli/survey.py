@@ -81,16 +81,16 @@ def design(
     privet survey design commute.toml --page commute.html --respondents 500
     """
     from privet.core import checked
+    from privet.core.atomic_write import write_atomically
     from privet.local.page import questionnaire_page
     from privet.local.questionnaire import Budget, read_questionnaire
     from privet.report import write_page
-    from privet.report.put import put
 
     checked.count("respondents", respondents)
     if draft:
         if file.exists():
             raise InvalidInput("draft", f"would write over {str(file)!r}", "give another name")
-        put(file, _DRAFT, "draft")
+        write_atomically(file, _DRAFT, "draft")
     questionnaire = read_questionnaire(file)
     each = len(questionnaire.questions) if questionnaire.budget is Budget.SAMPLE else 1
     if page is not None:

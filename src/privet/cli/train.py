@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,14 +15,9 @@ from privet.cli import train_options as options
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from privet.core.guarantee import Guarantee
     from privet.report import TrainingCard
-    from privet.runs.directory import RunDirectory
-    from privet.runs.inputs import TrainingInputs
-    from privet.runs.pipeline import RunResult
-    from privet.runs.plan import RunPlan
+    from privet.runs.callbacks import PlannedRun
     from privet.runs.request import TrainRequest
-    from privet.training.recipe import Recipe
 
 __all__ = ["train"]
 
@@ -46,8 +40,8 @@ def train(
     method: options.Method = "dp-sgd",
     compare: options.Compare = None,
     tune: options.Tune = None,
-    ledger: options.Ledger = None,
-    url: options.Url = "privet-ledger.db",
+    budget: options.Budget = None,
+    ledger: options.Ledger = "privet-ledger.db",
     schema_share: options.SchemaShare = 0.1,
     model: options.Model = "auto",
     features: options.Features = "auto",
@@ -76,7 +70,7 @@ def train(
 
     privet train
 
-    privet train patients.csv --target readmitted --schema patients.schema.toml --ledger clinic --out runs/readmission
+    privet train patients.csv --target readmitted --schema patients.schema.toml --budget clinic --out runs/readmission
 
     privet train mnist --data-dir data --features scattering --epsilon 1
 
@@ -95,45 +89,31 @@ def train(
     _train(context, asked_of(context.params), out, resume=resume, yes=yes)
 
 
-def _train(context: typer.Context, asked: TrainRequest, out: Path | None, *, resume: bool, yes: bool) -> None:
+def _train(context: typer.Context, request: TrainRequest, out: Path | None, *, resume: bool, yes: bool) -> None:
+    from privet.cli import training_bar
     from privet.cli.run_start import started
+    from privet.runs.callbacks import RunCallbacks
     from privet.runs.directory import default_directory
+    from privet.runs.outputs import write_outputs
+    from privet.runs.pipeline import TrainingRun
     from privet.runs.request import TrainRequest
 
     if resume and out is None:
         raise InvalidInput("out", "is missing", "name the folder of the run that was stopped")
-    folder = default_directory(asked.data, out)
-    with started(context, asked, folder, TrainRequest.from_json, resume=resume, fields={"kind": "kinds"}) as begun:
-        place, asked, command = begun
-        done = _worked(asked, place, command, resume=resume, yes=yes)
-        card = _write(folder, place, done)
-    _show(folder, asked, card)
-
-
-def _worked(
-    asked: TrainRequest, place: RunDirectory[TrainRequest], command: str, *, resume: bool, yes: bool
-) -> RunResult:
-    from privet.cli import training_bar as bar
-    from privet.runs.logs import open_logs
-    from privet.runs.pipeline import TrainingRun
-    from privet.training.loggers import Logbook
-
-    with ExitStack() as stack:
-        logs = open_logs(asked.log, place.folder, resume=resume, internal=asked.log_internal)
-        for each in logs:
-            stack.callback(each.close)
-        return TrainingRun(
-            asked,
-            place,
-            command,
-            resume,
-            confirm=lambda asked, inputs, bill, guarantee: _confirm(asked, inputs, bill, guarantee, yes=yes),
-            planned=_show_choices,
-            tell=_tell,
-            follow=lambda recipe, whose, scores: bar.shown(
-                recipe, Logbook(recipe.plan, logs, whose=whose, scores=scores)
-            ),
-        ).done()
+    folder = default_directory(request.data, out)
+    with started(context, request, folder, TrainRequest.from_json, resume=resume, fields={"kind": "kinds"}) as begun:
+        directory, request, command = begun
+        with training_bar.bar() as on_step:
+            callbacks = RunCallbacks(
+                on_message=_tell,
+                on_plan=lambda planned: _confirm(planned, yes=yes),
+                on_completed_plan=_show_choices,
+                on_step=on_step,
+            )
+            result = TrainingRun(request, directory, command, resume, callbacks).execute()
+        with console.progress_bar("Writing the report …") as progress:
+            card = write_outputs(directory, result, progress)
+    _show(folder, request, card)
 
 
 def _tell(text: str) -> None:
@@ -142,53 +122,40 @@ def _tell(text: str) -> None:
         click.echo(text, err=True)
 
 
-def _confirm(asked: TrainRequest, inputs: TrainingInputs, bill: RunPlan, guarantee: Guarantee, *, yes: bool) -> None:
-    """What the run will cost, before it is charged; several methods are asked about."""
+def _confirm(planned: PlannedRun, *, yes: bool) -> None:
+    """Show what the run will cost, before it is charged; several methods are asked about."""
     from privet.report.account import beware
     from privet.report.words import headline
     from privet.runs.scoring import score_advice
 
-    console.line(headline(guarantee), "bold")
-    if len(bill.lines) > 1:
-        console.bullets(tuple(what for what, _ in bill.lines))
-    _show_choices(asked, inputs, bill, bill.recipe)
-    if bill.scoring is not None and (
-        advice := score_advice(bill.scoring, inputs.rows, asked.hold_out, needed=bill.tuning is not None)
+    request, facts, plan = planned.request, planned.facts, planned.plan
+    console.line(headline(planned.guarantee), "bold")
+    if len(plan.lines) > 1:
+        console.bullets(tuple(what for what, _ in plan.lines))
+    _show_choices(planned)
+    if plan.scoring is not None and (
+        advice := score_advice(plan.scoring, facts.rows, request.hold_out, needed=plan.tuning is not None)
     ):
         console.line(advice, "yellow")
-    console.bullets(tuple(f"Beware: {each}." for each in beware(guarantee, inputs.rows)), "yellow")
-    if asked.seed is not None:
+    warnings = beware(planned.guarantee, facts.rows)
+    console.bullets(tuple(f"Beware: {warning}." for warning in warnings), "yellow")
+    if request.seed is not None:
         console.line("The noise is seeded, and protects nobody: this is a test.", "bold red")
-    if len(asked.private) > 1 and not yes:
+    methods = len(request.private_methods)
+    if methods > 1 and not yes:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            problem = f"is needed: {len(asked.private)} methods are paid for together"
+            problem = f"is needed: {methods} methods are paid for together"
             raise InvalidInput("yes", problem, "look at the total above, and add --yes")
-        if not click.confirm(f"{len(asked.private)} methods are paid for together. Go on?", err=True):
+        if not click.confirm(f"{methods} methods are paid for together. Go on?", err=True):
             raise InvalidInput("compare", "was not confirmed", "nothing was charged")
 
 
-def _show_choices(asked: TrainRequest, inputs: TrainingInputs, bill: RunPlan, recipe: Recipe | None) -> None:
-    from privet.runs.card_builder import plan_choices
-
-    chosen = plan_choices(asked, inputs, bill, recipe)
-    console.show_rows(("choice", "value", "why"), [(each.name, each.value, each.why) for each in chosen])
+def _show_choices(planned: PlannedRun) -> None:
+    rows = [(choice.name, choice.value, choice.why) for choice in planned.choices]
+    console.show_rows(("choice", "value", "why"), rows)
 
 
-def _write(folder: Path, place: RunDirectory[TrainRequest], done: RunResult) -> TrainingCard:
-    """The model and the card; what was drawn is kept until all of it is written."""
-    from privet.report import write_run
-    from privet.runs.card_builder import build_card
-    from privet.training.models import store
-
-    card = build_card(done)
-    store(folder, done.model, done.described)
-    with console.progress_bar("Writing the report …") as progress:
-        write_run(folder, card, progress=progress)
-    place.clear()
-    return card
-
-
-def _show(folder: Path, asked: TrainRequest, card: TrainingCard) -> None:
+def _show(folder: Path, request: TrainRequest, card: TrainingCard) -> None:
     """The guarantee, and the scores that may be shared."""
     from privet.report import shareable
     from privet.report.origin import INTERVALS, rounded, short_interval
@@ -196,9 +163,9 @@ def _show(folder: Path, asked: TrainRequest, card: TrainingCard) -> None:
     from privet.report.words import headline
 
     shared = shareable(card)
-    others = [each.value for each in shared.compared if each.value.method is not shared.method.value]
-    scores = [(shared.method.value.value, each.value) for each in shared.scores]
-    scores += [(each.method.value, each.score) for each in others]
+    others = [each.value for each in shared.compared if each.value.method != shared.method.value]
+    scores = [(shared.method.value, each.value) for each in shared.scores]
+    scores += [(each.method, each.score) for each in others]
     console.line()
     guarantee = card.privacy.guarantee.value
     console.line(headline(guarantee), worst([each.value for each in shared.evidence], guarantee).style)
@@ -211,7 +178,7 @@ def _show(folder: Path, asked: TrainRequest, card: TrainingCard) -> None:
     if shared.evidence:
         _show_evidence(card)
     console.line(f"{folder}/report.html may be shared; {folder}/internal.html must not.")
-    data = "DATA" if Path(asked.data).exists() else asked.data
+    data = "DATA" if Path(request.data).exists() else request.data
     console.line(f"privet predict {shlex.quote(str(folder))} {data}", "dim")
 
 

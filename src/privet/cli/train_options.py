@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from privet.cli.numbers import WHOLE
+from privet.runs.methods.table import METHODS
 
 __all__ = [
     "Audit",
     "BatchSize",
+    "Budget",
     "Cache",
     "Canaries",
     "Classes",
@@ -43,13 +45,12 @@ __all__ = [
     "Target",
     "Test",
     "Tune",
-    "Url",
     "User",
     "Yes",
 ]
 
 _DATA, _PRIVACY, _MODEL, _RUN, _SCORES = "The data", "Privacy", "The model", "The run", "Scores and evidence"
-_METHODS = "dp-sgd, output, objective, input"
+_METHODS = ", ".join(method.name for method in METHODS.values() if method.is_private)
 
 Data = Annotated[
     str, typer.Argument(help="A CSV or Parquet file, an .npz of pictures, or digits, mnist, fashion-mnist, adult.")
@@ -114,13 +115,15 @@ Tune = Annotated[
         rich_help_panel=_PRIVACY,
     ),
 ]
-Ledger = Annotated[
+Budget = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="The budget that is charged; see: privet ledger.", rich_help_panel=_PRIVACY),
 ]
-Url = Annotated[
+Ledger = Annotated[
     str,
-    typer.Option(envvar="PRIVET_LEDGER", metavar="FILE|URL", help="Where the ledger is.", rich_help_panel=_PRIVACY),
+    typer.Option(
+        envvar="PRIVET_LEDGER", metavar="FILE|URL", help="The ledger's file or URL.", rich_help_panel=_PRIVACY
+    ),
 ]
 SchemaShare = Annotated[
     float,

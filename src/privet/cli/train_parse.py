@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from privet.core.errors import InvalidInput
-from privet.runs.request import FeaturesName, MethodName, TrainRequest
+from privet.runs.request import FeaturesName, TrainRequest
 
 __all__ = ["asked_of"]
 
@@ -20,8 +20,7 @@ def asked_of(typed: Mapping[str, Any]) -> TrainRequest:
     """What was asked for; of the parameters of `privet train`, those that say where and how it runs are left out."""
     said = {name: _plain(value) for name, value in typed.items() if name not in _NOT_OF_THE_RUN}
     kinds = said.pop("kind")
-    said["method"] = _word("method", said["method"], MethodName)
-    said["compare"] = tuple(_word("compare", each, MethodName) for each in _listed(said["compare"]))
+    said["compare"] = _listed(said["compare"])
     said["features"] = _word("features", said["features"], FeaturesName)
     said["classes"], said["log"] = _listed(said["classes"]), tuple(said["log"] or ())
     return TrainRequest(**said, kinds=tuple(_pair(each) for each in kinds or ()))

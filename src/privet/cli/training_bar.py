@@ -1,4 +1,4 @@
-"""A progress bar for training: epoch, ε so far, time left; and the loss, which is for internal eyes."""
+"""A progress bar for training: epoch, ε so far, time left; and the loss, which is private."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from privet.report.words import epoch_count, up
-from privet.training.fit import Progress
-from privet.training.loggers import Logbook
-from privet.training.recipe import Recipe
-from privet.training.run import Run
+from privet.runs.methods.protocol import StepProgress
 
-__all__ = ["shown"]
+__all__ = ["bar"]
 
 
 @contextmanager
-def shown(recipe: Recipe, book: Logbook) -> Iterator[Callable[[Run, float], None]]:
-    """On a terminal's stderr, gone when the work is done; gives a function of the run and the batch's loss, which keeps
-    the logs, too."""
+def bar() -> Iterator[Callable[[StepProgress], None]]:
+    """Give a function that draws each step on a terminal's stderr; the bar is gone when the work is done."""
     console = Console(stderr=True, highlight=False, emoji=False, markup=False)
     columns = (
         TextColumn("epoch {task.fields[epoch]}"),
@@ -30,19 +25,16 @@ def shown(recipe: Recipe, book: Logbook) -> Iterator[Callable[[Run, float], None
         TextColumn("loss {task.fields[loss]} (internal)"),
         TimeRemainingColumn(),
     )
-    whole = epoch_count(recipe.epochs)
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=recipe.steps, epoch=f"0/{whole}", epsilon="0", loss="–")
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        tasks: list[TaskID] = []
 
-        def step(run: Run, loss: float) -> None:
-            if book.due(run.steps):
-                seen = {"loss": loss} if run.clipped is None else {"loss": loss, "clipped": run.clipped}
-                book.internal(run.steps, seen)
-            book(Progress(run.steps, run.total, run.model))
-            if console.is_terminal:
-                reached = book.reached(run.steps)
-                epoch = f"{reached.epoch:,.1f}/{whole}"
-                epsilon = up(reached.epsilon)
-                bar.update(task, completed=run.steps, epoch=epoch, epsilon=epsilon, loss=f"{loss:.3f}")
+        def show(step: StepProgress) -> None:
+            if not console.is_terminal:
+                return
+            epochs = epoch_count(step.epoch * step.total / step.step)
+            if not tasks:
+                tasks.append(progress.add_task("", total=step.total, epoch=f"0/{epochs}", epsilon="0", loss="–"))
+            epoch, epsilon, loss = f"{step.epoch:,.1f}/{epochs}", up(step.epsilon()), f"{step.loss:.3f}"
+            progress.update(tasks[0], completed=step.step, epoch=epoch, epsilon=epsilon, loss=loss)
 
-        yield step
+        yield show

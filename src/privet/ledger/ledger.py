@@ -54,6 +54,7 @@ class Ledger:
         timeout: float = 60.0,
     ) -> None:
         self._store = Store(url, timeout)
+        self._location = os.fspath(url)
         self._key = chain.read_key(key)
 
     def __repr__(self) -> str:
@@ -215,9 +216,11 @@ class Ledger:
             return tuple(_budget(load(connection, number(id_, "the number of a budget"))) for id_ in ids)
 
     def budget(self, name: str) -> Budget:
-        """One budget, without its entries."""
+        """One budget, without its entries. It knows where its ledger is, so that a run can be charged to it."""
         with self._store.reading() as connection:
-            return _budget(load(connection, name))
+            budget = _budget(load(connection, name))
+        budget.__dict__["_location"] = self._location
+        return budget
 
     def entry(self, id_: str) -> Entry:
         """One entry, by its id or the beginning of it (six characters or more, where no other entry begins so)."""

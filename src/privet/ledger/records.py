@@ -63,6 +63,12 @@ class Budget(Record):
     """Whether its chain is sealed with a key outside the database."""
     head: str
 
+    @property
+    def location(self) -> str | None:
+        """The file or URL of its ledger, if `Ledger.budget` gave it. It is no part of the record."""
+        location = self.__dict__.get("_location")
+        return location if isinstance(location, str) else None
+
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
         """A budget holds a unit."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from privet.core.disclosure import Internal, Public, Shareable, Typed
+from privet.core.scores import Canaries, Score, Trial
 from privet.report.account import price_run
 from privet.report.as_json import document
-from privet.report.attack_records import Attacked, Canaries, Estimate, Picture, Point, Remembered
-from privet.report.card import Public, RunCard, Shareable, Typed, require_shareable
+from privet.report.attack_records import Attacked, Estimate, Picture, Point, Remembered
+from privet.report.card import RunCard, require_shareable
 from privet.report.charges import require_charged
 from privet.report.curves import Curves, curves_of
-from privet.report.internal import Internal
 from privet.report.page import page
 from privet.report.runs import (
     Comparison,
@@ -28,19 +29,7 @@ from privet.report.tables_page import tables_page, write_tables
 from privet.report.training_card import TrainingCard, left_out, shareable
 from privet.report.training_page import internal_page, report_page
 from privet.report.training_price import growth_of, priced, tried
-from privet.report.training_records import (
-    BillLine,
-    Charged,
-    Choice,
-    Consensus,
-    Finding,
-    Growth,
-    Measure,
-    Method,
-    Score,
-    Series,
-    Trial,
-)
+from privet.report.training_records import BillLine, Charged, Choice, Consensus, Finding, Growth, Measure, Series
 from privet.report.write import require_writable, write_page
 
 __all__ = [
@@ -58,7 +47,6 @@ __all__ = [
     "Internal",
     "Linked",
     "Measure",
-    "Method",
     "NotGenuine",
     "Picture",
     "Point",

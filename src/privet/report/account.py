@@ -6,11 +6,12 @@ import math
 
 from privet.accounting import Accountant, Rung, epsilon, ladder
 from privet.accounting.meaning import meaning
+from privet.core.disclosure import Public
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.unit import Unit, Whose
 from privet.report.alone import asked_alone, curve_of
-from privet.report.card import Public, RunCard
+from privet.report.card import RunCard
 from privet.report.words import ACCOUNTANTS, is_open, up
 
 __all__ = ["LARGE_DELTA", "WEAK", "beware", "price_run", "weaknesses"]

@@ -15,7 +15,7 @@ from privet.core import checked
 from privet.core.codec import Record
 from privet.core.errors import InvalidInput
 
-__all__ = ["Attacked", "Canaries", "Estimate", "Picture", "Point", "Remembered"]
+__all__ = ["Attacked", "Estimate", "Picture", "Point", "Remembered"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -81,31 +81,6 @@ class Attacked(Record):
     def kinds(cls) -> Mapping[str, type[Record]]:
         """An attack holds estimates and points."""
         return {"Attacked": Attacked, "Estimate": Estimate, "Point": Point}
-
-
-@dataclass(frozen=True)
-class Canaries(Record):
-    """Made-up examples that were put in by fair coins, how the release scores them, and how many are guessed at.
-
-    All that a one-run audit needs, so that anybody can do it again.
-    """
-
-    kind: str
-    scores: tuple[float, ...]
-    inside: tuple[bool, ...]
-    guesses: int
-    """Fixed before the coins are looked at."""
-
-    def __post_init__(self) -> None:
-        checked.text("kind", self.kind)
-        if len(self.scores) != len(self.inside) or not self.scores:
-            raise InvalidInput("inside", f"has {len(self.inside)} coins for {len(self.scores)} scores")
-        if not all(isinstance(each, bool) for each in self.inside):
-            raise InvalidInput("inside", "holds something else than truth values")
-        for each in self.scores:
-            checked.finite("scores", each)
-        if checked.count("guesses", self.guesses) > len(self.scores):
-            raise InvalidInput("guesses", f"is {self.guesses}, of {len(self.scores)} canaries")
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from privet.core.disclosure import Public, Shareable
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence, digits_up
 from privet.core.release import Release
-from privet.report.attack_records import Canaries
-from privet.report.card import Public, RunCard, Shareable, require_shareable
+from privet.core.scores import Canaries
+from privet.report.card import RunCard, require_shareable
 from privet.report.curves import Curves
 from privet.report.figures.attack import attack
 from privet.report.figures.attacked import adversaries, canary_scores

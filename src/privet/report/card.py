@@ -4,41 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any
 
 from privet.accounting import Rung
 from privet.accounting.meaning import Meaning
+from privet.core.disclosure import Internal, Public
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
-from privet.core.release import Release, Unpublishable
-from privet.report.internal import Internal
+from privet.core.release import Release
 
-__all__ = ["Public", "RunCard", "Shareable", "Typed", "leaves", "require_shareable"]
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Public(Generic[T]):
-    """A value that is known without the data: a plan, a price, a bound.
-
-    >>> Public(14063).value
-    14063
-    """
-
-    value: T
-
-    def __post_init__(self) -> None:
-        if isinstance(self.value, Unpublishable):
-            problem = f"is a {type(self.value).__name__}, which depends on the data: it is not public"
-            raise InvalidInput("value", problem, "leave it out, or wrap it in Internal")
-
-
-Shareable: TypeAlias = Public[T] | Release[T]
-"""What may be shown to anyone: known without the data, or paid for."""
-Typed: TypeAlias = Public[T] | Release[T] | Internal[T]
-"""What a field of a card is: every value says where it comes from."""
+__all__ = ["RunCard", "leaves", "require_shareable"]
 
 
 @dataclass(frozen=True)

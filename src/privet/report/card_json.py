@@ -15,28 +15,18 @@ from privet.accounting import Accountant, Rung
 from privet.accounting.meaning import Meaning
 from privet.core import checked
 from privet.core.codec import Record, decode, encode
+from privet.core.disclosure import Internal, Public
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Evidence, Guarantee
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
+from privet.core.scores import Canaries, Score, Trial
 from privet.core.unit import Unit
-from privet.report.attack_records import Attacked, Canaries, Picture, Remembered
-from privet.report.card import Public, RunCard, require_shareable
-from privet.report.internal import Internal
+from privet.report.attack_records import Attacked, Picture, Remembered
+from privet.report.card import RunCard, require_shareable
 from privet.report.training_card import TrainingCard
-from privet.report.training_records import (
-    BillLine,
-    Charged,
-    Choice,
-    Consensus,
-    Finding,
-    Growth,
-    Method,
-    Score,
-    Series,
-    Trial,
-)
+from privet.report.training_records import BillLine, Charged, Choice, Consensus, Finding, Growth, Series
 
 __all__ = ["FORMAT", "from_json", "to_json"]
 
@@ -151,6 +141,6 @@ def _value(data: Any, held: Any, name: str) -> Any:
             )
             for each in data
         )
-    if held in (Method, Randomness):
+    if held is Randomness:
         return checked.member(name, data, held)
     return decode(data, held, _KINDS, name)

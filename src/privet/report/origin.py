@@ -5,11 +5,10 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from privet.core.disclosure import Internal, Typed
 from privet.core.release import Release
-from privet.report.card import Typed
-from privet.report.internal import Internal
+from privet.core.scores import Score
 from privet.report.score_intervals import CONFIDENCE, EXACT, NOISE, NOISE_AND_SAMPLING, SAMPLING, SAMPLING_INDEPENDENT
-from privet.report.training_records import Score
 
 __all__ = ["INTERVALS", "interval", "origin", "plain", "rounded", "short_interval"]
 
@@ -26,7 +25,7 @@ _SHORT = {
 def origin(value: Typed[Any]) -> str:
     """Whether a value is public, paid for, or internal.
 
-    >>> from privet.report.card import Public
+    >>> from privet.core.disclosure import Public
     >>> origin(Public(3)), origin(Internal(3))
     ('public', 'INTERNAL')
     """

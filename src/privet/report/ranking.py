@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from privet.core.scores import Score
 from privet.report.score_intervals import NOISE, NOISE_AND_SAMPLING, SAMPLING
-from privet.report.training_records import Score
 from privet.report.words import listed
 
 __all__ = ["verdict_on", "verdicts_on"]

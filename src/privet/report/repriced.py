@@ -12,11 +12,12 @@ from privet.accounting.meaning import Meaning
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import Event
 from privet.core.release import Release
+from privet.core.scores import Trial
 from privet.core.unit import Unit
 from privet.report.account import price_run
 from privet.report.card import RunCard, leaves
 from privet.report.training_card import TrainingCard
-from privet.report.training_records import Growth, Method, Trial
+from privet.report.training_records import PATE, Growth
 from privet.report.words import ACCOUNTANTS, up
 
 __all__ = ["require_priced"]
@@ -125,4 +126,4 @@ def _growth(growth: Growth, whole: Event, unit: Unit) -> Iterator[_Claim]:
 
 
 def _is_whole(trial: Trial) -> bool:
-    return trial.method is not Method.PATE or trial.teachers is not None or trial.run == _WHOLE
+    return trial.method != PATE or trial.teachers is not None or trial.run == _WHOLE

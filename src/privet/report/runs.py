@@ -7,23 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from privet.core.atomic_write import write_atomically
+from privet.core.disclosure import Internal, Public, Shareable, Typed
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import digits_up
-from privet.report.card import Public, Shareable, Typed
+from privet.core.scores import Score, Trial
 from privet.report.card_json import from_json, to_json
 from privet.report.curves import curves_of
 from privet.report.figures.accuracy import accuracy_by_epsilon
 from privet.report.figures.teachers import accuracy_by_teachers
 from privet.report.frame import bullets, drawn, escaped, framed, table
-from privet.report.internal import Internal
 from privet.report.origin import INTERVALS, origin, rounded, short_interval
-from privet.report.put import put
 from privet.report.ranking import verdicts_on
 from privet.report.repriced import require_priced
 from privet.report.tables_file import read_tables
 from privet.report.training_card import TrainingCard, is_tainted, shareable
 from privet.report.training_page import internal_page, report_page
-from privet.report.training_records import Score, Trial
 from privet.report.words import listed, protected, up
 from privet.report.write import MARK
 
@@ -78,7 +77,7 @@ def write_run(
     for name in (REPORT, INTERNAL_PAGE):
         require_ours(folder / name)
     for name, text in texts.items():
-        put(folder / name, text, "out", private=name in (INTERNAL_CARD, INTERNAL_PAGE))
+        write_atomically(folder / name, text, "out", private=name in (INTERNAL_CARD, INTERNAL_PAGE))
     return tuple(folder / name for name in texts)
 
 
@@ -93,7 +92,7 @@ def write_internal(
     }
     require_ours(folder / INTERNAL_PAGE)
     for name, text in texts.items():
-        put(folder / name, text, "run", private=True)
+        write_atomically(folder / name, text, "run", private=True)
     return tuple(folder / name for name in texts)
 
 
@@ -176,7 +175,7 @@ def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
         start = (
             name,
             card.data.value,
-            card.method.value.value,
+            card.method.value,
             up(guarantee.epsilon.upper),
             digits_up(guarantee.delta),
         )
@@ -185,7 +184,7 @@ def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
         trials += trials_of(name, card)
         for each in _other_methods(card):
             trial = each.value
-            beside = (name, card.data.value, trial.method.value, up(trial.epsilon), digits_up(trial.delta))
+            beside = (name, card.data.value, trial.method, up(trial.epsilon), digits_up(trial.delta))
             rows.append((*beside, *_score_cells(trial.score, origin(each))))
             trials.append(_renamed(each, name))
     return Comparison(_HEAD, tuple(rows), tuple(_cautions(shared)), tuple(trials), tuple(_verdicts(shared)))
@@ -193,9 +192,7 @@ def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
 
 def _other_methods(card: TrainingCard) -> list[Shareable[Trial]]:
     """Return the trials, of those that may be shared, of methods that a run was compared with."""
-    return [
-        each for each in card.compared if not isinstance(each, Internal) and each.value.method is not card.method.value
-    ]
+    return [each for each in card.compared if not isinstance(each, Internal) and each.value.method != card.method.value]
 
 
 def _renamed(trial: Shareable[Trial], name: str) -> Shareable[Trial]:
@@ -238,7 +235,7 @@ def _verdicts(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
             groups.setdefault((each.value.name, each.value.on, card.data.value), {})[run] = each.value
         for trial in (each.value for each in _other_methods(card)):
             same = groups.setdefault((trial.score.name, trial.score.on, card.data.value), {})
-            same[f"{run} ({trial.method.value})"] = trial.score
+            same[f"{run} ({trial.method})"] = trial.score
     several = len({card.data.value for card in cards.values()}) > 1
     return [
         verdict

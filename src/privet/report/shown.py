@@ -33,7 +33,7 @@ def _lines(card: TrainingCard) -> Iterable[RenderableType]:
 
     guarantee = card.privacy.guarantee.value
     yield Text(headline(guarantee), style="bold yellow" if card.privacy.warnings.value else "bold green")
-    yield Text(f"{card.data.value}: {card.model.value}, by {card.method.value.value}")
+    yield Text(f"{card.data.value}: {card.model.value}, by {card.method.value}")
     if is_tainted(card):
         yield Text("The noise came from a seeded generator, which protects nobody.", style="bold red")
     yield from (Text(f"Beware: {warning}.", style="yellow") for warning in card.privacy.warnings.value)
@@ -75,7 +75,7 @@ def _lines(card: TrainingCard) -> Iterable[RenderableType]:
             [
                 (
                     each.value.run,
-                    each.value.method.value,
+                    each.value.method,
                     up(each.value.epsilon),
                     digits_up(each.value.delta),
                     f"{each.value.score.name} {rounded(each.value.score.value, each.value.score.share)}",

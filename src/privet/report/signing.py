@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput, PrivetError
 from privet.core.release import Release
 from privet.data import BoundsSource, Category, Number, Schema, SourceKind, refusal_of
 from privet.report.curves import curves_of
-from privet.report.put import put
 from privet.report.repriced import require_priced
 from privet.report.runs import CARD, REPORT, load, read_card
 from privet.report.training_card import TrainingCard
 from privet.report.training_page import report_page, states
-from privet.report.training_records import Method
+from privet.report.training_records import PATE
 from privet.report.write import write_page
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def sign(
     public = _hex(secret.public_key())
     hashes = _hashes(folder)
     said: dict[str, Any] = {"privet-signature": _FORMAT, "key": public, "head": head, "files": hashes}
-    put(folder / SIGNATURE, _text(said | {"signature": secret.sign(_message(said)).hex()}), "folder")
+    write_atomically(folder / SIGNATURE, _text(said | {"signature": secret.sign(_message(said)).hex()}), "folder")
     return Signed(public, tuple(hashes), head, trusted=True)
 
 
@@ -173,7 +173,7 @@ def _require_sources(card: TrainingCard) -> None:
 def _is_from_public_rows(card: TrainingCard, schema: Schema, column: Number | Category) -> bool:
     """Whether PATE read a column from its public rows, so that nobody needs to vouch: the classes may be given."""
     source = BoundsSource.of(column.source)
-    drafted = card.method.value is Method.PATE and _FROM_PUBLIC_ROWS in card.privacy.conditions.value
+    drafted = card.method.value == PATE and _FROM_PUBLIC_ROWS in card.privacy.conditions.value
     if not drafted or source is None or source.by is not None:
         return False
     is_stated_target = column.name == schema.target and source.kind is SourceKind.DOMAIN_LIMIT

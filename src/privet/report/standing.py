@@ -7,7 +7,7 @@ from enum import Enum
 from importlib.util import find_spec
 
 from privet.core.guarantee import Evidence, Guarantee, digits_up
-from privet.report.attack_records import Canaries
+from privet.core.scores import Canaries
 from privet.report.words import down, up
 
 __all__ = ["Standing", "alarms", "between", "powerless", "standing", "verdict", "worst"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from privet.core.disclosure import Internal
 from privet.core.errors import InvalidInput
-from privet.report.internal import Internal
 from privet.report.table_records import Tables
 
 __all__ = ["TABLES", "read_tables"]

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from privet.core.atomic_write import write_atomically
+from privet.core.disclosure import Internal
 from privet.core.errors import InvalidInput
 from privet.report.figures.tables import table_figures
 from privet.report.frame import drawn, escaped, framed
-from privet.report.internal import Internal
-from privet.report.put import put
 from privet.report.runs import INTERNAL_CARD, INTERNAL_PAGE, read_card, require_ours, write_internal
 from privet.report.table_records import Tables
 from privet.report.tables_file import TABLES, read_tables
@@ -71,9 +71,9 @@ def write_tables(
     kept = read_tables(folder)
     whole = tables if kept is None else Internal(kept.value.plus(tables.value))
     run = read_card(folder, internal=True) if (folder / INTERNAL_CARD).exists() else None
-    put(folder / TABLES, whole.value.to_json() + "\n", "out", private=True)
+    write_atomically(folder / TABLES, whole.value.to_json() + "\n", "out", private=True)
     if run is None:
-        put(page, tables_page(whole), "out", private=True)
+        write_atomically(page, tables_page(whole), "out", private=True)
     else:
         write_internal(folder, run, progress=progress)
     return page

@@ -9,26 +9,16 @@ from typing import Any
 
 from privet.accounting.canonical import canonical
 from privet.accounting.meaning import Meaning
+from privet.core.disclosure import Internal, Public, Shareable, Typed
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Evidence, Guarantee
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
-from privet.report.attack_records import Attacked, Canaries, Picture, Remembered
-from privet.report.card import Public, RunCard, Shareable, Typed, leaves, require_shareable
-from privet.report.internal import Internal
-from privet.report.training_records import (
-    BillLine,
-    Charged,
-    Choice,
-    Consensus,
-    Finding,
-    Growth,
-    Method,
-    Score,
-    Series,
-    Trial,
-)
+from privet.core.scores import Canaries, Score, Trial
+from privet.report.attack_records import Attacked, Picture, Remembered
+from privet.report.card import RunCard, leaves, require_shareable
+from privet.report.training_records import BillLine, Charged, Choice, Consensus, Finding, Growth, Series
 
 __all__ = ["TrainingCard", "counts", "is_tainted", "left_out", "shareable"]
 
@@ -49,7 +39,7 @@ class TrainingCard:
     data: Public[str]
     """The data set's name."""
     model: Public[str]
-    method: Public[Method]
+    method: Public[str]
     choices: Shareable[tuple[Choice, ...]]
     """The plan: noise, clip, batch, epochs, learning rate, …, and why each was chosen. It is public, or was made of
     what was released."""
@@ -143,7 +133,7 @@ _PUBLIC: dict[str, type] = {
     "made": str,
     "data": str,
     "model": str,
-    "method": Method,
+    "method": str,
     "bill": tuple,
     "randomness": Randomness,
     "versions": tuple,

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 
+from privet.core.disclosure import Internal
 from privet.core.guarantee import digits_up
 from privet.report.card import RunCard, require_shareable
 from privet.report.curves import Curves
@@ -19,7 +20,6 @@ from privet.report.figures.profile import profile
 from privet.report.figures.tables import table_figures
 from privet.report.figures.teachers import accuracy_by_teachers, consensus
 from privet.report.frame import bullets, drawn, escaped, framed, table
-from privet.report.internal import Internal
 from privet.report.origin import interval, origin, rounded
 from privet.report.shown import attack_rows
 from privet.report.standing import alarms, between, powerless, verdict, worst
@@ -93,8 +93,8 @@ def _promise(card: TrainingCard) -> str:
 def _header(card: TrainingCard) -> list[str]:
     guarantee = card.privacy.guarantee.value
     holds = math.isfinite(guarantee.epsilon.upper)
-    kind = f"A model trained on {card.data.value} by {card.method.value.value}"
-    if card.method.value.value == "none":
+    kind = f"A model trained on {card.data.value} by {card.method.value}"
+    if card.method.value == "none":
         kind = f"A model trained on {card.data.value} without privacy"
     seeded = "The noise came from a seeded generator: whoever knows the seed can take it away. This protects nobody."
     return [

@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from privet.accounting import epsilon
+from privet.core.disclosure import Public
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Guarantee
 from privet.core.release import Release
+from privet.core.scores import Score, Trial
 from privet.core.unit import Unit
 from privet.report.account import price_run
 from privet.report.bound import Bound
-from privet.report.card import Public, RunCard
-from privet.report.training_records import BillLine, Growth, Method, Score, Trial
+from privet.report.card import RunCard
+from privet.report.training_records import BillLine, Growth
 
 __all__ = ["around", "growth_of", "priced", "tried"]
 
@@ -102,7 +104,7 @@ def around(delta: float) -> tuple[float, ...]:
     return tuple(each for each in near if 0 < each < 1) or (1e-4, 1e-6)
 
 
-def tried(run: str, method: Method, score: Release[Score], delta: float) -> Release[Trial]:
+def tried(run: str, method: str, score: Release[Score], delta: float) -> Release[Trial]:
     """A score as a point of accuracy against ε, with the ε that its own draws cost at δ.
 
     Guarantee: that of `score`, of which this is post-processing.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
-from privet.report.put import put
 
 __all__ = ["MARK", "require_writable", "write_page"]
 
@@ -32,7 +32,7 @@ def require_writable(path: Path, argument: str = "plot") -> None:
 def write_page(path: Path, text: str, argument: str = "plot") -> None:
     """Write the page beside its place and then move it there, so that no half page is ever seen."""
     require_writable(path, argument)
-    put(path, text, argument)
+    write_atomically(path, text, argument)
 
 
 def _is_ours(path: Path) -> bool:

@@ -21,18 +21,19 @@ from privet.audit.canaries import Planted, Watch
 from privet.audit.observed import fixed_guesses
 from privet.audit.one_run import guessed, one_run
 from privet.audit.shares import share
+from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.core.release import Release
+from privet.core.scores import Canaries
 from privet.core.unit import Unit
-from privet.report.attack_records import Canaries
-from privet.report.put import put
 from privet.runs.directory import RunDirectory
+from privet.training.loop import StepFunction
 from privet.training.recipe import Recipe
 from privet.training.run import Run
 
-__all__ = ["KIND", "CanaryEvidence", "CanaryPlan", "evidence_of", "plan_canaries", "store_evidence", "stored_evidence"]
+__all__ = ["KIND", "CanaryEvidence", "CanaryPlan", "CanaryStage", "evidence_of", "store_evidence", "stored_evidence"]
 
 KIND = "gradient canaries"
 _COINS = "canaries.json"
@@ -86,17 +87,19 @@ class CanaryPlan:
         first = int(known.max()) + 1 if len(known) else 0
         return np.concatenate([known, np.arange(first, first + self.planted.canaries, dtype=known.dtype)])
 
-    def step(
-        self, run: Run, losses: Callable[[Any, Any, float], Tensor], batch: Any, pull: float
-    ) -> tuple[Tensor, bool]:
-        """One batch: the losses of its real rows, and whether the step is complete."""
-        if self.watch is None:
-            self.watch = self.planted.watch(run)
-        run.optimizer.param_groups[-1]["lr"] = 1.0
-        (inputs, targets), marks = batch
-        own = losses(inputs, targets, pull)
-        done = self.watch.step(own, marks)
-        return own.detach()[marks == 0], done
+    def step_of(self, recipe: Recipe, run: Run, model: nn.Module) -> StepFunction:
+        """Return the function that takes one step: the losses are those of the real rows of a batch."""
+        losses_of: Callable[[Any, Any, float], Tensor] = model.losses  # type: ignore[assignment]
+        watch = self.watch = self.planted.watch(run)
+
+        def take_step(batch: Any) -> tuple[Tensor, bool]:
+            recipe.anneal(run.optimizer, run.steps - 1)
+            run.optimizer.param_groups[-1]["lr"] = 1.0
+            (inputs, targets), marks = batch
+            losses = losses_of(inputs, targets, recipe.pull)
+            return losses.detach()[marks == 0], watch.step(losses, marks)
+
+        return take_step
 
     def found(self, run: Run, delta: float, unit: Unit) -> tuple[Canaries, tuple[Evidence, ...]]:
         """Scores and coins, and what they prove."""
@@ -120,15 +123,30 @@ class CanaryPlan:
         return kept, tuple(evidence)
 
 
-def plan_canaries(model: nn.Module, count: int, place: RunDirectory[Any], seed: int | None) -> CanaryPlan:
-    """The model with so many canaries; their coins follow from a secret of the run's folder."""
-    path = place.hidden / _COINS
-    if path.exists():
-        secret = int(json.loads(path.read_text(encoding="utf-8"))["secret"])
-    else:
-        secret = secrets.randbits(62) if seed is None else seed
-        put(path, json.dumps({"secret": secret}), "out", private=True)
-    return CanaryPlan(Planted(model, canaries=count, rng=SeededRng(secret, "canaries")))
+@dataclass
+class CanaryStage:
+    """Adds canaries to a run, and keeps what they showed. Their coins follow from a secret of the run's directory."""
+
+    count: int
+    directory: RunDirectory[Any]
+    seed: int | None
+    delta: float
+    unit: Unit
+    results: tuple[Canaries, tuple[Evidence, ...]] | None = None
+
+    def plan(self, model: nn.Module) -> CanaryPlan:
+        """Return the model with its canaries."""
+        path = self.directory.hidden / _COINS
+        if path.exists():
+            secret = int(json.loads(path.read_text(encoding="utf-8"))["secret"])
+        else:
+            secret = secrets.randbits(62) if self.seed is None else self.seed
+            write_atomically(path, json.dumps({"secret": secret}), "out", private=True)
+        return CanaryPlan(Planted(model, canaries=self.count, rng=SeededRng(secret, "canaries")))
+
+    def record(self, canaries: CanaryPlan, run: Run) -> None:
+        """Keep what the canaries show of a finished run."""
+        self.results = canaries.found(run, self.delta, self.unit)
 
 
 def store_evidence(

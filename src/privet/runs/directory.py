@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from privet.core import checked
+from privet.core.atomic_write import write_atomically
 from privet.core.codec import decode, encode
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
@@ -18,7 +19,6 @@ from privet.core.guarantee import Guarantee
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
 from privet.core.unit import Unit
-from privet.report.put import put
 from privet.training.models import Described, Model, restore, store
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 HIDDEN, LOCK, _STATE, _KEPT = ".privet", "lock", "run.json", "kept"
-_FORMAT = 1
+_FORMAT = 2
 
 
 class RunRequest(Protocol):
@@ -46,12 +46,12 @@ class RunRequest(Protocol):
         """A file, or the name of a set."""
 
     @property
-    def ledger(self) -> str | None:
-        """The budget that pays."""
+    def budget(self) -> str | None:
+        """The budget that is charged."""
 
     @property
-    def url(self) -> str:
-        """Where the ledger is."""
+    def ledger(self) -> str:
+        """The file or URL of the ledger."""
 
     def to_json(self) -> str:
         """All of it, to be kept with a run."""
@@ -84,7 +84,7 @@ class RunIdentity:
     def require_same(self, now: RunIdentity) -> None:
         """Refuse to go on with other things than those that were charged."""
         for name, what in (
-            ("facts", "schema, or how rows are held out,"),
+            ("facts", "request, the schema, or how rows are held out,"),
             ("event", "plan"),
             ("files", "model's code or the data"),
         ):
@@ -150,10 +150,12 @@ class RunDirectory(Generic[A]):
         models = (self.hidden / _KEPT).glob("*-model")
         return self.checkpoint.exists() or self.standing.exists() or any(models)
 
-    def begin(self, asked: A, command: str, charges: tuple[StoredCharge, ...], stated: RunIdentity) -> None:
-        """Make it, and write down what was asked and charged."""
+    def begin(
+        self, asked: A, command: str, charges: tuple[StoredCharge, ...], stated: RunIdentity, plan: str = ""
+    ) -> None:
+        """Make it, and write down what was asked, planned and charged."""
         self.hidden.mkdir(mode=0o700, parents=True, exist_ok=True)
-        said = {"privet-run": _FORMAT, "asked": asked.to_json(), "command": command, "head": None}
+        said = {"privet-run": _FORMAT, "asked": asked.to_json(), "command": command, "head": None, "plan": plan}
         self._put(said | {"charges": [asdict(each) for each in charges], "stated": asdict(stated)})
 
     def found(self) -> InterruptedRun[A]:
@@ -168,11 +170,19 @@ class RunDirectory(Generic[A]):
                 raise
             raise self._unreadable() from None
 
+    def stored_plan(self) -> str:
+        """Return the plan that was charged, as JSON."""
+        return str(self._read()["plan"])
+
+    def store_plan(self, plan: str) -> None:
+        """Replace the plan by its completed form."""
+        self._put(self._read() | {"plan": plan})
+
     def keep(self, name: str, release: Release[Any]) -> None:
         """Keep something small that was released: the schema's text, the number of rows, a score."""
         (self.hidden / _KEPT).mkdir(mode=0o700, exist_ok=True)
         text = json.dumps({"value": release.value, **encode_release(release)})
-        put(self.hidden / _KEPT / f"{name}.json", text, "out", private=True)
+        write_atomically(self.hidden / _KEPT / f"{name}.json", text, "out", private=True)
 
     def kept(self, name: str) -> Release[Any] | None:
         """What was kept.
@@ -229,7 +239,7 @@ class RunDirectory(Generic[A]):
                 raise InvalidInput("out", problem, "name another folder") from None
 
     def _put(self, said: dict[str, Any]) -> None:
-        put(self.hidden / _STATE, json.dumps(said), "out", private=True)
+        write_atomically(self.hidden / _STATE, json.dumps(said), "out", private=True)
 
     def _read(self) -> dict[str, Any]:
         path = self.hidden / _STATE

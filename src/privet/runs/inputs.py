@@ -5,7 +5,6 @@ from __future__ import annotations
 import zipfile
 import zlib
 from dataclasses import dataclass, field, replace
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
-from privet.core.unit import Unit, Whose
 from privet.data import (
     NAMES,
     Category,
@@ -29,11 +27,21 @@ from privet.data import (
     read,
     require_vouched,
 )
+from privet.runs.facts import PublicFacts
+from privet.runs.methods.table import METHODS
 from privet.runs.overlap import require_other_file, require_other_records, require_other_rows
-from privet.runs.request import MethodName, TrainRequest
-from privet.training.recipe import Kind as Shown
+from privet.runs.request import TrainRequest
 
-__all__ = ["Data", "TrainingInputs", "arrays_in", "images_of", "require_labels", "schema_of", "with_schema"]
+__all__ = [
+    "Data",
+    "TrainingInputs",
+    "arrays_in",
+    "images_of",
+    "learning_plan",
+    "require_labels",
+    "schema_of",
+    "with_schema",
+]
 
 Data = Table | Images
 _NAMED = {("x", "y"): "the arrays x and y", ("x",): "an array x"}
@@ -46,135 +54,115 @@ _PAID_SCORE = "leave it out: a part of the rows is held out, and the score is pa
 
 @dataclass(frozen=True, eq=False)
 class TrainingInputs:
-    """A data set as far as it is known before anything is paid for."""
+    """A data set: what is public of it, and its rows."""
 
-    name: str
-    schema: Schema | None
-    """Of a table, where it is public."""
-    classes: tuple[str, ...]
-    shape: tuple[int, ...] | None
-    """Of a picture."""
-    peak: int
-    rows: int | None
-    """A public number of rows."""
+    facts: PublicFacts
     source: Source | None = None
-    """A file whose schema is not known yet."""
+    """A table whose schema is not known yet."""
     train: Data | None = field(default=None, repr=False)
     """The private rows, where they could be read already."""
     test: Data | None = field(default=None, repr=False)
-    """Public rows to test on."""
-    paid: bool = False
-    """Whether the schema was learned, and paid for."""
+    """Public rows to evaluate on."""
 
     @property
-    def kind(self) -> Shown:
-        """A table, or pictures."""
-        return Shown.TABLE if self.shape is None else Shown.PICTURES
-
-    @property
-    def whose(self) -> Whose:
-        """Whose data is protected."""
-        return Whose.EXAMPLE if self.schema is None or self.schema.user is None else Whose.USER
-
-    @property
-    def rows_per_user(self) -> int:
-        """How many rows of one unit are used."""
-        return 1 if self.schema is None else self.schema.most_rows_per_user or 1
-
-    @property
-    def unit(self) -> Unit:
-        """What every release of the run protects."""
-        return Unit(whose=self.whose)
-
-    @property
-    def units(self) -> int | None:
-        """About how many units there are, as a public number: rows, or users who have as many as they may."""
-        return None if self.rows is None else ceil(self.rows / self.rows_per_user)
+    def needs_schema(self) -> bool:
+        """Whether a schema has to be learned before anything else."""
+        return self.source is not None and not self.facts.is_schema_released
 
     @staticmethod
-    def of(asked: TrainRequest) -> TrainingInputs:
+    def of(request: TrainRequest) -> TrainingInputs:
         """Open the data; a named set and a table with a public schema are read at once."""
-        if asked.data in NAMES:
-            return _named(asked)
-        path = Path(asked.data)
+        if request.data in NAMES:
+            return _named(request)
+        path = Path(request.data)
         if not path.exists():
-            problem = f"is {asked.data!r}, which is neither a file nor one of {', '.join(NAMES)}"
+            problem = f"is {request.data!r}, which is neither a file nor one of {', '.join(NAMES)}"
             raise InvalidInput("data", problem, "check the path")
         if path.suffix == ".npz":
-            return _pictures(asked, path)
-        return _table(asked, path)
-
-    def learning(self, asked: TrainRequest, delta: float) -> Learning:
-        """The plan to learn the schema, from the stated share of ε and of δ."""
-        if self.source is None:
-            raise InvalidInput("schema", "is known already")
-        kinds = dict(_kind(column, kind) for column, kind in asked.kinds)
-        # Which scores there are follows from the target's kind, so that kind is public: a category, unless it is said.
-        kinds.setdefault(asked.target or "", Kind.CATEGORY)
-        share = asked.schema_share
-        if not share:
-            raise InvalidInput("schema_share", "is 0, and there is no schema", "give --schema, or a share such as 0.1")
-        return learning(
-            self.source,
-            asked.target,
-            epsilon=asked.epsilon * share,
-            delta=delta * share,
-            kinds=kinds,
-            user=asked.user,
-            most_rows_per_user=asked.rows_per_user,
-        )
+            return _pictures(request, path)
+        return _table(request, path)
 
 
-def with_schema(inputs: TrainingInputs, asked: TrainRequest, schema: Schema) -> TrainingInputs:
-    """The same data with a schema that was learned: its rows are read by it."""
-    whole = replace(inputs, schema=schema, classes=schema.classes, rows=asked.rows or schema.rows, paid=True)
-    test = None if asked.test is None else _test(asked, schema)
-    require_labels(test, schema.classes)
-    return replace(whole, train=read(asked.data, schema), test=test)
-
-
-def _named(asked: TrainRequest) -> TrainingInputs:
-    for name in ("schema", "target", "test", "rows", "user", "kinds", "classes"):
-        if getattr(asked, name):
-            raise InvalidInput(name, f"is given, and {asked.data} has its own", "leave it out")
-    found = named(asked.data, asked.data_dir, download=asked.download)
-    train, test = found.train, found.test
-    if isinstance(train, Table):
-        schema = train.schema
-        return TrainingInputs(asked.data, schema, schema.classes, None, 1, schema.rows, train=train, test=test)
-    return TrainingInputs(
-        asked.data, None, train.classes, train.x.shape[1:], train.peak, train.rows, train=train, test=test
+def learning_plan(inputs: TrainingInputs, request: TrainRequest, epsilon: float, delta: float) -> Learning:
+    """Return the plan to learn the schema of a table for (ε, δ)."""
+    if inputs.source is None:
+        raise InvalidInput("schema", "is known already")
+    kinds = dict(_kind(column, kind) for column, kind in request.kinds)
+    # Which scores there are follows from the target's kind, so that kind is public: a category, unless it is said.
+    kinds.setdefault(request.target or "", Kind.CATEGORY)
+    if not request.schema_share:
+        raise InvalidInput("schema_share", "is 0, and there is no schema", "give --schema, or a share such as 0.1")
+    return learning(
+        inputs.source,
+        request.target,
+        epsilon=epsilon,
+        delta=delta,
+        kinds=kinds,
+        user=request.user,
+        most_rows_per_user=request.rows_per_user,
     )
 
 
-def _table(asked: TrainRequest, path: Path) -> TrainingInputs:
-    if asked.classes:
+def with_schema(inputs: TrainingInputs, request: TrainRequest, schema: Schema) -> TrainingInputs:
+    """The same data with a schema that was learned: its rows are read by it."""
+    facts = replace(
+        inputs.facts,
+        schema=schema,
+        classes=schema.classes,
+        rows=request.rows or schema.rows,
+        is_schema_released=True,
+        has_test_rows=request.test is not None,
+    )
+    test = None if request.test is None else _test(request, schema)
+    require_labels(test, schema.classes)
+    return replace(inputs, facts=facts, train=read(request.data, schema), test=test)
+
+
+def _named(request: TrainRequest) -> TrainingInputs:
+    for name in ("schema", "target", "test", "rows", "user", "kinds", "classes"):
+        if getattr(request, name):
+            raise InvalidInput(name, f"is given, and {request.data} has its own", "leave it out")
+    found = named(request.data, request.data_dir, download=request.download)
+    train, test = found.train, found.test
+    if isinstance(train, Table):
+        schema = train.schema
+        facts = PublicFacts(request.data, schema, schema.classes, None, 1, schema.rows, has_test_rows=True)
+    else:
+        shape = train.x.shape[1:]
+        facts = PublicFacts(request.data, None, train.classes, shape, train.peak, train.rows, has_test_rows=True)
+    return TrainingInputs(facts, train=train, test=test)
+
+
+def _table(request: TrainRequest, path: Path) -> TrainingInputs:
+    if request.classes:
         raise InvalidInput("classes", "are for pictures", "list the target's values in a schema")
-    if asked.schema is None:
+    if request.schema is None:
         source = Source.of(path)
-        if asked.target is None:
+        if request.target is None:
             raise InvalidInput("target", "is missing", "name the column that is to be predicted")
-        source.require([asked.target], "the target")
-        if asked.test is not None:
-            require_other_records(asked.data, asked.test, "test", _PAID_SCORE)
-        return TrainingInputs(path.name, None, (), None, 1, None, source=source)
+        source.require([request.target], "the target")
+        if request.test is not None:
+            require_other_records(request.data, request.test, "test", _PAID_SCORE)
+        facts = PublicFacts(path.name, None, (), None, 1, None, has_test_rows=request.test is not None)
+        return TrainingInputs(facts, source=source)
     for name in ("kinds", "user", "rows_per_user"):
-        if getattr(asked, name):
+        if getattr(request, name):
             raise InvalidInput(name, "is given, and so is a schema", "say it in the schema")
-    schema = schema_of(asked.schema, asked.target, asked.rows)
+    schema = schema_of(request.schema, request.target, request.rows)
     if schema.user is not None and schema.most_rows_per_user is None:
         problem = "names a user, and not how many rows of each are used"
         raise InvalidInput("schema", problem, "add most_rows_per_user = 3, or another number, at its top")
-    if asked.test is not None:
-        require_other_file(asked.data, asked.test, "test", _PAID_SCORE)
+    if request.test is not None:
+        require_other_file(request.data, request.test, "test", _PAID_SCORE)
     # Where every record makes a report of its own, one without a target makes one, too.
-    train = read(path, schema, every_row=asked.method is MethodName.INPUT)
-    test = None if asked.test is None else _test(asked, schema)
+    train = read(path, schema, every_row=not METHODS[request.method].has_central_trust)
+    test = None if request.test is None else _test(request, schema)
     require_labels(test, schema.classes)
     # With input perturbation, nobody may look at rows as they are.
-    if test is not None and asked.method is not MethodName.INPUT:
+    if test is not None and METHODS[request.method].has_central_trust:
         require_other_rows(_labelled(train), _labelled(test), "test", _PAID_SCORE)
-    return TrainingInputs(path.name, schema, schema.classes, None, 1, schema.rows, train=train, test=test)
+    facts = PublicFacts(path.name, schema, schema.classes, None, 1, schema.rows, has_test_rows=test is not None)
+    return TrainingInputs(facts, train=train, test=test)
 
 
 def schema_of(place: str | None, target: str | None, rows: int | None) -> Schema:
@@ -204,30 +192,31 @@ def _labelled(data: Data) -> tuple[npt.NDArray[Any], ...]:
     return (data.x,) if data.y is None else (data.x, data.y)
 
 
-def _test(asked: TrainRequest, schema: Schema) -> Table:
+def _test(request: TrainRequest, schema: Schema) -> Table:
     # Whose a public row is does not matter, and every one of them counts.
     plain = replace(schema, user=None, most_rows_per_user=None)
-    return read(asked.test or "", plain)
+    return read(request.test or "", plain)
 
 
-def _pictures(asked: TrainRequest, path: Path) -> TrainingInputs:
+def _pictures(request: TrainRequest, path: Path) -> TrainingInputs:
     for name in ("schema", "target", "user", "kinds"):
-        if getattr(asked, name):
+        if getattr(request, name):
             raise InvalidInput(name, "is for tables", "leave it out")
-    if len(asked.classes) < 2:
+    if len(request.classes) < 2:
         raise InvalidInput("classes", "are missing", "list all labels of the pictures: --classes cat,dog")
-    train = images_of(path, asked.classes, asked.rows)
-    if asked.test is not None:
-        require_other_file(asked.data, asked.test, "test", _PAID_SCORE)
-    test = None if asked.test is None else images_of(Path(asked.test), asked.classes, None, "test")
-    require_labels(test, asked.classes)
+    train = images_of(path, request.classes, request.rows)
+    if request.test is not None:
+        require_other_file(request.data, request.test, "test", _PAID_SCORE)
+    test = None if request.test is None else images_of(Path(request.test), request.classes, None, "test")
+    require_labels(test, request.classes)
     if test is not None and test.x.shape[1:] != train.x.shape[1:]:
         raise InvalidInput("test", "has pictures of another shape", "give pictures like those to learn from")
     if test is not None:
         require_other_rows(_labelled(train), _labelled(test), "test", _PAID_SCORE)
-    return TrainingInputs(
-        path.name, None, asked.classes, train.x.shape[1:], train.peak, asked.rows, train=train, test=test
+    facts = PublicFacts(
+        path.name, None, request.classes, train.x.shape[1:], train.peak, request.rows, has_test_rows=test is not None
     )
+    return TrainingInputs(facts, train=train, test=test)
 
 
 def arrays_in(path: Path, names: tuple[str, ...], argument: str) -> list[npt.NDArray[Any]]:

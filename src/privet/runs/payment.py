@@ -104,7 +104,14 @@ class Payment:
 
 @contextmanager
 def reserve_payment(
-    asked: A, place: RunDirectory[A], command: str, bill: Payable, now: RunIdentity, begun: InterruptedRun[A] | None
+    asked: A,
+    place: RunDirectory[A],
+    command: str,
+    bill: Payable,
+    now: RunIdentity,
+    begun: InterruptedRun[A] | None,
+    *,
+    stored_plan: str = "",
 ) -> Iterator[Payment]:
     """The charges of the whole bill, if there is a ledger; given back where the run ends before anything was drawn."""
     with ExitStack() as stack:
@@ -113,12 +120,13 @@ def reserve_payment(
             yield stack.enter_context(_resumed(asked, place, bill, begun))
             return
         charges = Payment(place=place)
-        if asked.ledger is not None:
-            ledger = stack.enter_context(opened(asked.url, None, _WAIT))
-            charges.each = _reserved(stack, ledger, asked.ledger, asked, bill, command)
+        if asked.budget is not None:
+            ledger = stack.enter_context(opened(asked.ledger, None, _WAIT))
+            charges.each = _reserved(stack, ledger, asked.budget, asked, bill, command)
             charges.entries = tuple(each.id for each in charges.each)
         stack.push(_Unwound(charges, place))
-        place.begin(asked, command, tuple(StoredCharge(each.id, each.token or "") for each in charges.each), now)
+        stored = tuple(StoredCharge(each.id, each.token or "") for each in charges.each)
+        place.begin(asked, command, stored, now, stored_plan)
         yield charges
 
 
@@ -148,13 +156,13 @@ def _resumed(asked: A, place: RunDirectory[A], bill: Payable, begun: Interrupted
     from privet.ledger.records import State
 
     entries = tuple(each.entry for each in begun.charges)
-    if asked.ledger is None or begun.head is not None:
+    if asked.budget is None or begun.head is not None:
         yield Payment(entries=entries, head=begun.head)
         return
-    with opened(asked.url, None, _WAIT) as ledger:
-        budget = ledger.budget(asked.ledger)
+    with opened(asked.ledger, None, _WAIT) as ledger:
+        budget = ledger.budget(asked.budget)
         charges = tuple(_found(ledger, each) for each in begun.charges)
-        wrong = [each for each in charges if each.budget != asked.ledger]
+        wrong = [each for each in charges if each.budget != asked.budget]
         if wrong or budget.unit != bill.unit or tuple(each.event for each in charges) != _events(bill):
             problem = "is not what was charged: the ledger's entries have another budget, unit or event"
             raise InvalidInput("resume", problem, "train anew, which costs anew")
@@ -204,10 +212,11 @@ class _Unwound:
 
 
 def identity_of(asked: TrainRequest, inputs: TrainingInputs, bill: RunPlan, key: str | None = None) -> RunIdentity:
-    """What a run is begun with."""
-    schema = None if inputs.schema is None else inputs.schema.without_sources().to_toml()
-    public = (schema, inputs.classes, inputs.shape, inputs.peak, inputs.rows, str(bill.unit), bill.delta)
-    facts = repr(public if bill.scoring is None else (*public, SPLIT_VERSION))
+    """Return what a run is started with."""
+    facts = inputs.facts
+    schema = None if facts.schema is None else facts.schema.without_sources().to_toml()
+    public = (schema, facts.classes, facts.shape, facts.peak, facts.rows, str(bill.unit), bill.delta, asked.to_json())
+    stated = repr(public if bill.scoring is None else (*public, SPLIT_VERSION))
     key = key or secrets.token_hex(16)
     found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)
     own = asked.model.rpartition(":")[0] or None
@@ -215,7 +224,7 @@ def identity_of(asked: TrainRequest, inputs: TrainingInputs, bill: RunPlan, key:
         found.update(b"none" if path is None else file_digest(Path(path)))
     if asked.data in NAMES:
         found.update(rows_digest(inputs.train) + rows_digest(inputs.test))
-    return RunIdentity(bill.event.to_json(), hashlib.sha256(facts.encode()).hexdigest(), found.hexdigest(), key)
+    return RunIdentity(bill.event.to_json(), hashlib.sha256(stated.encode()).hexdigest(), found.hexdigest(), key)
 
 
 def file_digest(path: Path) -> bytes:

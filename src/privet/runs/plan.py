@@ -1,127 +1,120 @@
-"""What a run will cost, line by line, before any row is looked at."""
+"""The plan of a run: what is released, in which order and at what cost, known before any private row is read."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import sqrt
+from typing import Any
 
-from privet.accounting import default_delta, least
-from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
+from privet.accounting import default_delta
+from privet.accounting import epsilon as price
 from privet.core.errors import InvalidInput
-from privet.core.event import Approximate, Composed, Event, Selected
-from privet.core.guarantee import three_digits_down
-from privet.core.trials import Trials
+from privet.core.event import Approximate, Composed, Event
+from privet.core.guarantee import Guarantee, three_digits_down
 from privet.core.unit import Unit, Whose
-from privet.data import Learning, Number
+from privet.data import Learning
 from privet.mechanisms import Count, DiscreteLaplace
-from privet.runs.inputs import TrainingInputs
-from privet.runs.request import FeaturesName, MethodName, TrainRequest
+from privet.runs.facts import PublicFacts
+from privet.runs.inputs import TrainingInputs, learning_plan
+from privet.runs.methods.protocol import BudgetShare, MethodPlan
+from privet.runs.methods.table import METHODS
+from privet.runs.request import FeaturesName, TrainRequest
 from privet.runs.scoring import PrivateScoring
-from privet.training.convex import (
-    InputPerturbation,
-    LogCosh,
-    Loss,
-    ObjectivePerturbation,
-    OutputPerturbation,
-    Softmax,
-)
+from privet.runs.selection import TuningPlan
 from privet.training.models import Described, Family, Model, decided
-from privet.training.recipe import Kind, Recipe, recipe
+from privet.training.recipe import Kind
 
-__all__ = [
-    "METHOD_TITLES",
-    "RADIUS",
-    "ConvexPlan",
-    "RunPlan",
-    "TuningPlan",
-    "choose_delta",
-    "convex_plan",
-    "describe_model",
-    "training_share",
-]
+__all__ = ["ASKED", "RULE", "RunPlan", "choose_delta", "describe_model", "make_plan", "require_within"]
 
+ASKED, RULE = "asked for", "a rule from public experience"
+"""Why a setting is what it is."""
 _COUNT_SHARE = 0.02
 """The part of ε that counts the rows, where a schema does not say how many there are."""
-_CONVEX_NOISE = 0.5
-"""The deviation that output perturbation may add to a score."""
-_DETERMINANT = 0.1
-"""The part of ε that objective perturbation's determinant may take, about."""
-_RATES, _CLIPS = (0.25, 0.5, 1.0, 2.0, 4.0), (1 / 3, 1.0, 3.0)
-"""What --tune tries, in multiples of what the rules say."""
-RADIUS = sqrt(2.0)
-"""Features have a length of 1 at most, and the intercept is 1."""
 _PLURAL = {Kind.TABLE: "tables", Kind.PICTURES: "pictures"}
-ConvexPlan = OutputPerturbation | ObjectivePerturbation
+_FORMAT = 1
 
 
 def choose_delta(asked: float | None, units: int | None) -> tuple[float, str]:
-    """Return δ and why: as asked, or the default for a public n."""
+    """Return δ and the reason for it: as asked, or the default for a public number of rows."""
     if asked is not None:
-        return asked, "asked for"
+        return asked, ASKED
     why = "default: the number of rows is not public" if units is None else f"default: below 1/(10 · {units:,} rows)"
     return default_delta(units), why
 
 
-def training_share(asked: TrainRequest, inputs: TrainingInputs) -> float:
-    """The part of the private rows that is learned from; the others are held out, where a score is paid for."""
-    if asked.method is MethodName.INPUT:
-        return 1.0  # nobody may see rows as they are, not even to score a model
-    return 1.0 if inputs.test is not None or asked.test is not None or not asked.score_share else 1 - asked.hold_out
-
-
-def describe_model(asked: TrainRequest, inputs: TrainingInputs, rows: int) -> Described:
-    """The model that is trained, with `auto` decided by public things."""
-    pixels = asked.features is FeaturesName.PIXELS or (
-        asked.features is FeaturesName.AUTO and asked.model == Family.CONVOLUTIONS.value
+def describe_model(request: TrainRequest, facts: PublicFacts, rows: int) -> Described:
+    """Return the model that is trained, with `auto` decided by public facts."""
+    is_pixels = request.features is FeaturesName.PIXELS or (
+        request.features is FeaturesName.AUTO and request.model == Family.CONVOLUTIONS.value
     )
-    if inputs.kind is Kind.TABLE and asked.features is not FeaturesName.AUTO:
-        raise InvalidInput("features", f"is {asked.features.value}, which is for pictures", "leave it out")
-    if asked.model == Family.CONVOLUTIONS.value and asked.features is FeaturesName.SCATTERING:
+    if facts.kind is Kind.TABLE and request.features is not FeaturesName.AUTO:
+        raise InvalidInput("features", f"is {request.features.value}, which is for pictures", "leave it out")
+    if request.model == Family.CONVOLUTIONS.value and request.features is FeaturesName.SCATTERING:
         raise InvalidInput("features", "is scattering, and convolutions see pixels", "leave one of them out")
-    names = [each.value for each in Family]
-    if asked.model not in names and ":" not in asked.model:
-        problem = f"is {asked.model!r}, which is no model"
+    names = [family.value for family in Family]
+    if request.model not in names and ":" not in request.model:
+        problem = f"is {request.model!r}, which is no model"
         raise InvalidInput("model", problem, f"use one of: {', '.join(names)}; or module.py:factory")
     fits = {Family.RESIDUAL: Kind.TABLE, Family.CONVOLUTIONS: Kind.PICTURES}
-    wrong = [family for family, kind in fits.items() if asked.model == family.value and inputs.kind is not kind]
+    wrong = [family for family, kind in fits.items() if request.model == family.value and facts.kind is not kind]
     if wrong:
-        raise InvalidInput("model", f"is {asked.model}, which is for {_PLURAL[fits[wrong[0]]]}", "use auto or linear")
-    found = Described(
-        asked.model,
-        inputs.classes,
-        None if inputs.schema is None else inputs.schema.to_toml(),
-        inputs.shape,
-        inputs.peak,
-        not pixels,
-    )
-    shape = inputs.schema or inputs.shape or ()
-    return found if found.own else replace(found, family=decided(shape, rows, asked.model).value)
+        raise InvalidInput("model", f"is {request.model}, which is for {_PLURAL[fits[wrong[0]]]}", "use auto or linear")
+    schema = None if facts.schema is None else facts.schema.to_toml()
+    described = Described(request.model, facts.classes, schema, facts.shape, facts.peak, not is_pixels)
+    shape = facts.schema or facts.shape or ()
+    return described if described.own else replace(described, family=decided(shape, rows, request.model).value)
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Every line of it; what depends on a schema or a count that is still to be learned is a block of (ε, δ)."""
+    """Everything that a run will release. It is what is charged, stored, fitted, audited and attacked."""
 
     unit: Unit
     delta: float
-    why: str
-    """Why δ is what it is."""
-    lines: tuple[tuple[str, Event], ...]
-    first: int
-    """How many of the lines are drawn before the plan of the others is made."""
-    learning: Learning | None
-    counting: DiscreteLaplace | None
-    scoring: PrivateScoring | None
-    """Of each private method by itself."""
-    shares: tuple[float, float]
-    """(ε, δ) of each model."""
-    block: Approximate | None
-    """What DP-SGD may cost, where its plan is made after something was learned."""
-    recipe: Recipe | None
-    """DP-SGD's plan, where it is known beforehand."""
+    delta_reason: str
+    share: BudgetShare
+    """What each method may spend."""
+    methods: tuple[MethodPlan, ...]
+    """One for each private method, the main one first; none for a method that is tuned."""
+    rows_per_user: int = 1
+    learning: Learning | None = None
+    """How the schema is learned, where there is none."""
+    counting: DiscreteLaplace | None = None
+    """How rows are counted, where their number is not public."""
+    scoring: PrivateScoring | None = None
+    """How each private method is scored on held-out rows."""
     tuning: TuningPlan | None = None
-    """What is tried, where the best of several runs is chosen."""
-    randomizing: InputPerturbation | None = None
+    completed: tuple[MethodPlan, ...] = ()
+    """Plans that were completed after something was released, each within the block that was charged for it."""
+    stored_lines: tuple[tuple[str, Event], ...] = ()
+    """Of a plan that was read without its data: all lines, also of the stage that learned the schema."""
+
+    @property
+    def lines(self) -> tuple[tuple[str, Event], ...]:
+        """What is paid for, in words, and its event."""
+        if self.stored_lines:
+            return self.stored_lines
+        lines: list[tuple[str, Event]] = []
+        if self.learning is not None:
+            lines.append(("the schema, learned from the rows", self.learning.event))
+        if self.counting is not None:
+            lines.append(("how many rows there are", self.counting.event))
+        if self.tuning is not None:
+            title = METHODS[self.tuning.candidates[0].method].title
+            told = f"the best of about {self.tuning.trials.mean:g} models, by {title}, and its score"
+            lines.append((told, self.tuning.event))
+        for plan in self.methods:
+            lines.append((plan.line, plan.event))
+            if self.scoring is not None:
+                title = METHODS[plan.method].title
+                lines.append((f"its score on held-out rows ({title})", self.scoring.event))
+        return tuple(lines)
+
+    @property
+    def first(self) -> int:
+        """How many of the lines are drawn before the plans of the others are complete."""
+        return int(self.learning is not None or self.counting is not None)
 
     @property
     def event(self) -> Event:
@@ -129,191 +122,190 @@ class RunPlan:
         events = tuple(event for _, event in self.lines)
         return events[0] if len(events) == 1 else Composed(events)
 
-    @staticmethod
-    def of(asked: TrainRequest, inputs: TrainingInputs, model: Model | None) -> RunPlan:
-        """The bill; `model` is there where the schema is."""
-        if inputs.whose is Whose.USER or asked.user is not None:
-            _only_examples(asked)
-        if asked.method is MethodName.INPUT:
-            return _randomizing(asked, inputs)
-        # Users may be as many as rows.
-        delta, why = choose_delta(asked.delta, inputs.rows)
-        unit = inputs.unit if asked.user is None else Unit(whose=Whose.USER)
-        most = asked.rows_per_user or inputs.rows_per_user
-        lines: list[tuple[str, Event]] = []
-        epsilon, left = asked.epsilon, delta
-        learning = counting = scoring = block = None
-        if inputs.source is not None and not inputs.paid:
-            learning = inputs.learning(asked, delta)
-            lines.append(("the schema, learned from the rows", learning.event))
-            epsilon, left = epsilon - learning.epsilon, left - learning.delta
-        elif inputs.rows is None:
-            counting = DiscreteLaplace.for_epsilon(asked.epsilon * _COUNT_SHARE, Count(unit, most))
-            lines.append(("how many rows there are", counting.event))
-            epsilon -= asked.epsilon * _COUNT_SHARE
-        if training_share(asked, inputs) < 1:
-            classes = 0 if _regression(asked, inputs) else max(len(inputs.classes), 2)
-            scoring = PrivateScoring(asked.epsilon * asked.score_share, unit, most, classes)
-        after = epsilon - (asked.epsilon * asked.score_share if scoring else 0.0)
-        # As it is where it was asked for, and short where it is a part.
-        share = left if left == delta and len(asked.private) == 1 else three_digits_down(left / len(asked.private))
-        plan = tuning = None
-        for method in asked.private:
-            if method is MethodName.DPSGD and asked.tune is not None:
-                if inputs.units is None or model is None:
-                    problem = "is given, and the number of rows is not public"
-                    raise InvalidInput("tune", problem, "give --rows, or a schema with rows")
-                tuning = _tuning(asked, inputs, model, (epsilon, share), scoring)
-                lines.append((f"the best of about {asked.tune:g} models, by DP-SGD, and its score", tuning.event))
-                continue
-            if method is MethodName.DPSGD:
-                if inputs.units is not None and model is not None:
-                    beside = () if scoring is None else (scoring.event,)
-                    plan = _recipe(asked, inputs, model, inputs.units, epsilon, share, beside)
-                    event = plan.plan.event()
-                else:
-                    event = block = Approximate(after, share, unit.neighbours)
-            else:
-                event = convex_plan(method, inputs, (after, share)).event
-            lines.append((f"the model, by {METHOD_TITLES[method]}", event))
-            if scoring is not None:
-                lines.append((f"its score on held-out rows ({METHOD_TITLES[method]})", scoring.event))
-        first = int(learning is not None or counting is not None)
-        shares = after, share
-        return RunPlan(unit, delta, why, tuple(lines), first, learning, counting, scoring, shares, block, plan, tuning)
-
-    def planned(self, asked: TrainRequest, inputs: TrainingInputs, model: Model) -> Recipe:
-        """DP-SGD's plan, once everything is known that it depends on."""
-        if self.recipe is not None:
-            return self.recipe
-        if self.block is None or inputs.units is None:
-            raise InvalidInput("rows", "are not known")
-        return _recipe(asked, inputs, model, inputs.units, self.block.epsilon, self.block.delta, ())
-
-
-@dataclass(frozen=True)
-class TuningPlan:
-    """A public list of plans that cost the same, and the law of how many of them are tried."""
-
-    trials: Trials
-    recipes: tuple[Recipe, ...]
-    one: Event
-    """What one run costs, its score included."""
-
     @property
-    def event(self) -> Event:
-        """What the best of them costs."""
-        return Selected(self.one, self.trials)
+    def guarantee(self) -> Guarantee:
+        """What all of it costs."""
+        return price(self.event, self.delta, unit=self.unit)
+
+    def plan_of(self, method: str) -> MethodPlan:
+        """Return the plan of a method, completed where it was."""
+        return next(plan for plan in (*self.completed, *self.methods) if plan.method == method)
+
+    def complete(self, request: TrainRequest, facts: PublicFacts, model: Model) -> RunPlan:
+        """Return the plan once everything is known that the methods' plans depend on.
+
+        Raises:
+            InvalidInput: A completed plan costs more than what was charged for it, which is a mistake of the method's.
+        """
+        share = replace(self.share, epsilon=self.share.model_epsilon, score=None, score_epsilon=0.0)
+        completed = []
+        for charged in self.methods:
+            if charged.is_complete:
+                continue
+            plan = METHODS[charged.method].plan(request, facts, share, model)
+            if plan.event != charged.event:
+                require_within(plan.event, charged.event, self.unit)
+            completed.append(plan)
+        return replace(self, completed=tuple(completed))
+
+    def to_json(self) -> str:
+        """Return the plan as JSON, for the run's directory. It holds nothing but public and released values."""
+        scoring = self.scoring
+        data: dict[str, Any] = {
+            "privet-plan": _FORMAT,
+            "unit": json.loads(self.unit.to_json()),
+            "delta": self.delta,
+            "delta_reason": self.delta_reason,
+            "share": [self.share.epsilon, self.share.delta, self.share.score_epsilon],
+            "lines": [[line, json.loads(event.to_json())] for line, event in self.lines],
+            "methods": [plan.to_data() for plan in self.methods],
+            "completed": [plan.to_data() for plan in self.completed],
+            "learning": None if self.learning is None else [self.learning.epsilon, self.learning.delta],
+            "counting": None if self.counting is None else self.counting.scale,
+            "scoring": None if scoring is None else [scoring.epsilon, scoring.classes],
+            "rows_per_user": self.rows_per_user,
+            "tuning": None if self.tuning is None else self.tuning.to_data(),
+        }
+        return json.dumps(data, indent=1, ensure_ascii=False)
+
+    @staticmethod
+    def from_json(text: str, request: TrainRequest | None = None, inputs: TrainingInputs | None = None) -> RunPlan:
+        """Return a stored plan.
+
+        Args:
+            text: What `to_json` wrote.
+            request, inputs: Of the run, to resume one that learns its schema. Without them that stage is left out, and
+                `lines` lack it.
+
+        Raises:
+            InvalidInput: The text is no plan, or its stages do not cost what it says.
+        """
+        try:
+            data: Mapping[str, Any] = json.loads(text)
+            if data["privet-plan"] != _FORMAT:
+                raise InvalidInput("run", "has a plan of another version of Privet", "use that version")
+            plan = _restored(data, request, inputs)
+            lines = tuple((line, Event.from_json(json.dumps(event))) for line, event in data["lines"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput("run", "has a stored plan that cannot be read", "get the folder again") from None
+        own = plan.lines
+        if own != lines[len(lines) - len(own) :] or (inputs is not None and own != lines):
+            problem = "has a stored plan whose stages do not cost what it says"
+            raise InvalidInput("run", problem, "get the folder again; or train anew, which costs anew")
+        return plan if inputs is not None else replace(plan, stored_lines=lines)
 
 
-METHOD_TITLES = {
-    MethodName.DPSGD: "DP-SGD",
-    MethodName.OUTPUT: "output perturbation",
-    MethodName.OBJECTIVE: "objective perturbation",
-    MethodName.INPUT: "input perturbation",
-    MethodName.NONE: "no privacy",
-}
-
-
-def convex_plan(method: MethodName, inputs: TrainingInputs, shares: tuple[float, float]) -> ConvexPlan:
-    """The plan of a convex method; its event depends on (ε, δ) alone."""
-    epsilon, delta = shares
-    loss: Loss = Softmax(len(inputs.classes)) if len(inputs.classes) > 1 else LogCosh()
-    if method is MethodName.OUTPUT:
-        # The noise in a score is at most that in the weights, as rows have a length of 1.
-        weight = analytic_gaussian_sigma(epsilon, delta) * loss.lipschitz / _CONVEX_NOISE
-        return OutputPerturbation(loss, epsilon, delta, weight, RADIUS, inputs.unit)
-    if method is MethodName.OBJECTIVE:
-        weight = loss.trace / (_DETERMINANT * epsilon)
-        return ObjectivePerturbation(loss, epsilon, delta, weight, RADIUS, inputs.unit)
-    raise InvalidInput("method", f"is {method.value}, which is no convex method")
-
-
-def _recipe(
-    asked: TrainRequest,
-    inputs: TrainingInputs,
-    model: Model,
-    units: int,
-    epsilon: float,
-    delta: float,
-    beside: tuple[Event, ...],
-    noise_multiplier: float | None = None,
-) -> Recipe:
-    rows = max(round(units * training_share(asked, inputs)), 1)
-    if asked.batch_size is not None and asked.batch_size > rows:
-        problem = f"is {asked.batch_size:,}, above the {rows:,} that are learned from"
-        raise InvalidInput("batch_size", problem, "give a smaller one, or leave it out")
-    family = model.family
-    if ":" in asked.model:
-        family = Family.RESIDUAL if inputs.kind is Kind.TABLE else Family.CONVOLUTIONS
-    return recipe(
-        inputs.kind,
+def _restored(data: Mapping[str, Any], request: TrainRequest | None, inputs: TrainingInputs | None) -> RunPlan:
+    unit: Unit = Unit.from_json(json.dumps(data["unit"]))
+    rows: int = data["rows_per_user"]
+    scoring = None
+    if data["scoring"] is not None:
+        score_epsilon, classes = data["scoring"]
+        scoring = PrivateScoring(score_epsilon, unit, rows, classes)
+    counting = None if data["counting"] is None else DiscreteLaplace(data["counting"], Count(unit, rows))
+    learning = None
+    if data["learning"] is not None and inputs is not None and request is not None:
+        learning = learning_plan(inputs, request, *data["learning"])
+    epsilon, delta, score_epsilon = data["share"]
+    share = BudgetShare(epsilon, delta, unit, None if scoring is None else scoring.event, score_epsilon)
+    tuning = None if data["tuning"] is None else TuningPlan.from_data(data["tuning"])
+    methods, completed = (tuple(map(MethodPlan.from_data, data[name])) for name in ("methods", "completed"))
+    return RunPlan(
+        unit,
+        data["delta"],
+        data["delta_reason"],
+        share,
+        methods,
         rows,
-        model.features,
-        len(inputs.classes),
-        epsilon,
-        delta,
-        family,
-        beside=beside,
-        clip=asked.clip,
-        batch_size=asked.batch_size,
-        epochs=asked.epochs,
-        learning_rate=asked.learning_rate,
-        noise_multiplier=noise_multiplier,
+        learning,
+        counting,
+        scoring,
+        tuning,
+        completed,
     )
 
 
-def _tuning(
-    asked: TrainRequest,
-    inputs: TrainingInputs,
-    model: Model,
-    shares: tuple[float, float],
-    scoring: PrivateScoring | None,
-) -> TuningPlan:
-    """Learning rates and clips around the rules', each with the least noise that keeps (ε, δ) for the best of them."""
-    trials = Trials.with_mean(asked.tune or 1.0)
-    units = inputs.units or 1
-    base = _recipe(asked, inputs, model, units, *shares, ())
+def make_plan(request: TrainRequest, inputs: TrainingInputs, model: Model | None) -> RunPlan:
+    """Return the plan of a run, from public facts and what was asked for.
 
-    def one(noise: float) -> Event:
-        training = replace(base.plan, epsilon=None, noise_multiplier=noise).event()
-        return training if scoring is None else Composed((training, scoring.event))
+    Args:
+        request: What was asked for.
+        inputs: The data; of its rows nothing is used.
+        model: The untrained model; None where it depends on something that is learned first.
+    """
+    facts, method = inputs.facts, METHODS[request.method]
+    if facts.whose is Whose.USER or request.user is not None:
+        _require_user_level(request)
+    if not method.has_central_trust:
+        return _local_plan(request, facts)
+    delta, delta_reason = choose_delta(request.delta, facts.rows)  # users may be as many as rows
+    unit = facts.unit if request.user is None else Unit(whose=Whose.USER)
+    rows_per_user = request.rows_per_user or facts.rows_per_user
+    epsilon, delta_left = request.epsilon, delta
+    learning = counting = scoring = None
+    if inputs.needs_schema:
+        learning = learning_plan(inputs, request, request.epsilon * request.schema_share, delta * request.schema_share)
+        epsilon, delta_left = epsilon - learning.epsilon, delta_left - learning.delta
+    elif facts.rows is None:
+        counting = DiscreteLaplace.for_epsilon(request.epsilon * _COUNT_SHARE, Count(unit, rows_per_user))
+        epsilon -= request.epsilon * _COUNT_SHARE
+    score_epsilon = request.epsilon * request.score_share
+    if request.training_share(has_test_rows=facts.has_test_rows) < 1:
+        classes = 0 if _is_regression(request, facts) else max(len(facts.classes), 2)
+        scoring = PrivateScoring(score_epsilon, unit, rows_per_user, classes)
+    names = request.private_methods
+    # As it is where it was asked for, and short where it is a part.
+    is_whole = delta_left == delta and len(names) == 1
+    each_delta = delta_left if is_whole else three_digits_down(delta_left / len(names))
+    score = None if scoring is None else scoring.event
+    share = BudgetShare(epsilon, each_delta, unit, score, score_epsilon if scoring is not None else 0.0)
+    tuning = None
+    if request.tune is not None and method.variants is not None:
+        if facts.units is None or model is None:
+            problem = "is given, and the number of rows is not public"
+            raise InvalidInput("tune", problem, "give --rows, or a schema with rows")
+        tuning = method.variants(request, facts, share, model, request.tune)
+        names = names[1:]
+    plans = tuple(METHODS[name].plan(request, facts, share, model) for name in names)
+    return RunPlan(unit, delta, delta_reason, share, plans, rows_per_user, learning, counting, scoring, tuning)
 
-    unit = inputs.unit
-    noise = least(lambda noise: Selected(one(noise), trials), epsilon=shares[0], delta=shares[1], unit=unit)
-    clips = _CLIPS if asked.clip is None else (1.0,)
-    rates = _RATES if asked.learning_rate is None else (1.0,)
-    found = []
-    for clip in clips:
-        some = replace(asked, clip=base.plan.clip * clip)
-        near = _recipe(some, inputs, model, units, *shares, (), noise)
-        found += [replace(near, learning_rate=near.learning_rate * rate) for rate in rates]
-    return TuningPlan(trials, tuple(found), one(noise))
 
-
-def _randomizing(asked: TrainRequest, inputs: TrainingInputs) -> RunPlan:
-    """Every record is randomised by itself: nothing else may be asked of the rows."""
-    if inputs.schema is None or inputs.paid:
-        problem = "is input, which needs a public schema of a table: nobody may learn one from the rows"
-        raise InvalidInput("method", problem, "give --schema")
-    if asked.compare:
-        problem = "names methods that see rows as they are, beside input, whose trust is local"
+def _local_plan(request: TrainRequest, facts: PublicFacts) -> RunPlan:
+    """Every record is randomized by itself: nothing else may be asked of the rows."""
+    if request.compare:
+        problem = f"names methods that see rows as they are, beside {request.method}, whose trust is local"
         raise InvalidInput("compare", problem, "train them by themselves, and use: privet report compare")
-    plan = InputPerturbation(inputs.schema, asked.epsilon)
-    lines = (("every record, randomised by itself", plan.event),)
-    why = "randomised response needs none"
-    return RunPlan(plan.unit, 0.0, why, lines, 0, None, None, None, (asked.epsilon, 0.0), None, None, randomizing=plan)
+    share = BudgetShare(request.epsilon, 0.0, facts.unit)
+    plan = METHODS[request.method].plan(request, facts, share, None)
+    return RunPlan(plan.unit, 0.0, "randomised response needs none", replace(share, unit=plan.unit), (plan,))
 
 
-def _regression(asked: TrainRequest, inputs: TrainingInputs) -> bool:
+def require_within(event: Event, charged: Event, unit: Unit) -> None:
+    """Refuse a plan that costs more than the (ε, δ) block that was charged for it."""
+    if not isinstance(charged, Approximate):
+        raise InvalidInput(
+            "plan", "is not what was charged for it", "this is a mistake of the method: please report it"
+        )
+    cost = price(event, charged.delta, unit=unit).epsilon.upper
+    if cost > charged.epsilon:
+        problem = (
+            f"costs ε ≤ {cost:.6g} at δ = {charged.delta:g}, above the ε = {charged.epsilon:g} that were charged for it"
+        )
+        raise InvalidInput("plan", problem, "this is a mistake of Privet's own: please report it")
+
+
+def _is_regression(request: TrainRequest, facts: PublicFacts) -> bool:
     """Whether a number is predicted, as far as that is public; a target of unknown kind is taken as a category."""
-    if inputs.schema is not None:
-        return isinstance(inputs.schema.label, Number)
-    return dict(asked.kinds).get(asked.target or "") == "number"
+    if facts.schema is not None:
+        return facts.is_regression
+    return dict(request.kinds).get(request.target or "") == "number"
 
 
-def _only_examples(asked: TrainRequest) -> None:
-    for method in asked.private:
-        if method is not MethodName.DPSGD:
-            problem = f"is {method.value}, which protects single rows, and the schema names a user"
-            raise InvalidInput("method", problem, "use dp-sgd, which protects users")
+def _require_user_level(request: TrainRequest) -> None:
+    able = [name for name, method in METHODS.items() if method.protects_users]
+    for name in request.private_methods:
+        if not METHODS[name].protects_users:
+            problem = f"is {name}, which protects single rows, and the schema names a user"
+            raise InvalidInput("method", problem, f"use {' or '.join(able)}, which protects users")

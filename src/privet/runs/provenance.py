@@ -10,18 +10,19 @@ from privet.core.errors import InvalidInput
 from privet.report import Internal
 from privet.report.attack_records import Remembered
 from privet.runs.inputs import Data, TrainingInputs
+from privet.runs.methods.table import METHODS
 from privet.runs.payment import rows_digest
-from privet.runs.request import MethodName, TrainRequest
+from privet.runs.request import TrainRequest
 
 __all__ = ["record_rows", "require_same_rows"]
 
 
-def record_rows(asked: TrainRequest, inputs: TrainingInputs) -> Internal[Remembered] | None:
+def record_rows(request: TrainRequest, inputs: TrainingInputs) -> Internal[Remembered] | None:
     """What was typed, and a keyed hash of the rows; nothing where nobody may look at rows as they are."""
-    if asked.method is MethodName.INPUT or inputs.train is None:
+    if not METHODS[request.method].has_central_trust or inputs.train is None:
         return None
     key = secrets.token_hex(16)
-    return Internal(Remembered(asked.to_json(), _digest(key, inputs.train), key))
+    return Internal(Remembered(request.to_json(), _digest(key, inputs.train), key))
 
 
 def require_same_rows(remembered: Remembered, data: Data) -> None:

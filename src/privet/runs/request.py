@@ -1,35 +1,26 @@
-"""What `privet train` was asked for: public things alone, kept with an unfinished run so that it can go on."""
+"""What a training run is asked for: public options alone, stored with the run."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
+from privet.runs.methods.table import METHODS, method_named
+
+__all__ = ["FeaturesName", "TrainRequest"]
 
 _MOST_RUNS = 1000
-_LEAST_CANARIES = 100
 """Of a tuned run, on average."""
-
-__all__ = ["FeaturesName", "MethodName", "TrainRequest"]
-
-
-class MethodName(StrEnum):
-    """How a model is made private, in the shell's words."""
-
-    DPSGD = "dp-sgd"
-    OUTPUT = "output"
-    OBJECTIVE = "objective"
-    INPUT = "input"
-    NONE = "none"
+_LEAST_CANARIES = 100
 
 
 class FeaturesName(StrEnum):
-    """What a model sees of pictures, in the shell's words."""
+    """What a model sees of images."""
 
     AUTO = "auto"
     SCATTERING = "scattering"
@@ -38,15 +29,15 @@ class FeaturesName(StrEnum):
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """All that was typed."""
+    """The options of a training run, as a person gives them; nothing here is derived."""
 
     data: str = "digits"
     target: str | None = None
     schema: str | None = None
     epsilon: float = 1.0
     delta: float | None = None
-    method: MethodName = MethodName.DPSGD
-    compare: tuple[MethodName, ...] = ()
+    method: str = "dp-sgd"
+    compare: tuple[str, ...] = ()
     tune: float | None = None
     model: str = "auto"
     features: FeaturesName = FeaturesName.AUTO
@@ -65,8 +56,10 @@ class TrainRequest:
     hold_out: float = 0.2
     score_share: float = 0.05
     schema_share: float = 0.1
-    ledger: str | None = None
-    url: str = "privet-ledger.db"
+    budget: str | None = None
+    """The budget that is charged."""
+    ledger: str = "privet-ledger.db"
+    """The file or URL of the ledger."""
     seed: int | None = None
     log: tuple[str, ...] = ()
     log_internal: bool = False
@@ -92,26 +85,39 @@ class TrainRequest:
         checked.count("canaries", self.canaries, least=_LEAST_CANARIES)
         if not self.audit and self.canaries != TrainRequest.canaries:
             raise InvalidInput("canaries", "is given without --audit", "add it, or leave both out")
-        if self.method is MethodName.NONE:
-            raise InvalidInput("method", "is none, which has no guarantee", "use it as --compare none")
-        if len(set(self.compare)) < len(self.compare) or self.method in self.compare:
-            raise InvalidInput("compare", "names a method twice", f"{self.method.value} is trained anyway")
+        self._check_methods()
 
+    def _check_methods(self) -> None:
+        method = method_named(self.method)
+        compared = [method_named(name, "compare") for name in self.compare]
+        if not method.is_private:
+            problem = f"is {method.name}, which has no guarantee"
+            raise InvalidInput("method", problem, f"use it as --compare {method.name}")
+        if len(set(self.compare)) < len(self.compare) or self.method in self.compare:
+            raise InvalidInput("compare", "names a method twice", f"{self.method} is trained anyway")
         if self.tune is not None and not 1 < checked.finite("tune", self.tune) <= _MOST_RUNS:
             raise InvalidInput("tune", f"is {self.tune:g}", f"give how many runs on average: 2 to {_MOST_RUNS}")
-        if self.tune is not None and self.method is not MethodName.DPSGD:
-            raise InvalidInput("tune", f"is given, and the method is {self.method.value}", "tune dp-sgd")
-        if self.audit and (self.method is not MethodName.DPSGD or self.tune is not None):
+        if self.tune is not None and method.variants is None:
+            raise InvalidInput("tune", f"is given, and the method is {self.method}", f"tune {_tunable()}")
+        if self.audit and (not method.takes_canaries or self.tune is not None):
             problem = "is given, and canaries are for one run of dp-sgd"
             raise InvalidInput("audit", problem, "leave it out, or use --method dp-sgd without --tune")
-        if MethodName.INPUT in self.compare:
-            problem = "names input, whose trust is local: it protects another unit and has a card of its own"
-            raise InvalidInput("compare", problem, "train it with --method input, and use: privet report compare")
+        for other in compared:
+            if not other.has_central_trust:
+                problem = f"names {other.name}, whose trust is local: it protects another unit and has its own card"
+                advice = f"train it with --method {other.name}, and use: privet report compare"
+                raise InvalidInput("compare", problem, advice)
 
     @property
-    def private(self) -> tuple[MethodName, ...]:
+    def private_methods(self) -> tuple[str, ...]:
         """The methods that cost privacy, the main one first."""
-        return (self.method, *(each for each in self.compare if each is not MethodName.NONE))
+        return (self.method, *(name for name in self.compare if METHODS[name].is_private))
+
+    def training_share(self, *, has_test_rows: bool) -> float:
+        """Return the part of the private rows that is trained on; the rest is held out for a private score."""
+        if not METHODS[self.method].has_central_trust:
+            return 1.0  # nobody may see rows as they are, not even to score a model
+        return 1.0 if has_test_rows or not self.score_share else 1 - self.hold_out
 
     @property
     def title(self) -> str:
@@ -129,11 +135,11 @@ class TrainRequest:
         for name in ("compare", "log", "classes"):
             said[name] = tuple(said[name])
         said["kinds"] = tuple((column, kind) for column, kind in said["kinds"])
-        said["method"] = MethodName(said["method"])
-        said["compare"] = tuple(map(MethodName, said["compare"]))
+        if "url" in said:  # written by an earlier version, which called the budget's name the ledger
+            said["budget"], said["ledger"] = said["ledger"], said.pop("url")
         said["features"] = FeaturesName(said["features"])
         return TrainRequest(**said)
 
-    def differs(self, other: TrainRequest) -> str | None:
-        """The first field in which another one differs."""
-        return next((each.name for each in fields(self) if getattr(self, each.name) != getattr(other, each.name)), None)
+
+def _tunable() -> str:
+    return " or ".join(method.name for method in METHODS.values() if method.variants is not None)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil, log, sqrt
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from scipy.stats import t as student
 from torch import Tensor, nn
 
 from privet.attacks.outcome import Outcome
+from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.random import Rng
 from privet.core.release import Release
@@ -35,8 +36,8 @@ from privet.report.score_intervals import (
 from privet.training.models import each_alone
 
 __all__ = [
+    "LabeledRows",
     "PrivateScoring",
-    "ScoredRows",
     "accuracy_margin",
     "auc",
     "expected_interval",
@@ -61,14 +62,14 @@ _NORMAL = ", by a normal approximation"
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """Rows that a model is tried on."""
+class LabeledRows:
+    """Rows with their targets, as a model takes them. They do not show in logs."""
 
-    x: Tensor
-    y: Tensor
+    x: Tensor = field(repr=False)
+    y: Tensor = field(repr=False)
     label: Number | None
     """The target of a regression."""
-    users: npt.NDArray[Any] | None = None
+    users: npt.NDArray[Any] | None = field(default=None, repr=False)
     digest: str = ""
     """The SHA-256 of public rows as they were read; empty for private rows."""
     by_user: bool = False
@@ -76,6 +77,9 @@ class ScoredRows:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInput("rows", "cannot be pickled", "pass the path of the data instead")
 
 
 class _Model(Protocol):
@@ -101,7 +105,7 @@ def predictions(outputs: Tensor) -> Tensor:
 
 
 def score_exactly(
-    model: nn.Module, rows: ScoredRows, classes: int, on: str, *, seen: bool = False
+    model: nn.Module, rows: LabeledRows, classes: int, on: str, *, seen: bool = False
 ) -> tuple[Score, ...]:
     """Return the scores on some rows without noise: for public rows, or for internal eyes.
 
@@ -118,7 +122,7 @@ def score_exactly(
     return tuple(map(_as_seen, scores)) if seen else scores
 
 
-def _measured(outputs: Tensor, rows: ScoredRows, classes: int, on: str) -> tuple[Score, ...]:
+def _measured(outputs: Tensor, rows: LabeledRows, classes: int, on: str) -> tuple[Score, ...]:
     if not classes:
         return _errors(outputs, rows, on)
     right = _right(outputs, rows.y).double() if len(rows) else torch.zeros(0).double()
@@ -140,12 +144,12 @@ def _sampled(right: Tensor) -> tuple[float, float]:
     return share_interval(good, count - good, 1 - CONFIDENCE) if count else (0.0, 1.0)
 
 
-def _covers(rows: ScoredRows) -> str:
+def _covers(rows: LabeledRows) -> str:
     """What an interval for the sampling of rows covers: rows of one user may hang together, in ways not known."""
     return SAMPLING_INDEPENDENT if rows.by_user else SAMPLING
 
 
-def _area(scores: Tensor, rows: ScoredRows, on: str) -> Score:
+def _area(scores: Tensor, rows: LabeledRows, on: str) -> Score:
     value = auc(scores, rows.y)
     first, second = (scores[rows.y == label].double().numpy() for label in (0, 1))
     if min(len(first), len(second)) < _LEAST_OF_CLASS or not np.isfinite(scores.numpy()).all():
@@ -155,7 +159,7 @@ def _area(scores: Tensor, rows: ScoredRows, on: str) -> Score:
     return Score("AUC", value, on, False, found.lower, found.upper, CONFIDENCE, _covers(rows))
 
 
-def _errors(outputs: Tensor, rows: ScoredRows, on: str) -> tuple[Score, Score]:
+def _errors(outputs: Tensor, rows: LabeledRows, on: str) -> tuple[Score, Score]:
     """Return the errors of the clamped predictions, with intervals by a normal approximation."""
     scale = 1.0 if rows.label is None else (rows.label.high - rows.label.low) / 2
     known = rows.y.isfinite()
@@ -259,7 +263,7 @@ class PrivateScoring:
         """How many rows the noise may move a count by, at the confidence of the interval."""
         return self._reaches[-1]
 
-    def release(self, model: nn.Module, rows: ScoredRows, *, rng: Rng, source: str, on: str) -> Release[Score]:
+    def release(self, model: nn.Module, rows: LabeledRows, *, rng: Rng, source: str, on: str) -> Release[Score]:
         """Release the score, with an interval that covers the noise and the sampling of the rows.
 
         Guarantee: that of `event`, for `unit` (see the class). The interval is post-processing of the noisy counts.

@@ -2,31 +2,58 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
+from privet.core.atomic_write import write_atomically
+from privet.core.event import Event, Selected
 from privet.core.random import Rng, default_rng
 from privet.core.release import Release
+from privet.core.trials import Trials
 from privet.core.unit import Unit
 from privet.report import Score
-from privet.report.put import put
 from privet.runs.directory import RunDirectory
-from privet.runs.plan import TuningPlan
+from privet.runs.methods.protocol import MethodPlan
 from privet.runs.request import TrainRequest
 from privet.training.models import Described, Model, restore, store
-from privet.training.recipe import Recipe
 from privet.training.tuning import Best, Standing, select
 
-__all__ = ["ScoredModel", "SelectionCheckpoint", "select_best"]
+__all__ = ["ScoredModel", "SelectionCheckpoint", "TuningPlan", "select_best"]
 
 ScoredModel = tuple[nn.Module, Score]
+
+
+@dataclass(frozen=True)
+class TuningPlan:
+    """A public list of plans that cost the same, and the law of how many of them are tried."""
+
+    trials: Trials
+    candidates: tuple[MethodPlan, ...]
+    one: Event
+    """What one run costs, its score included."""
+
+    @property
+    def event(self) -> Event:
+        """What the best of them costs (Papernot & Steinke 2022, Thm 2)."""
+        return Selected(self.one, self.trials)
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the plan as plain JSON data."""
+        trials, one = json.loads(self.trials.to_json()), json.loads(self.one.to_json())
+        return {"trials": trials, "candidates": [plan.to_data() for plan in self.candidates], "one": one}
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> TuningPlan:
+        """Return the plan that `to_data` wrote."""
+        trials: Trials = Trials.from_json(json.dumps(data["trials"]))
+        candidates = tuple(map(MethodPlan.from_data, data["candidates"]))
+        return TuningPlan(trials, candidates, Event.from_json(json.dumps(data["one"])))
 
 
 @dataclass(frozen=True)
@@ -50,7 +77,7 @@ class SelectionCheckpoint:
             place.mkdir(mode=0o700, exist_ok=True)
             store(place, self.whole(best[0]), self.described)
         score = None if best is None else best[1].to_json()
-        put(self.place.standing, json.dumps([standing.to_json(), score]), "out", private=True)
+        write_atomically(self.place.standing, json.dumps([standing.to_json(), score]), "out", private=True)
         for other in self.place.hidden.glob("best-*"):
             if other != place:
                 shutil.rmtree(other)
@@ -73,33 +100,28 @@ class SelectionCheckpoint:
 
 def select_best(
     tuning: TuningPlan,
-    model: nn.Module,
-    dataset: tuple[Tensor, Tensor],
+    fit: Callable[[MethodPlan], Release[nn.Module]],
     score: Callable[[Release[nn.Module]], Release[Score]],
     *,
-    users: Any,
-    cap: int,
     unit: Unit,
     rng: Rng | None,
     kept: SelectionCheckpoint,
-) -> Release[Best[Recipe, ScoredModel]]:
-    """The best model by a released score; how many were tried is told to nobody.
+) -> Release[Best[MethodPlan, ScoredModel]]:
+    """Release the best model by a released score; the number of runs stays secret.
 
     Guarantee: that of `tuning.event` for `unit` (`privet.training.tuning.select`): each run trains a fresh copy of the
     model with fresh randomness, and releases a score inside of its own event.
     """
 
-    def run(recipe: Recipe) -> Release[tuple[ScoredModel, float]]:
-        fresh = copy.deepcopy(model).train()
-        release = recipe.fit(fresh, dataset, users=users, cap=cap, rng=rng)
-        release.value.eval()
+    def run(candidate: MethodPlan) -> Release[tuple[ScoredModel, float]]:
+        release = fit(candidate)
         both = Release.join(release, score(release))
         return both.map(lambda pair: ((pair[0], pair[1]), _rank(pair[1])))
 
     standing, best = kept.found()
     return select(
         tuning.trials,
-        tuning.recipes,
+        tuning.candidates,
         run,
         rng or default_rng(),
         event=lambda _: tuning.one,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
@@ -15,6 +18,7 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.training.coupling import check_losses
 from privet.training.data import Rows, spread
+from privet.training.loop import train_steps
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
 from privet.training.validate import running_statistics
@@ -60,6 +64,7 @@ def fit(
     rules: Mapping[str, Known] | None = None,
     rng: Rng | None = None,
     delta: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Release[nn.Module]:
     """Train `model` privately on pairs (input, target).
 
@@ -73,6 +78,8 @@ def fit(
         callbacks: functions of a `Progress`, called after each step, for learning-rate schedules and progress bars.
         ledger, budget, fingerprint, purpose, users, cap, collate_fn, performance, rules, rng: as for `DPSGD.attach`.
         delta: for the release's guarantee; the plan's by default.
+        checkpoint: a file where the run is saved every 20 seconds and when it is interrupted. If it exists, the run
+            resumes from it, with the same model, optimizer, data set and ledger.
 
     Guarantee: that of `plan`, for `plan.unit()` (see `DPSGD`), provided that `loss` looks at each example by itself.
     That is tried out before the first step, on a few rows of which half are exchanged; a refusal costs nothing.
@@ -84,7 +91,9 @@ def fit(
     modes = _modes(model)
     try:
         _to_training(model)
-        run = plan.attach(
+        path = None if checkpoint is None else Path(checkpoint)
+        start = plan.attach if path is None or not path.exists() else partial(plan.resume, path)
+        run = start(
             model,
             optimizer,
             dataset,
@@ -100,13 +109,20 @@ def fit(
             rng=rng,
             delta=delta,
         )
+
+        def take_step(batch: Any) -> tuple[Tensor, bool]:
+            inputs, target = batch
+            losses = loss(model(inputs), target)
+            return losses, run.step(losses)
+
+        def after_step(_: float) -> None:
+            for callback in callbacks:
+                callback(Progress(run.steps, run.total, model))
+
         try:
             with run.world.together():
                 _check(model, Rows.of(dataset, collate_fn=collate_fn), loss)
-            for inputs, target in run.batches():
-                if run.step(loss(model(inputs), target)):
-                    for callback in callbacks:
-                        callback(Progress(run.steps, run.total, model))
+            train_steps(run, take_step, after_step=after_step if callbacks else None, checkpoint=path)
             release = run.release()
         finally:
             run.close()  # gives back what was reserved, if nothing was drawn; after a release it does nothing

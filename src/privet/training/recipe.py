@@ -8,8 +8,8 @@ far enough, with much of it noise speaks louder than data. The best was about 1 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any
@@ -22,12 +22,15 @@ from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
+from privet.training.loop import train_steps
 from privet.training.models.choose import Family
 from privet.training.plan import DPSGD
 
 if TYPE_CHECKING:
     from privet.core.random import Rng
     from privet.core.release import Release
+    from privet.training.loop import StepFunction
+    from privet.training.run import Run
 
 __all__ = ["Kind", "Recipe", "recipe"]
 
@@ -69,6 +72,8 @@ _PULL = 0.2
 """The centre's part in an example's gradient, over the clip: it takes 4 % of the squared length."""
 _CENTRE_NOISE = 0.1
 """The length of the centre's noise that is borne, where inputs have the length 1."""
+_STORED = ("clip", "delta", "noise_multiplier", "batch_size", "steps", "population", "average")
+"""The fields of a plan that a recipe sets."""
 _AVERAGED = 10
 """The weights are averaged over about this part of the steps, at the end."""
 
@@ -132,18 +137,46 @@ class Recipe:
         Guarantee: that of the plan's event, for one example (or user) and add/remove neighbours (see `DPSGD`): the
         number of rows in the plan is a public one, and losses look at each row by itself.
         """
-        losses: Callable[[Any, Any, float], torch.Tensor] = model.losses  # type: ignore[assignment]
         optimizer = self.optimizer(model)
         run = self.plan.attach(model, optimizer, dataset, users=users, cap=cap, rng=rng)
         try:
-            for inputs, targets in run.batches():
-                self.anneal(optimizer, run.steps - 1)
-                if run.step(losses(inputs, targets, self.pull)):
-                    for callback in callbacks:
-                        callback(run.steps)
+            train_steps(run, self.step_of(run, model, optimizer), after_step=_counted(run, callbacks))
             return run.release()
         finally:
             run.close()
+
+    def step_of(self, run: Run, model: nn.Module, optimizer: torch.optim.Optimizer) -> StepFunction:
+        """Return the function that takes one step of `run`: it sets the learning rates and steps on the losses."""
+        losses_of: Callable[[Any, Any, float], torch.Tensor] = model.losses  # type: ignore[assignment]
+
+        def take_step(batch: Any) -> tuple[torch.Tensor, bool]:
+            self.anneal(optimizer, run.steps - 1)
+            inputs, targets = batch
+            losses = losses_of(inputs, targets, self.pull)
+            return losses, run.step(losses)
+
+        return take_step
+
+    def to_settings(self) -> dict[str, Any]:
+        """Return the recipe as plain JSON data, for a stored plan."""
+        plan = {name: getattr(self.plan, name) for name in _STORED}
+        return {"plan": plan} | {each.name: getattr(self, each.name) for each in fields(self) if each.name != "plan"}
+
+    @staticmethod
+    def from_settings(settings: Mapping[str, Any]) -> Recipe:
+        """Return the recipe that `to_settings` wrote."""
+        return Recipe(**{**settings, "plan": DPSGD(**settings["plan"])})
+
+
+def _counted(run: Run, callbacks: Sequence[Callable[[int], None]]) -> Callable[[float], None] | None:
+    if not callbacks:
+        return None
+
+    def after_step(loss: float) -> None:
+        for callback in callbacks:
+            callback(run.steps)
+
+    return after_step
 
 
 def recipe(

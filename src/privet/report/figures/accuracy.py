@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
+from privet.core.disclosure import Typed
 from privet.core.guarantee import digits_up
-from privet.report.card import Typed
+from privet.core.scores import Score, Trial
 from privet.report.figures.drawing import SERIES, Figure, Part, axis, line
 from privet.report.origin import interval, origin, plain, rounded
-from privet.report.training_records import Method, Score, Trial
 from privet.report.words import counted, up
 
 __all__ = ["accuracy_by_epsilon", "error_bars"]
 
 _Trials = Sequence[Typed[Trial]]
-_Group = tuple[Method, float]
+_Group = tuple[str, float]
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "triangle-down")
 """More than there are colours, and a number that shares no factor with theirs: no two of the first 21 are alike."""
 
@@ -52,7 +52,7 @@ def _figure(number: int, name: str, same: _Trials) -> Figure:
         tuple(
             (
                 each.value.run,
-                each.value.method.value,
+                each.value.method,
                 up(each.value.epsilon),
                 digits_up(each.value.delta),
                 rounded(each.value.score.value, share),
@@ -93,7 +93,7 @@ def _name(group: _Group, groups: Collection[_Group]) -> str:
     shown = f"δ = {digits_up(delta)}"
     if len({method for method, _ in groups}) == 1:
         return shown
-    return method.value if len({delta for _, delta in groups}) == 1 else f"{method.value}, {shown}"
+    return method if len({delta for _, delta in groups}) == 1 else f"{method}, {shown}"
 
 
 def error_bars(scores: Sequence[Score], colour: str) -> Part:

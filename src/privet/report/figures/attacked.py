@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import floor
 
+from privet.core.disclosure import Internal, Typed
 from privet.core.guarantee import Evidence, Guarantee, digits_up
-from privet.report.attack_records import Attacked, Canaries
-from privet.report.card import Typed
+from privet.core.scores import Canaries
+from privet.report.attack_records import Attacked
 from privet.report.curves import Curves
 from privet.report.figures.drawing import SERIES, Figure, Part, axis, by, line
-from privet.report.internal import Internal
 from privet.report.origin import origin, plain, rounded
 from privet.report.standing import Standing, standing, worst
 from privet.report.words import down, up

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from privet.core.disclosure import Typed
 from privet.core.guarantee import digits_up
-from privet.report.card import Typed
 from privet.report.figures.drawing import SERIES, Figure, Part, Row, axis, line, marks
 from privet.report.origin import origin, plain, rounded
 from privet.report.score_intervals import SAMPLING

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp, isclose, isfinite, log10
 
+from privet.core.disclosure import Internal
 from privet.core.guarantee import digits_up
 from privet.report.attack_records import Estimate
 from privet.report.figures.drawing import SERIES, Figure, Part, axis
-from privet.report.internal import Internal
 from privet.report.origin import plain, rounded
 from privet.report.table_records import Linked, Recovered, Tables
 from privet.report.words import percent, up

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from privet.core.disclosure import Typed
 from privet.core.guarantee import digits_up
-from privet.report.card import Typed
+from privet.core.scores import Trial
 from privet.report.figures.accuracy import error_bars
 from privet.report.figures.drawing import SERIES, Figure, Part, axis
 from privet.report.origin import interval, origin, plain, rounded
-from privet.report.training_records import Consensus, Trial
+from privet.report.training_records import Consensus
 from privet.report.words import up
 
 __all__ = ["accuracy_by_teachers", "consensus"]

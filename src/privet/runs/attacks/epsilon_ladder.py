@@ -7,16 +7,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from privet.audit.ladder import climbed
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Evidence, Guarantee
 from privet.core.unit import Whose
-from privet.report import Method, TrainingCard
-from privet.runs.attacks.rows import planned_rows, remembered_inputs
-from privet.runs.plan import RunPlan
-from privet.training.models import Described
+from privet.report import TrainingCard
+from privet.runs.methods.dp_sgd import DP_SGD, recipe_of
+from privet.runs.plan_file import read_plan
 from privet.training.plan import DPSGD
 
 __all__ = ["ELSEWHERE", "LadderResult", "climb_ladder"]
@@ -36,6 +36,13 @@ class LadderResult:
     evidence: tuple[Evidence, ...]
     sees: tuple[str, ...]
     """What each of them is granted."""
+    elsewhere: str = ELSEWHERE
+    """What the evidence assumes where it stands beside the run."""
+
+    @property
+    def where(self) -> str:
+        """On which rows the plan was tried."""
+        return self.elsewhere.removeprefix("the same plan, ").removesuffix(": another run")
 
     @property
     def refuted(self) -> bool:
@@ -45,15 +52,15 @@ class LadderResult:
     @property
     def beside_the_run(self) -> tuple[Evidence, ...]:
         """The same on the run's own page, where it is no proof of that run."""
-        return tuple(replace(each, assumptions=(*each.assumptions, ELSEWHERE)) for each in self.evidence)
+        return tuple(replace(each, assumptions=(*each.assumptions, self.elsewhere)) for each in self.evidence)
 
 
-def climb_ladder(card: TrainingCard, described: Described, *, canaries: int, confidence: float) -> LadderResult:
+def climb_ladder(run: Path, card: TrainingCard, *, canaries: int, confidence: float) -> LadderResult:
     """Every adversary against the run's plan. One α is shared by all: together they are right with `confidence`.
 
     Raises where the run does not remember a plan of DP-SGD for single rows.
     """
-    plan = replace(_plan(card, described), delta=card.privacy.guarantee.value.delta)
+    plan = replace(_plan(run, card), delta=card.privacy.guarantee.value.delta)
     with _quietly():
         found = climbed(plan, canaries=canaries, confidence=1 - (1 - confidence) / _RUNGS)
     evidence = tuple(replace(rung.evidence, attack=rung.name) for rung in found.rungs)
@@ -61,16 +68,16 @@ def climb_ladder(card: TrainingCard, described: Described, *, canaries: int, con
     return LadderResult(plan.event(), found.guarantee, evidence, sees)
 
 
-def _plan(card: TrainingCard, described: Described) -> DPSGD:
-    asked, inputs = remembered_inputs(card, described)
-    if asked is None or inputs is None or card.method.value is not Method.DPSGD or asked.tune is not None:
-        problem = "has no canaries, and remembers no plan of DP-SGD that could be tried again"
+def _plan(run: Path, card: TrainingCard) -> DPSGD:
+    """The plan of DP-SGD that is stored with the run."""
+    plan = read_plan(run, card)
+    if plan.tuning is not None or plan.methods[0].method != DP_SGD.name:
+        problem = "has no canaries, and no plan of DP-SGD that could be tried again"
         raise InvalidInput("run", problem, "train it with: privet train … --audit")
     if card.privacy.guarantee.value.unit.whose is not Whose.EXAMPLE:
         problem = "protects all rows of a user, and the ladder's adversaries are about single rows"
         raise InvalidInput("run", problem, _CANARIES)
-    model = described.build(planned_rows(inputs, "run", _CANARIES))
-    return RunPlan.of(asked, inputs, model).planned(asked, inputs, model).plan
+    return recipe_of(plan.plan_of(DP_SGD.name)).plan
 
 
 @contextmanager

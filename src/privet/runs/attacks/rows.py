@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from privet.attacks.pool import Pool, twins
 from privet.core.errors import InvalidInput
 from privet.data import NAMES, Images, Table, named, read
-from privet.report import Method, Remembered, TrainingCard, load
+from privet.report import Remembered, TrainingCard, load
 from privet.report.runs import CARD, INTERNAL_CARD
+from privet.report.training_records import PATE
 from privet.runs.directory import RunDirectory
 from privet.runs.inputs import TrainingInputs, arrays_in, images_of, with_schema
 from privet.runs.pate.inputs import PateInputs as Taught
@@ -25,7 +26,7 @@ from privet.runs.request import TrainRequest
 from privet.runs.row_sets import HELD, TEST, split_rows
 from privet.training.models import Described, Model, Pictures, restore
 
-__all__ = ["AttackedRun", "open_attacked_run", "planned_rows", "remembered_inputs", "require_finished"]
+__all__ = ["AttackedRun", "open_attacked_run", "require_finished"]
 
 _Rows = tuple[Tensor, Tensor]
 _FEWEST = 4
@@ -49,9 +50,8 @@ class AttackedRun:
     """Members and outsiders that are not the only ones of their values, and so were left out."""
     unknown: int
     """Outsiders whose label is none of the run's classes."""
-    asked: TrainRequest | None
-    inputs: TrainingInputs | None = field(repr=False)
-    """What the run was asked for and read, where it remembers."""
+    folder: Path
+    """Of the run."""
     means: dict[int, Tensor] = field(repr=False)
     """The mean picture of the members of each class, on [0, 1]; none of tables."""
 
@@ -86,7 +86,6 @@ def open_attacked_run(run: Path, data: str | None, outsiders: str | None, data_d
         problem = f"is {str(run)!r}, which predicts a number"
         raise InvalidInput("run", problem, "attack a run with classes: these attacks compare their scores")
     card = load(run, internal=(run / INTERNAL_CARD).exists())
-    asked = inputs = None
     with tempfile.TemporaryDirectory(prefix="privet-") as cache:
         place = Path(cache)
         others = None if outsiders is None else _read("outsiders", outsiders, data_dir, described, model, place)
@@ -96,7 +95,7 @@ def open_attacked_run(run: Path, data: str | None, outsiders: str | None, data_d
             if inputs.train is not None:
                 require_same_rows(card.remembered.value, inputs.train)
             members, own, whose = _own(asked, inputs, model, described, place)
-        elif card.method.value is Method.PATE and card.data.value in NAMES and data in (None, card.data.value):
+        elif card.method.value == PATE and card.data.value in NAMES and data in (None, card.data.value):
             members, own, whose = _taught(card.data.value, data_dir, model, described, place)
         else:
             members, own, whose = _given(run, data, data_dir, others, described, model, place), None, ""
@@ -113,8 +112,7 @@ def open_attacked_run(run: Path, data: str | None, outsiders: str | None, data_d
         outside or whose,
         left_out,
         found.unknown,
-        asked,
-        inputs,
+        run,
         _means(members.raw, described),
     )
 
@@ -204,34 +202,22 @@ def _given(
     return _read("data", data, data_dir, described, model, place)
 
 
-def remembered_inputs(card: TrainingCard, described: Described) -> tuple[TrainRequest | None, TrainingInputs | None]:
-    """What the run was asked for, and its data as they lie now; nothing where it does not remember."""
-    if card.remembered is None:
-        return None, None
-    return _found(card.remembered.value, described, None, None)
-
-
-def planned_rows(inputs: TrainingInputs, argument: str, advice: str) -> int:
-    """How many rows the run's plan was made for; refuses a run whose plan was made of a private count."""
-    if inputs.units is None:
-        problem = "asks for the plan of a run that counted its rows privately, and that plan is not remembered"
-        raise InvalidInput(argument, problem, advice)
-    return inputs.units
-
-
 def _found(
     remembered: Remembered, described: Described, data: str | None, data_dir: Path | None
 ) -> tuple[TrainRequest, TrainingInputs]:
-    asked = _asked(TrainRequest.from_json(remembered.asked), data, data_dir)
+    asked = _asked(TrainRequest.from_json(remembered.asked), described, data, data_dir)
     return asked, _inputs(asked, described)
 
 
-def _asked(asked: TrainRequest, data: str | None, data_dir: Path | None) -> TrainRequest:
+def _asked(asked: TrainRequest, described: Described, data: str | None, data_dir: Path | None) -> TrainRequest:
     changed = asked if data is None else replace(asked, data=data)
     changed = changed if data_dir is None else replace(changed, data_dir=str(data_dir))
     if changed.data not in NAMES and not Path(changed.data).exists():
         problem = f"is {changed.data!r}, which is not there any more"
         raise InvalidInput("data", problem, "say where the rows lie now: --data FILE")
+    if changed.schema is not None and not Path(changed.schema).exists() and described.table is not None:
+        # The model has the same schema.
+        changed = replace(changed, schema=None, target=described.table.target)
     return changed
 
 

@@ -9,7 +9,7 @@ import shutil
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +18,18 @@ from torch import Tensor, nn
 
 from privet.attacks.pool import Pool
 from privet.attacks.shadows import Shadows, shadows
+from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.ensemble import Ensemble, Learner, Stacked, Task
 from privet.ensemble.drawing import seed
-from privet.report import Method
-from privet.report.put import put
-from privet.runs.attacks.rows import AttackedRun, planned_rows
-from privet.runs.plan import RunPlan
+from privet.runs.attacks.rows import AttackedRun
+from privet.runs.facts import PublicFacts
+from privet.runs.methods.protocol import FitSession, MethodPlan, on_features
+from privet.runs.methods.table import METHODS
+from privet.runs.plan_file import read_plan
+from privet.runs.scoring import LabeledRows
 from privet.training.models import Convolutions, Model, Own, Residual
-from privet.training.recipe import Recipe
 
 __all__ = ["Learned", "SamePlan", "ShadowCheckpoint", "plain_learner", "same_plan_learner", "train_shadow_models"]
 
@@ -60,23 +62,24 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class SamePlan:
-    """Shadow models by the very plan of the run, with its clip and its noise: what an attacker would do who knows how
-    the model was made. Their noise follows from the key; it protects nobody, and need not."""
+    """Shadow models by the very plan of the run, with its noise: what an attacker would do who knows how the model was
+    made. Their noise follows from the key; it protects nobody, and need not."""
 
-    recipe: Recipe
-    head: nn.Module = field(repr=False)
-    """Untrained."""
+    plan: MethodPlan
+    facts: PublicFacts
+    model: Model = field(repr=False)
+    """Untrained, on features."""
     key: str
 
     def fit(self, task: Task) -> Ensemble:
-        """One after the other."""
-        found = []
-        for place, rows in enumerate(task.members):
-            model = copy.deepcopy(self.head).train()
-            drawn = SeededRng(seed(self.key, "shadow", task.first + place))
-            release = self.recipe.fit(model, (task.inputs[rows], task.labels[rows]), rng=drawn)
-            found.append(release.value.eval())
-        return Learned(tuple(found), task.classes)
+        """Train them one after the other."""
+        models = []
+        for place, members in enumerate(task.members):
+            rng = SeededRng(seed(self.key, "shadow", task.first + place))
+            session = FitSession(self.facts, self.model, self.plan.unit, "shadow rows", rng)
+            rows = LabeledRows(task.inputs[members], task.labels[members], None)
+            models.append(METHODS[self.plan.method].fit(self.plan, rows, session).value.eval())
+        return Learned(tuple(models), task.classes)
 
 
 def plain_learner(found: AttackedRun, key: str) -> Learner:
@@ -99,14 +102,16 @@ def _pattern(found: AttackedRun) -> nn.Module:
 
 
 def same_plan_learner(found: AttackedRun, key: str) -> Learner:
-    """Shadow models by the run's own plan."""
-    asked, inputs = found.asked, found.inputs
-    if asked is None or inputs is None or found.card.method.value is not Method.DPSGD or asked.tune is not None:
-        problem = "is given, and the run has no plan of DP-SGD that it remembers"
+    """Return a learner of shadow models by the plan that is stored with the run."""
+    plan = read_plan(found.folder, found.card, "like_run")
+    if plan.tuning is not None or not METHODS[plan.methods[0].method].has_central_trust:
+        problem = "is given, and the run was tuned, or randomized every record: it has no plan to train others by"
         raise InvalidInput("like_run", problem, _PLAIN)
-    fresh: Model = found.described.build(planned_rows(inputs, "like_run", _PLAIN))
-    bill = RunPlan.of(asked, inputs, fresh)
-    return SamePlan(bill.planned(asked, inputs, fresh), fresh.head, key)
+    described, table = found.described, found.described.table
+    schema = None if table is None else replace(table, user=None, most_rows_per_user=None)
+    facts = PublicFacts("shadow rows", schema, described.classes, described.shape, described.peak, None)
+    fresh = described.build()
+    return SamePlan(plan.plan_of(plan.methods[0].method), facts, on_features(fresh), key)
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ class ShadowCheckpoint:
             raise InvalidInput("resume", problem, f"go on with --resume, or remove {self.folder}")
         self.clear()
         self.folder.mkdir(mode=0o700)
-        put(self.folder / _FACTS, json.dumps(facts), "run", private=True)
+        write_atomically(self.folder / _FACTS, json.dumps(facts), "run", private=True)
 
     def keep(self, block: int, found: Shadows) -> None:
         """Whole or not at all."""

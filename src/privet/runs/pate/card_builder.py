@@ -11,6 +11,7 @@ import numpy as np
 from privet.accounting import renyi
 from privet.accounting.canonical import canonical
 from privet.accounting.price import upper
+from privet.core.disclosure import Typed
 from privet.core.event import Composed, Event
 from privet.core.guarantee import digits_up
 from privet.core.randomness import Randomness
@@ -25,7 +26,6 @@ from privet.report import (
     Finding,
     Growth,
     Internal,
-    Method,
     Public,
     Score,
     TrainingCard,
@@ -33,8 +33,8 @@ from privet.report import (
     growth_of,
     priced,
 )
-from privet.report.card import Typed
 from privet.report.training_price import around
+from privet.report.training_records import PATE
 from privet.runs.card_builder import large_delta_remark, versions
 from privet.runs.pate.pipeline import PateResult
 from privet.runs.pate.plan import PatePlan
@@ -66,7 +66,7 @@ def build_pate_card(done: PateResult) -> TrainingCard:
         made=Public(datetime.now(UTC).isoformat(timespec="seconds")),
         data=Public(inputs.name),
         model=Public(_model(done)),
-        method=Public(Method.PATE),
+        method=Public(PATE),
         choices=Public(pate_choices(bill)),
         privacy=privacy,
         bill=lines,
@@ -166,7 +166,7 @@ def _trials(done: PateResult) -> list[Release[Trial]]:
 
 
 def _trial(name: str, epsilon: float, delta: float, teachers: int | None) -> Callable[[Score], Trial]:
-    return lambda score: Trial(name, Method.PATE, epsilon, delta, score, teachers)
+    return lambda score: Trial(name, PATE, epsilon, delta, score, teachers)
 
 
 def _consensus(done: PateResult) -> Consensus:

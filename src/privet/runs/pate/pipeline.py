@@ -16,6 +16,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from privet.core.atomic_write import write_atomically
+from privet.core.disclosure import Typed
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee
 from privet.core.random import Rng, SeededRng, default_rng
@@ -27,19 +29,17 @@ from privet.ensemble import Propagated, Student, Supervised, Teaching, Weighed, 
 from privet.ensemble.ridge import Kernels, Lines
 from privet.pate import GNMax, Plan, Votes
 from privet.report import Score, Trial, load, trials_of
-from privet.report.card import Typed
-from privet.report.put import put
 from privet.runs.directory import RunDirectory, RunIdentity
 from privet.runs.inputs import Data
+from privet.runs.methods.convex import RADIUS
 from privet.runs.pate.inputs import PateInputs, cached_features
 from privet.runs.pate.plan import PatePlan, plan_pate
 from privet.runs.pate.request import PateRequest, StudentName
 from privet.runs.pate.teachers import public_digest, teacher_votes
 from privet.runs.pate.vote_file import gather_votes
 from privet.runs.payment import Payment, file_digest, public_rows_digest, reserve_payment, rows_digest
-from privet.runs.plan import RADIUS
 from privet.runs.row_sets import HELD, TEST
-from privet.runs.scoring import ScoredRows, score_exactly
+from privet.runs.scoring import LabeledRows, score_exactly
 from privet.training.models import Described, Family, Kernel, Model, Shortened
 
 __all__ = ["Answered", "PateResult", "PateRun"]
@@ -149,7 +149,7 @@ class PateRun:
             scores = tuple(self._scores(inputs, front, answers, students))
             paid = self._paid(bill, inputs, model, held, answers, charges, rng)
             charges.commit()
-        budget = None if wanted.ledger is None else (wanted.ledger, charges.entries, charges.head or "")
+        budget = None if wanted.budget is None else (wanted.budget, charges.entries, charges.head or "")
         return PateResult(
             wanted,
             self.command,
@@ -212,7 +212,7 @@ class PateRun:
             ballots = teacher_votes(self.wanted, inputs.private, front, questions, plan.labels, self._cache)
         votes = Votes.cast(ballots, labels=plan.labels)
         said = {"asked": asked.tolist(), "counts": votes.counts.tolist()}
-        put(kept, json.dumps(said), "out", private=True)
+        write_atomically(kept, json.dumps(said), "out", private=True)
         return votes, asked
 
     def _answers(
@@ -280,7 +280,7 @@ class PateRun:
             public_rows_digest(inputs.test, inputs.classes),
         )
         features, by_user = cached_features(front, inputs.test.x, self._cache), inputs.unit.whose is Whose.USER
-        rows = ScoredRows(features, answers_of, None, digest=digest_of, by_user=by_user)
+        rows = LabeledRows(features, answers_of, None, digest=digest_of, by_user=by_user)
         for questions, student in students:
             for score in score_exactly(_head(student), rows, len(inputs.classes), TEST):
                 yield questions, answers.map(lambda _, score=score: score)  # type: ignore[misc]
@@ -302,7 +302,7 @@ class PateRun:
             charges.draw()
             users = held.users if isinstance(held, Table) else None
             features = cached_features(model.front, held.x, self._cache)
-            rows = ScoredRows(features, torch.from_numpy(np.asarray(held.y)), None, users)
+            rows = LabeledRows(features, torch.from_numpy(np.asarray(held.y)), None, users)
             score = bill.scoring.release(model.head, rows, rng=rng, source=_SOURCE, on=HELD)
             found = Release.join(answers, score).map(lambda both: both[1].to_json())
             self.place.keep("score", found)

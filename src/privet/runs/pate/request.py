@@ -66,8 +66,8 @@ class PateRequest:
     hold_out: float = 0.1
     score_share: float = 0.05
     beside: tuple[str, ...] = ()
-    ledger: str | None = None
-    url: str = "privet-ledger.db"
+    budget: str | None = None
+    ledger: str = "privet-ledger.db"
     jobs: int = 1
     ray: str | None = None
     cache: str | None = None
@@ -124,6 +124,8 @@ class PateRequest:
         said: dict[str, Any] = json.loads(text)
         for name in ("votes", "classes", "beside"):
             said[name] = tuple(said[name])
+        if "url" in said:  # written by an earlier version, which called the budget's name the ledger
+            said["budget"], said["ledger"] = said["ledger"], said.pop("url")
         return PateRequest(**said | {"teacher": TeacherName(said["teacher"]), "student": StudentName(said["student"])})
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.data import Table
-from privet.report.put import put
 
 __all__ = ["VoteFile", "gather_votes", "key_hash", "people_hashes", "silo_name"]
 
@@ -66,7 +66,7 @@ class VoteFile:
             "key": self.key,
             "people": sorted(self.people) if self.key is not None else None,
         }
-        put(path, json.dumps(said | {"sum": _sum(said)}, ensure_ascii=False) + "\n", "out", private=True)
+        write_atomically(path, json.dumps(said | {"sum": _sum(said)}, ensure_ascii=False) + "\n", "out", private=True)
 
     @staticmethod
     def read(path: Path) -> VoteFile:

@@ -1,4 +1,4 @@
-"""Putting a file in its place: whole or not at all."""
+"""Write files atomically: readers see the old file or the whole new one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,21 @@ from pathlib import Path
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["put"]
+__all__ = ["write_atomically"]
 
 
-def put(path: Path, text: str, argument: str, *, private: bool = False) -> None:
-    """Write beside the place and then move there, so that no half file is ever seen; `private`: for its owner alone."""
+def write_atomically(path: Path, text: str, argument: str, *, private: bool = False) -> None:
+    """Write `text` to a temporary file beside `path` and rename it, so that no partial file is ever visible.
+
+    Args:
+        path: Where the file goes.
+        text: Its content, written as UTF-8.
+        argument: The name of the user's argument that an error is about.
+        private: Whether only the owner of the process may read the file.
+
+    Raises:
+        InvalidInput: The file cannot be written.
+    """
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     mode = 0o600 if private else 0o666  # less what the process masks
     try:

@@ -1,0 +1,148 @@
+"""`privet.train`: what `privet train` and `privet pate` do, in one call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privet.core.errors import InvalidInput
+from privet.data import Schema
+from privet.runs.callbacks import RunCallbacks
+from privet.runs.directory import default_directory
+from privet.runs.files import call_of, files_of
+from privet.runs.outputs import write_outputs
+from privet.runs.pate.training import train_pate
+from privet.runs.pipeline import TrainingRun
+from privet.runs.request import FeaturesName, TrainRequest
+from privet.runs.start import hold_directory
+from privet.runs.trained_run import TrainedRun
+
+if TYPE_CHECKING:
+    from privet.ledger import Budget
+
+__all__ = ["train"]
+
+_PATE = "pate"
+
+
+def train(
+    data: Any = "digits",
+    *,
+    target: str | None = None,
+    schema: str | Path | Schema | None = None,
+    epsilon: float = 1.0,
+    delta: float | None = None,
+    method: str = "dp-sgd",
+    budget: Budget | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    test: Any = None,
+    public: Any = None,
+    compare: Sequence[str] = (),
+    tune: float | None = None,
+    model: str = "auto",
+    features: str = "auto",
+    audit: bool = False,
+    options: Mapping[str, Any] | None = None,
+    callbacks: RunCallbacks | None = None,
+) -> TrainedRun:
+    """Train a private model, and write a folder with the model, its plan, its card and a report.
+
+    Args:
+        data: A path (CSV, Parquet, .npz), a Polars or pandas frame, a pair of arrays (x, y), or a named set: digits,
+            mnist, fashion-mnist, adult. Rows in memory are kept in the run's private directory until it has ended.
+        target: The column to predict.
+        schema: What is public of a table: a TOML file or a `privet.data.Schema`. Without one, a tenth of ε learns it.
+        epsilon: The ε of the run, with everything that it needs; methods to compare add theirs.
+        delta: By default below 1/(10 n) for a public number n of rows, and else 1e-6.
+        method: One of `privet.runs.METHODS`.
+        budget: What is charged: `privet.Ledger("clinic.db").budget("clinic")`.
+        out: The folder; by default the first free one below `runs`.
+        resume: Continue the run that was interrupted in `out`. It goes on as it was planned, under its charge.
+        test: Public rows to evaluate on, at no cost. Without some, a part of the rows is held out.
+        public: For PATE: public rows without labels, about which the teachers are asked.
+        compare: Further methods, each charged in addition; "none" is for the internal report.
+        tune: Select the best of about so many runs, privately.
+        model: "auto", "linear", "residual", "convolutions", or "module.py:factory".
+        features: What a model sees of images: "auto", "scattering" or "pixels".
+        audit: Insert synthetic canaries, and report the lower bound on ε that they prove.
+        options: Further options by the names of the command's: rows, user, rows_per_user, classes, clip, batch_size,
+            epochs, learning_rate, hold_out, score_share, schema_share, canaries, log, seed, …; for PATE teachers,
+            questions, noise, ….
+        callbacks: Functions that are told about the plan, messages and progress.
+
+    Returns:
+        The finished run.
+
+    Guarantee: `run.guarantee`, for the unit that it states: one row, or one user where the schema names one. All that
+    is released is charged before anything is drawn. Assumptions are listed in the guarantee.
+
+    Raises:
+        InvalidInput: An argument is wrong, or rows cannot be read; nothing was charged, or it says what was.
+        BudgetExceeded: The budget refuses the run; nothing was charged.
+    """
+    callbacks = callbacks or RunCallbacks()
+    given = {
+        "target": target,
+        "epsilon": epsilon,
+        "delta": delta,
+        "method": method,
+        "compare": tuple(compare),
+        "tune": tune,
+        "model": model,
+        "features": FeaturesName(features),
+        "audit": audit,
+        "budget": None if budget is None else budget.name,
+        **(options or {}),
+    }
+    if budget is not None:
+        given["ledger"] = _location(budget)
+    folder = default_directory(data if isinstance(data, str) else "run", None if out is None else Path(out))
+    if resume and out is None:
+        raise InvalidInput("out", "is missing", "name the folder of the run that was interrupted")
+    rows = {"data": data, "test": test, "public": public}
+    with warnings.catch_warnings():
+        # The report tells of a large δ, in words.
+        warnings.filterwarnings("ignore", message="delta is", category=UserWarning)
+        if method == _PATE:
+            train_pate(given, rows, schema, folder, resume, callbacks)
+        else:
+            _train(given, rows, schema, folder, resume, callbacks)
+    return TrainedRun(folder)
+
+
+def _train(
+    given: Mapping[str, Any],
+    rows: Mapping[str, Any],
+    schema: str | Path | Schema | None,
+    folder: Path,
+    resume: bool,
+    callbacks: RunCallbacks,
+) -> None:
+    names = {field.name for field in fields(TrainRequest)}
+    if unknown := sorted(set(given) - names):
+        raise InvalidInput(
+            "options", f"has {unknown[0]!r}, which is unknown", f"use some of: {', '.join(sorted(names))}"
+        )
+    if rows["public"] is not None:
+        raise InvalidInput("public", "is given, and the method asks nothing about public rows", 'use method="pate"')
+    request = TrainRequest(**given)
+    with hold_directory(folder, TrainRequest.from_json, resume=resume) as directory:
+        if resume:
+            stored = directory.found()
+            request, command = stored.asked, stored.command
+        else:
+            request = replace(request, **files_of(directory, rows, schema, request.target))
+            command = call_of(request, directory)
+        result = TrainingRun(request, directory, command, resume, callbacks).execute()
+        write_outputs(directory, result, callbacks.on_page)
+
+
+def _location(budget: Budget) -> str:
+    location = budget.location
+    if location is None:
+        raise InvalidInput("budget", "was not read from a ledger", 'give privet.Ledger("FILE").budget("NAME")')
+    return location

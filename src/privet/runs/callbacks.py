@@ -1,0 +1,50 @@
+"""What a run tells while it works, and what it is asked before it is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from privet.core.guarantee import Guarantee
+    from privet.report import Choice
+    from privet.runs.facts import PublicFacts
+    from privet.runs.methods.protocol import StepProgress
+    from privet.runs.plan import RunPlan
+    from privet.runs.request import TrainRequest
+
+__all__ = ["PlannedRun", "RunCallbacks"]
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run before it is charged, or after something was released that completes its plan."""
+
+    request: TrainRequest
+    facts: PublicFacts
+    plan: RunPlan
+    guarantee: Guarantee
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """What was chosen, and why; all of it public."""
+        from privet.runs.card_builder import plan_choices
+
+        return plan_choices(self.request, self.facts, self.plan)
+
+
+@dataclass(frozen=True)
+class RunCallbacks:
+    """Functions that a run calls. By default nothing is told, and every plan is taken."""
+
+    on_message: Callable[[str], None] = lambda message: None
+    """What is being done now; it may be shown to anyone."""
+    on_plan: Callable[[PlannedRun], None] = lambda planned: None
+    """The plan and its cost, before anything is charged. An exception ends the run, and nothing is spent."""
+    on_completed_plan: Callable[[PlannedRun], None] = lambda planned: None
+    """The plan after a release has completed it."""
+    on_step: Callable[[StepProgress], None] = lambda progress: None
+    """One training step. The loss is private."""
+    on_page: Callable[[int, int], None] = lambda done, total: None
+    """How much of the report is drawn."""

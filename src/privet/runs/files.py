@@ -1,0 +1,47 @@
+"""What a run is given in memory, as files of its private directory; and the call, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from privet.data import Schema
+from privet.data.frames import write_rows
+from privet.runs.directory import RunDirectory
+
+__all__ = ["call_of", "files_of"]
+
+
+def files_of(
+    directory: RunDirectory[Any], rows: Mapping[str, Any], schema: str | Path | Schema | None, target: str | None
+) -> dict[str, Any]:
+    """Return the paths of rows and schema; what is in memory is written to the run's private directory."""
+    paths: dict[str, Any] = {}
+    for name, data in rows.items():
+        if data is not None:
+            is_path = isinstance(data, (str, Path))
+            paths[name] = str(data) if is_path else str(write_rows(data, directory.hidden, name, target))
+    if isinstance(schema, Schema):
+        path = directory.hidden / "schema.toml"
+        path.write_text(schema.to_toml(), encoding="utf-8")
+        paths["schema"] = str(path)
+    elif schema is not None:
+        paths["schema"] = str(schema)
+    return paths
+
+
+def call_of(request: Any, directory: RunDirectory[Any]) -> str:
+    """Return the call, for the card and the ledger: what differs from the defaults, by name.
+
+    The ledger's place is left out, as it may hold a password, and rows in memory have no name.
+    """
+    default, told = type(request)(), []
+    for field in fields(request):
+        value = getattr(request, field.name)
+        if field.name == "ledger" or value == getattr(default, field.name):
+            continue
+        is_in_memory = isinstance(value, str) and value.startswith(str(directory.hidden))
+        told.append(f"{field.name}=…" if is_in_memory else f"{field.name}={value!r}")
+    return f"privet.train({', '.join(told)})"

@@ -1,0 +1,8 @@
+"""Methods of training: one file each, listed in `METHODS`."""
+
+from __future__ import annotations
+
+from privet.runs.methods.protocol import BudgetShare, FitSession, Method, MethodPlan, PartialRun
+from privet.runs.methods.table import METHODS
+
+__all__ = ["METHODS", "BudgetShare", "FitSession", "Method", "MethodPlan", "PartialRun"]

@@ -1,0 +1,207 @@
+"""What a method of training is: a plan that is priced before any row is read, and a fit that releases a model.
+
+To add a method, write one file that makes a `Method`, and add one row to `privet.runs.methods.table`. The pipeline then
+charges it, resumes it, scores it, writes its card and pages, offers it on the command line, and audits it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from privet.core.event import Event
+from privet.core.unit import Unit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor, nn
+
+    from privet.core.disclosure import Internal
+    from privet.core.random import Rng
+    from privet.core.release import Release
+    from privet.report import Choice
+    from privet.runs.canaries import CanaryStage
+    from privet.runs.facts import PublicFacts
+    from privet.runs.request import TrainRequest
+    from privet.runs.row_sets import LabeledRows
+    from privet.runs.selection import TuningPlan
+    from privet.training.loggers import Log
+    from privet.training.models import Described, Model
+
+__all__ = ["BudgetShare", "FitSession", "Method", "MethodPlan", "PartialRun", "StepProgress", "on_features"]
+
+
+@dataclass(frozen=True)
+class BudgetShare:
+    """The part of a run's budget that one method may spend, its private score included."""
+
+    epsilon: float
+    delta: float
+    unit: Unit
+    score: Event | None = None
+    """The release of its score, if that is paid from this share."""
+    score_epsilon: float = 0.0
+
+    @property
+    def model_epsilon(self) -> float:
+        """What is left for the model under basic composition with the score."""
+        return self.epsilon - self.score_epsilon
+
+
+@dataclass(frozen=True)
+class MethodPlan:
+    """What a method will do: public, fixed before any private row is read, and stored with the run."""
+
+    method: str
+    event: Event
+    """What `fit` costs."""
+    unit: Unit
+    """Whose data it protects."""
+    line: str
+    """What is paid for, for the list of costs."""
+    choices: tuple[Choice, ...] = ()
+    """The settings, each with its reason."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What `fit` needs, as plain JSON data."""
+    is_complete: bool = True
+    """False where the settings depend on something that is released first. The event is then an (ε, δ) block that the
+    complete plan must not exceed."""
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the plan as plain JSON data."""
+        return {
+            "method": self.method,
+            "event": json.loads(self.event.to_json()),
+            "unit": json.loads(self.unit.to_json()),
+            "line": self.line,
+            "choices": [asdict(choice) for choice in self.choices],
+            "settings": dict(self.settings),
+            "is_complete": self.is_complete,
+        }
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> MethodPlan:
+        """Return the plan that `to_data` wrote."""
+        from privet.report import Choice
+
+        return MethodPlan(
+            data["method"],
+            Event.from_json(json.dumps(data["event"])),
+            Unit.from_json(json.dumps(data["unit"])),
+            data["line"],
+            tuple(Choice(**choice) for choice in data["choices"]),
+            data["settings"],
+            data["is_complete"],
+        )
+
+
+@dataclass(frozen=True)
+class PartialRun:
+    """How the cost of a method grows with its epochs."""
+
+    epochs: float
+    event_after: Callable[[int], Event]
+    """The cost of the first epochs alone."""
+
+
+@dataclass(frozen=True)
+class StepProgress:
+    """One step of a method that takes many. All but the numbers of steps and epochs is private."""
+
+    step: int
+    total: int
+    epoch: float
+    loss: float
+    clipped: float | None
+    model: nn.Module
+    epsilon: Callable[[], float]
+    """Computes the ε that was spent so far, which takes a moment."""
+
+
+@dataclass
+class FitSession:
+    """What a method may use while it fits."""
+
+    facts: PublicFacts
+    model: Model
+    """The model before training; `front` makes the features, `head` is trained."""
+    unit: Unit
+    source: str
+    """The name of the rows in releases."""
+    rng: Rng | None = None
+    """A seeded one, for tests. None is the operating system's randomness."""
+    directory: Path | None = None
+    """Where checkpoints are kept; None where nothing is to be resumed."""
+    resume: bool = False
+    on_step: Callable[[StepProgress], None] | None = None
+    logs: Sequence[Log] = ()
+    """Where each epoch is written down."""
+    public_scores: Mapping[str, Callable[[nn.Module], float]] = field(default_factory=dict)
+    """Scores on public rows, for the logs."""
+    canaries: CanaryStage | None = None
+    """Synthetic rows to be added, for methods that take them."""
+
+    def trainable(self) -> nn.Module:
+        """Return a fresh copy of what is trained: all of a table's model, and the head on features of images."""
+        from privet.training.recipe import Kind
+
+        return copy.deepcopy(self.model if self.facts.kind is Kind.TABLE else self.model.head).train()
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the features of rows; those of images were computed when the rows were read."""
+        import torch
+
+        from privet.training.recipe import Kind
+
+        with torch.no_grad():
+            features: Tensor = self.model.front(x) if self.facts.kind is Kind.TABLE else x
+        return features
+
+
+def on_features(model: Model) -> Model:
+    """Return a model whose rows are features already, with the same head."""
+    from torch import nn
+
+    from privet.training.models import Model
+
+    front = nn.Identity()
+    front.features = model.features  # type: ignore[assignment]
+    return Model(front, model.head, model.family)
+
+
+def _unchanged(described: Described, plan: MethodPlan) -> Described:
+    return described
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to train a model: its name, how it plans, and how it fits."""
+
+    name: str
+    """On the command line and in requests."""
+    title: str
+    """On cards and pages."""
+    plan: Callable[[TrainRequest, PublicFacts, BudgetShare, Model | None], MethodPlan]
+    """Return the plan for a share of the budget. The model is None while facts that shape it are unknown."""
+    fit: Callable[[MethodPlan, LabeledRows, FitSession], Release[nn.Module] | Internal[nn.Module]]
+    """Train on the rows, and release a model that costs no more than the plan's event."""
+    describe: Callable[[Described, MethodPlan], Described] = _unchanged
+    """From the model that was asked for to the one that is released, so that it can be stored."""
+    is_private: bool = True
+    """Whether `fit` returns a release. Others are for comparison, on the internal report alone."""
+    protects_users: bool = False
+    """Whether the privacy unit may be a user with several rows."""
+    has_central_trust: bool = True
+    """Whether the run may look at rows as they are. Otherwise nothing is learned, held out or scored on them."""
+    takes_canaries: bool = False
+    """Whether synthetic canaries can be among the rows."""
+    variants: Callable[[TrainRequest, PublicFacts, BudgetShare, Model, float], TuningPlan] | None = None
+    """Return the plans among which tuning selects, for an average number of runs; None where it cannot be tuned."""
+    check_model: Callable[[MethodPlan, nn.Module, LabeledRows], None] | None = None
+    """Refuse a model of the user's own that the method cannot train, before anything is charged."""
+    growth: Callable[[MethodPlan], PartialRun] | None = None
+    """How the cost grows with epochs; None for a method that draws once."""

@@ -15,7 +15,7 @@ PAGE = "# Page\n\nText.\n\n```python\nx = 1\n```\n\nMore.\n\n```console\n$ echo 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_is_up_to_date(name: str) -> None:
-    """Fails when a tutorial was changed and `make notebooks` was not run, or a notebook was edited or saved with outputs."""
+    """Fails when a tutorial was changed and `make notebooks` was not run, or a notebook has outputs."""
     page = (TUTORIALS / f"{name}.md").read_text(encoding="utf-8")
     assert (TUTORIALS / f"{name}.ipynb").read_text(encoding="utf-8") == render(page)
 

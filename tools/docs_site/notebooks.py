@@ -1,7 +1,7 @@
 """Notebooks of tutorials: written from the pages, so that the two cannot differ, and run cell by cell.
 
-`python -m tools.docs_site.notebooks` (or `make notebooks`) writes them. Text becomes Markdown cells, Python blocks become
-code cells, and each `$ command` becomes a line that begins with `!`. No outputs are stored.
+`python -m tools.docs_site.notebooks` (or `make notebooks`) writes them. Text becomes Markdown cells, Python blocks
+become code cells, and each `$ command` becomes a line that begins with `!`. No outputs are stored.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ BENCHMARKS := $(sort $(filter-out _%,$(notdir $(basename $(wildcard benchmarks/*
 	$(patsubst benchmarks/%/__main__.py,%,$(wildcard benchmarks/*/__main__.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test types tests bench mutants syllabus clean
+.PHONY: help demo test types tests bench mutants docs notebooks syllabus clean
 .DELETE_ON_ERROR:
 
 help:
@@ -21,6 +21,8 @@ help:
 	@echo "make test      format, lint, types, tests, doctests, snippets, syllabus"
 	@echo "make bench     run the benchmarks one after the other"
 	@echo "make mutants   plant known mistakes one at a time, and check that the tests notice each"
+	@echo "make docs      build the documentation site: site/index.html"
+	@echo "make notebooks write the notebooks of the tutorials from their pages"
 	@echo "make syllabus  write docs/syllabus.md from docs/syllabus.toml"
 	@echo "make clean     remove the environment and everything generated"
 
@@ -71,9 +73,19 @@ bench: .venv/.installed
 mutants: .venv/.installed
 	$(BIN)/python -m tools.mutants --jobs $(JOBS)
 
+# Without the network; a broken link or an undocumented public name is an error.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: .venv/.installed
+	@# Not --quiet: MkDocs does not count warnings that it does not print.
+	$(BIN)/mkdocs build --strict
+	@echo "Open site/index.html in a browser; for the search box: $(BIN)/mkdocs serve"
+
+notebooks: .venv/.installed
+	$(BIN)/python -m tools.docs_site.notebooks
+
 syllabus: .venv/.installed
 	$(BIN)/python -m tools.syllabus
 
 clean:
-	rm -rf .venv demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info src/privet/training/native/*.so
+	rm -rf .venv demo site build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info src/privet/training/native/*.so
 	find src tests tools $(wildcard benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -138,6 +138,11 @@ def run_console(text: str, directory: Path, exit_code: int = 0) -> str:
     return "".join(seen)
 
 
+def commands(text: str) -> list[str]:
+    """Return the commands of a shell session, without what they print."""
+    return [command for command, _ in _session(text)]
+
+
 def _session(text: str) -> Iterator[tuple[str, str]]:
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         # A backslash at the end of a line continues the command, as it does in the shell.

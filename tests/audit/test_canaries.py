@@ -174,7 +174,7 @@ def broken(name: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["noise halved", "noise of one worker of two missing", "clip ignored for one layer"])
 def test_missing_noise_is_found_step_by_step(name: str) -> None:
-    """Fails when so little noise passes; the numbers stand in docs/audit.md."""
+    """Fails when so little noise passes; the numbers stand in docs/how-to/audit.md."""
     with broken(name):
         found, claimed = watched(PLAN)
     evidence = found.by_steps(delta=DELTA)

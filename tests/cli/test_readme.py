@@ -55,7 +55,7 @@ def test_the_table_of_what_is_proven_is_the_accountants_own() -> None:
     assert {event for event, _ in shown} <= set(EVENTS)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/command-line.md"])
 def test_links_lead_somewhere(page: str) -> None:
     """Fails when a page links to a file that is not there."""
     path = ROOT / page

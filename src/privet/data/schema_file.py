@@ -37,7 +37,7 @@ def load_schema(path: str | os.PathLike[str]) -> Schema:
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
         problem = f"is {str(path)!r}, which cannot be read: {reason}"
-        raise InvalidInput("schema", problem, "check the path; see docs/data.md for the format") from None
+        raise InvalidInput("schema", problem, "check the path; see docs/how-to/data.md for the format") from None
     return Schema.from_toml(text)
 
 

@@ -99,7 +99,7 @@ def parsed(text: str) -> Schema:
     try:
         top = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput("schema", f"is not TOML: {error}", "see docs/data.md for the format") from None
+        raise InvalidInput("schema", f"is not TOML: {error}", "see docs/how-to/data.md for the format") from None
     where = _Lines(text)
     version = top.pop("privet", None)
     if version != VERSION:

@@ -12,7 +12,7 @@ __all__ = ["document"]
 
 
 def document(card: RunCard) -> dict[str, Any]:
-    """Everything on the card as plain JSON data; `docs/command-line.md` describes it. An infinite ε is "infinity"."""
+    """Everything on the card as plain JSON data; `docs/reference/command-line.md` describes it. An infinite ε is "infinity"."""
     require_shareable(card)
     return {
         "privet": VERSION,

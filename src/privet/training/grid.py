@@ -19,7 +19,7 @@ ASSUMPTION = "what a row adds does not depend on the rest of its batch, to the l
 
 @dataclass(frozen=True)
 class Grid:
-    """Exact noise for sums of gradients that are written out and added in float64 (`docs/noise.md`).
+    """Exact noise for sums of gradients that are written out and added in float64 (`docs/explanation/noise.md`).
 
     Guarantee: `Gaussian(noise_multiplier)` for a sum of at most `most` units, each no longer than the clip: rounding to
     the grid and the rounding of the sum are in the sensitivity, and the deviation is that much larger.

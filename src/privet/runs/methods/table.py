@@ -13,6 +13,7 @@ from privet.runs.methods.protocol import Method
 __all__ = ["METHODS", "method_named"]
 
 METHODS: dict[str, Method] = {method.name: method for method in (DP_SGD, OUTPUT, OBJECTIVE, INPUT, NONE)}
+"""Every method by its name. A new one is a file beside this one, and a place in this tuple."""
 
 
 def method_named(name: str, argument: str = "method") -> Method:

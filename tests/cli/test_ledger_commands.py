@@ -146,10 +146,10 @@ def test_a_weak_budget_is_warned_about(privet: Run, words: str, said: str) -> No
     """Fails when a budget that protects nobody, and cannot be changed, is made without a word."""
     done = privet("ledger create clinic", words)
     assert (done.code, done.err) == (0, "")
-    beware = done.out[done.out.index("Beware") :]
+    beware = done.out[done.out.index("Warnings") :]
     assert said in beware
     assert "a budget cannot be changed" in beware
-    assert "Beware" not in privet("ledger create ward --epsilon 3 --delta 1e-6").out
+    assert "Warnings" not in privet("ledger create ward --epsilon 3 --delta 1e-6").out
 
 
 def test_a_budget_without_a_key_is_not_called_broken(privet: Run) -> None:

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["after", "bullets", "heading", "line", "progress_bar", "show_json", "show_rows", "waiting"]
+__all__ = ["after", "bullets", "heading", "line", "progress_bar", "show_json", "show_rows", "waiting", "warnings"]
 
 _ENDLESS = 100_000
 """Wider than any table."""
@@ -71,6 +71,13 @@ def bullets(items: tuple[str, ...], style: str = "") -> None:
             console.print(grid)
         else:
             line(f"· {item}", style)
+
+
+def warnings(texts: tuple[str, ...]) -> None:
+    """Show warnings under a heading of their own, if there are any."""
+    if texts:
+        heading("Warnings")
+        bullets(tuple(f"{text}." for text in texts), "yellow")
 
 
 def show_rows(

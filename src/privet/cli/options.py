@@ -1,27 +1,34 @@
-"""The options that several commands share, and the shell's words for the library's enums."""
+"""Options that several commands share, and the words of the shell for the library's enums."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import click
 import typer
+from click.core import ParameterSource
 
 from privet.cli.numbers import WHOLE
 from privet.core.errors import InvalidInput
 from privet.core.unit import Neighbours, Unit, Whose
 
 if TYPE_CHECKING:
-    from privet.accounting import Accountant
+    from privet.accounting import Accountant, RunParameter, SamplingScheme
 
 __all__ = [
+    "DEFAULT_LEDGER",
     "AccountantWord",
     "AsJson",
     "BatchSize",
+    "Budget",
     "DefaultDelta",
     "Delta",
     "Epochs",
     "FindWord",
+    "KeyFile",
+    "LedgerLocation",
     "MechanismWord",
     "NeighboursOption",
     "NeighboursWord",
@@ -32,8 +39,10 @@ __all__ = [
     "SamplingOption",
     "SamplingWord",
     "Steps",
+    "Wait",
     "WhoseOption",
     "WhoseWord",
+    "require_budget",
     "unit_of",
 ]
 
@@ -47,6 +56,13 @@ class SamplingWord(StrEnum):
     SHUFFLED = "shuffled"
     INDEPENDENT_BATCHES = "independent-batches"
     NONE = "none"
+
+    @property
+    def scheme(self) -> SamplingScheme:
+        """The library's scheme."""
+        from privet.accounting import SamplingScheme
+
+        return SamplingScheme(self.value)
 
 
 class NeighboursWord(StrEnum):
@@ -66,11 +82,18 @@ class WhoseWord(StrEnum):
 
 
 class FindWord(StrEnum):
-    """What is left out, in the shell's words."""
+    """What to solve for, in the shell's words."""
 
     NOISE = "noise"
     RATE = "rate"
     STEPS = "steps"
+
+    @property
+    def parameter(self) -> RunParameter:
+        """The library's parameter."""
+        from privet.accounting import RunParameter
+
+        return RunParameter(self.value)
 
 
 class MechanismWord(StrEnum):
@@ -92,14 +115,51 @@ class AccountantWord(StrEnum):
     BASIC = "basic"
 
     @property
-    def meant(self) -> Accountant:
-        """The accountant itself."""
+    def accountant(self) -> Accountant:
+        """The library's accountant."""
         from privet.accounting import Accountant
 
         return Accountant(self.value)
 
 
-_RUN, _UNIT, _OUTPUT = "The run", "Who is protected", "Output"
+_RUN, _UNIT, _OUTPUT, _PAYMENT = "The run", "Who is protected", "Output", "Privacy budget"
+
+DEFAULT_LEDGER = "privet-ledger.db"
+"""Where the ledger is unless `--ledger` or PRIVET_LEDGER says otherwise."""
+_FILE_NAMES = (".db", ".sqlite")
+
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="NAME",
+        help="The budget to charge, by its name in the ledger; it is charged before any row is read.",
+        rich_help_panel=_PAYMENT,
+    ),
+]
+LedgerLocation = Annotated[
+    str,
+    typer.Option(
+        "--ledger",
+        envvar="PRIVET_LEDGER",
+        metavar="FILE|URL",
+        help="The ledger: a file, or a URL such as postgresql://user@host/database.",
+        rich_help_panel=_PAYMENT,
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PRIVET_LEDGER_KEY_FILE",
+        metavar="FILE",
+        help="A key, kept away from the database, that seals every entry.",
+        rich_help_panel=_PAYMENT,
+    ),
+]
+Wait = Annotated[
+    float,
+    typer.Option(metavar="SECONDS", help="How long to wait for other processes.", rich_help_panel=_PAYMENT),
+]
 
 NoiseMultiplier = Annotated[
     float | None,
@@ -152,8 +212,36 @@ AsJson = Annotated[
 ]
 
 
+def require_budget(budget: str | None, ledger: str) -> None:
+    """Check that `--budget` is a budget's name, and that `--ledger` is not given one, which it once took.
+
+    Args:
+        budget: The value of `--budget`.
+        ledger: The value of `--ledger`. A default or a variable of the environment is not checked.
+
+    Raises:
+        InvalidInput: One of them holds what belongs to the other, or `--ledger` is given alone.
+    """
+    if budget is not None:
+        if _is_location(budget):
+            problem = f"is {budget!r}, a database, and the name of a budget is wanted"
+            raise InvalidInput("budget", problem, f"write: --ledger {budget} --budget NAME")
+        return
+    context = click.get_current_context(silent=True)
+    if context is None or context.get_parameter_source("ledger") is not ParameterSource.COMMANDLINE:
+        return
+    if _is_location(ledger):
+        raise InvalidInput("ledger", "is given without a budget, and nothing would be charged", "add: --budget NAME")
+    problem = f"is {ledger!r}, and now names the ledger's file or URL"
+    raise InvalidInput("ledger", problem, f"to charge that budget, write: --budget {ledger}")
+
+
+def _is_location(text: str) -> bool:
+    return "://" in text or text.endswith(_FILE_NAMES) or Path(text).is_file()
+
+
 def unit_of(neighbours: NeighboursWord, whose: WhoseWord | None, records: int) -> Unit:
-    """The unit that the words describe; several records belong to a user unless it is said otherwise."""
+    """Return the unit that the options describe; several records belong to a user unless `--whose` says otherwise."""
     usual = WhoseWord.EXAMPLE if records == 1 else WhoseWord.USER
     if whose is WhoseWord.EXAMPLE and records > 1:
         problem = f"is example, and one example is one record, not {records:,}"

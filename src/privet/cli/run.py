@@ -96,17 +96,18 @@ def _run(given: list[str]) -> int:
         raise  # before its parent, OSError
     except Missing as error:
         return _refuse(error.format_message())
+    except click.NoSuchOption as error:
+        if error.option_name == "--url" and "--ledger" in _options(command, given):
+            return _refuse("--url is called --ledger now; the option that names a budget is --budget")
+        return _refuse_usage(error)
     except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx is not None else "privet"
-        # For a command, click and typer each add the same advice.
-        said = re.sub(r"( Did you mean [^?]*\?)\1+", r"\1", error.format_message())
-        return _refuse(
-            f"{said} See: {where} --help" if said.endswith("?") else f"{said.rstrip('.')}; see: {where} --help"
-        )
+        return _refuse_usage(error)
     except InvalidInput as error:
-        return _refuse(_as_option(error.argument, _options(command, given)) + str(error).removeprefix(error.argument))
+        options = _options(command, given)
+        rest = str(error).removeprefix(error.argument)
+        return _refuse(_as_option(error.argument, options) + _with_options(rest, options))
     except PrivetError as error:
-        return _refuse(str(error))
+        return _refuse(_with_options(str(error), _options(command, given)))
     except (MemoryError, OverflowError):
         return _refuse("these numbers need more than this machine has; use fewer steps, or more noise")
     except OSError as error:
@@ -140,6 +141,18 @@ def _refuse(message: str) -> int:
     line = " ".join(message.split())
     click.echo("privet: " + "".join(each if each.isprintable() else "?" for each in line), err=True)
     return BAD_INPUT
+
+
+def _refuse_usage(error: click.UsageError) -> int:
+    where = error.ctx.command_path if error.ctx is not None else "privet"
+    # For a command, click and typer each add the same advice.
+    text = re.sub(r"( Did you mean [^?]*\?)\1+", r"\1", error.format_message())
+    return _refuse(f"{text} See: {where} --help" if text.endswith("?") else f"{text.rstrip('.')}; see: {where} --help")
+
+
+def _with_options(text: str, options: dict[str, str]) -> str:
+    """Replace the library's arguments in backticks by the command's options: `batch_size` becomes --batch-size."""
+    return re.sub(r"`(\w+)`", lambda name: options.get("--" + name[1].replace("_", "-"), name[0]), text)
 
 
 def _as_option(argument: str, options: dict[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privet.report.account import price_run
+from privet.report.account import price_description, price_run
 from privet.report.as_json import document
 from privet.report.attack_records import Attacked, Canaries, Estimate, Picture, Point, Remembered
 from privet.report.card import Public, RunCard, Shareable, Typed, require_shareable
@@ -84,6 +84,7 @@ __all__ = [
     "load",
     "make_key",
     "page",
+    "price_description",
     "price_run",
     "priced",
     "read_card",

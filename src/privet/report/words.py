@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from privet.accounting import Accountant, Rung
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.unit import Neighbours, Unit, Whose
+from privet.core.words import counted, listed
 
 __all__ = [
     "ACCOUNTANTS",
@@ -73,15 +73,6 @@ def _rounded(value: float, way: str) -> str:
     return f"{exact:,.3f}" if digits == 3 else f"{float(exact):.4g}"
 
 
-def counted(number: float, noun: str) -> str:
-    """A number of things, with the noun's plural where there is not exactly one.
-
-    >>> counted(1, "step"), counted(14063, "row"), counted(2.5, "epoch")
-    ('1 step', '14,063 rows', '2.5 epochs')
-    """
-    return f"{number:,.10g} {noun}{'' if number == 1 else 's'}"
-
-
 def epoch_count(epochs: float) -> str:
     """Return a number of epochs, which need not be whole, in words of a table.
 
@@ -89,17 +80,6 @@ def epoch_count(epochs: float) -> str:
     ('3,000', '25.05')
     """
     return f"{epochs:,.0f}" if epochs >= _MANY else f"{epochs:.4g}"
-
-
-def listed(words: Sequence[str], last: str = "and") -> str:
-    """Words in a row, as one would say them.
-
-    >>> listed(["renyi", "zcdp", "gdp"]), listed(["zero-out", "replace"], "or"), listed(["pld"])
-    ('renyi, zcdp and gdp', 'zero-out or replace', 'pld')
-    """
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def percent(share: float, digits: int = 2) -> str:

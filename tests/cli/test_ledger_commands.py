@@ -47,7 +47,7 @@ def test_the_ledger_may_be_named_by_the_environment(privet: Run, monkeypatch: py
     monkeypatch.setenv("PRIVET_LEDGER", "named.db")
     assert privet("ledger create clinic --epsilon 3 --delta 1e-6").code == 0
     assert Path("named.db").exists()
-    assert privet("ledger create clinic --epsilon 3 --delta 1e-6 --url typed.db").code == 0
+    assert privet("ledger create clinic --epsilon 3 --delta 1e-6 --ledger typed.db").code == 0
     assert Path("typed.db").exists()
 
 
@@ -318,7 +318,7 @@ BAD = {
     "ledger create clinic --epsilon 1": "missing: --delta; see privet ledger create --help, or try: ",
     "ledger create '' --epsilon 1 --delta 1e-6": "name is empty",
     "ledger create clinic --epsilon 1 --delta 1e-6 --ledger nowhere/x.db": "make its folder first",
-    "ledger create clinic --epsilon 1 --delta 1e-6 --url mysql://x/y": "--ledger names mysql",
+    "ledger create clinic --epsilon 1 --delta 1e-6 --ledger mysql://x/y": "--ledger names mysql",
     "ledger create clinic --epsilon 1 --delta 1e-6 --wait 0": "--wait is 0.0",
     "ledger list --ledger page.txt": "is not a ledger; it was left as it is",
     "ledger verify --head 3:ab": "--head belongs to one budget",

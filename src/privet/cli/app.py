@@ -13,7 +13,7 @@ from privet.cli.attack import attack
 from privet.cli.audit import audit
 from privet.cli.calibrate import calibrate
 from privet.cli.card import card
-from privet.cli.ledger import ledger
+from privet.cli.ledger import commands as ledger
 from privet.cli.link import link
 from privet.cli.mix import mix
 from privet.cli.pate import pate

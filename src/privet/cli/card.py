@@ -93,9 +93,9 @@ def verify(
     key: Annotated[
         Path | None, typer.Option(metavar="PUB", help="The signer's public key, from the signer and not from the run.")
     ] = None,
-    where: Annotated[
+    ledger: Annotated[
         str | None,
-        typer.Option("--ledger", "--url", metavar="FILE|URL", help="The ledger, to compare what was charged there."),
+        typer.Option(metavar="FILE|URL", help="The ledger, to compare what was charged there."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -117,9 +117,9 @@ def verify(
     try:
         with _as("--key"):
             found = verified(run, key)
-        if where is not None:
-            with opened(where, None, _WAIT) as ledger:
-                require_charged(read_card(run), ledger)
+        if ledger is not None:
+            with opened(ledger, None, _WAIT) as book:
+                require_charged(read_card(run), book)
     except NotGenuine as problem:
         if as_json:
             console.show_json(answer | {"genuine": False, "problem": str(problem)})
@@ -128,7 +128,7 @@ def verify(
         raise typer.Exit(FAILED) from None
     if as_json:
         said = {"key": found.key, "files": list(found.files), "head": found.head, "trusted": found.trusted}
-        console.show_json(answer | {"genuine": True} | said | ({} if where is None else {"charged": True}))
+        console.show_json(answer | {"genuine": True} | said | ({} if ledger is None else {"charged": True}))
         return
     if found.trusted:
         console.line(f"genuine: nothing was changed since the owner of {key} signed it", "bold green")
@@ -137,7 +137,7 @@ def verify(
     console.line(f"key {found.key}", "dim")
     if found.head is not None:
         console.line(f"head {found.head}", "dim")
-    if where is not None:
+    if ledger is not None:
         console.line("charged: the ledger's entries are what the card says was done", "bold green")
 
 

@@ -1,4 +1,4 @@
-"""`privet ledger`: budgets that survive."""
+"""`privet ledger`: budgets, their entries, and whether anybody changed them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ import typer
 
 from privet.cli import console
 from privet.cli.numbers import WHOLE
-from privet.cli.options import AsJson, NeighboursOption, NeighboursWord, Records, WhoseOption, unit_of
+from privet.cli.options import (
+    DEFAULT_LEDGER,
+    AsJson,
+    KeyFile,
+    LedgerLocation,
+    NeighboursOption,
+    NeighboursWord,
+    Records,
+    Wait,
+    WhoseOption,
+    unit_of,
+)
 from privet.cli.run import FAILED
 from privet.cli.taught import TaughtCommand, TaughtGroup
 from privet.cli.teach import help_of
@@ -20,21 +31,13 @@ from privet.ledger.opening import opened
 if TYPE_CHECKING:
     from privet.core.codec import Record
 
-__all__ = ["about", "bind", "create", "ledger", "list_", "release", "show", "verify"]
+__all__ = ["about", "bind", "commands", "create", "list_", "release", "show", "verify"]
 
-ledger = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
+commands = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
 
-_WHERE = "A file, or a URL such as postgresql://user@host/database."
-_FINGERPRINT = "The data set's file: its keyed fingerprint is kept, and other data is refused."
-_Where = Annotated[str, typer.Option("--ledger", "--url", envvar="PRIVET_LEDGER", metavar="FILE|URL", help=_WHERE)]
-_KeyFile = Annotated[
-    Path | None,
-    typer.Option(envvar="PRIVET_LEDGER_KEY_FILE", help="A key, kept away from the database, that seals every entry."),
-]
-_Wait = Annotated[float, typer.Option(metavar="SECONDS", help="How long to wait for other processes.")]
+_FINGERPRINT = "The data set's file: its keyed fingerprint is stored, and other data is refused."
 _Name = Annotated[str, typer.Argument(help="The data set that the budget is for.")]
 _ENTRY = "An entry's id, or its first 6 characters or more; see: privet ledger show NAME --open"
-_FILE = "privet-ledger.db"
 _MOST_ENTRIES = 2**31
 """More than a ledger can hold, and no more than a database can count to."""
 
@@ -62,9 +65,9 @@ def create(
     whose: WhoseOption = None,
     records: Records = 1,
     fingerprint_of: Annotated[Path | None, typer.Option(metavar="FILE", help=_FINGERPRINT)] = None,
-    where: _Where = _FILE,
-    key_file: _KeyFile = None,
-    wait: _Wait = 60.0,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
+    key_file: KeyFile = None,
+    wait: Wait = 60.0,
 ) -> None:
     """Make a budget for a data set. It cannot be changed or made anew.
 
@@ -76,30 +79,30 @@ def create(
 
     unit = unit_of(neighbours, whose, records)
     fingerprint = read(fingerprint_of) if fingerprint_of is not None else None
-    with opened(where, key_file, wait) as book:
+    with opened(ledger, key_file, wait) as book:
         budget = book.create(name, epsilon=epsilon, delta=delta, unit=unit, fingerprint=fingerprint)
     weak = weaknesses(budget.epsilon, budget.delta, budget.unit)
     with console.after(f"the budget for {budget.name!r} was made"):
         console.line(f"{budget.name}: {total(budget)}", "bold yellow" if weak else "bold green")
         console.line(
-            f"privet train and privet query charge it with --ledger {shlex.quote(budget.name)}; "
+            f"privet train and privet query charge it with --budget {shlex.quote(budget.name)}; "
             f"Python, with privet.Ledger(...).reserve({budget.name!r}, event)."
         )
         console.line(f"head {budget.head}", "dim")
-        if weak:
-            console.heading("Beware")
-            unchanged = "a budget cannot be changed: if this is not what was meant, use another one, and never this one"
-            console.bullets(tuple(f"{text}." for text in (*weak, unchanged)), "yellow")
+        unchanged = "a budget cannot be changed: if this is not what was meant, use another one, and never this one"
+        console.warnings((*weak, unchanged) if weak else ())
 
 
-def list_(where: _Where = _FILE, key_file: _KeyFile = None, wait: _Wait = 60.0, as_json: AsJson = False) -> None:
+def list_(
+    ledger: LedgerLocation = DEFAULT_LEDGER, key_file: KeyFile = None, wait: Wait = 60.0, as_json: AsJson = False
+) -> None:
     """List all budgets and how full they are.
 
     privet ledger list --ledger clinic.db
     """
     from privet.cli.ledger_view import show_budgets
 
-    with opened(where, key_file, wait) as book:
+    with opened(ledger, key_file, wait) as book:
         budgets = book.list()
     if as_json:
         console.show_json(_document("list", "budgets", budgets))
@@ -111,9 +114,9 @@ def show(
     name: _Name,
     last: Annotated[int, typer.Option(click_type=WHOLE, help="How many entries to show, the newest first.")] = 20,
     open_only: Annotated[bool, typer.Option("--open", help="Only entries that are reserved or drawing.")] = False,
-    where: _Where = _FILE,
-    key_file: _KeyFile = None,
-    wait: _Wait = 60.0,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
+    key_file: KeyFile = None,
+    wait: Wait = 60.0,
     as_json: AsJson = False,
 ) -> None:
     """Show one budget: what is spent and left, its entries, and the head of its chain.
@@ -125,7 +128,7 @@ def show(
     """
     from privet.cli.ledger_view import show_statement
 
-    with opened(where, key_file, wait) as book, console.waiting("Reading the history …"):
+    with opened(ledger, key_file, wait) as book, console.waiting("Reading the history …"):
         statement = book.show(name, last=min(last, _MOST_ENTRIES), open_only=open_only)
     if as_json:
         console.show_json(_document("show", "statement", statement))
@@ -136,9 +139,9 @@ def show(
 def verify(
     name: Annotated[str | None, typer.Argument(help="One data set; all of them, if left out.")] = None,
     head: Annotated[str | None, typer.Option(help="A head from a card: finds a tail that was cut off.")] = None,
-    where: _Where = _FILE,
-    key_file: _KeyFile = None,
-    wait: _Wait = 60.0,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
+    key_file: KeyFile = None,
+    wait: Wait = 60.0,
     as_json: AsJson = False,
 ) -> None:
     """Recompute every chain, and find entries that were edited, dropped or reordered. Exit code 1 if there are any.
@@ -147,7 +150,7 @@ def verify(
     """
     from privet.cli.ledger_view import show_verification
 
-    with opened(where, key_file, wait) as book, console.waiting("Recomputing the chain …"):
+    with opened(ledger, key_file, wait) as book, console.waiting("Recomputing the chain …"):
         found = book.verify(name, head=head)
     if as_json:
         console.show_json(_document("verify", "verification", found) | {"intact": bool(found)})
@@ -159,15 +162,15 @@ def verify(
 
 def release(
     id_: Annotated[str, typer.Argument(metavar="ID", help=_ENTRY)],
-    where: _Where = _FILE,
-    key_file: _KeyFile = None,
-    wait: _Wait = 60.0,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
+    key_file: KeyFile = None,
+    wait: Wait = 60.0,
 ) -> None:
     """Give back a reservation that nobody will use. Refused once noise may have been drawn.
 
     privet ledger release 3f2a9c
     """
-    with opened(where, key_file, wait) as book:
+    with opened(ledger, key_file, wait) as book:
         entry = book.release(id_)
     with console.after(f"the entry {entry.id} was given back"):
         console.line(f"{entry.id} of {entry.budget} is {entry.state.value}; nothing of it counts now", "bold green")
@@ -177,9 +180,9 @@ def bind(
     name: _Name,
     fingerprint_of: Annotated[Path, typer.Option(metavar="FILE", help="The new version of the data set.")],
     note: Annotated[str, typer.Option(help="Why this is the same data set, in a few words; it is kept.")],
-    where: _Where = _FILE,
-    key_file: _KeyFile = None,
-    wait: _Wait = 60.0,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
+    key_file: KeyFile = None,
+    wait: Wait = 60.0,
 ) -> None:
     """State that a file is a new version of a budget's data set. The budget stays the same; nothing is refunded.
 
@@ -187,13 +190,13 @@ def bind(
     """
     from privet.ledger import fingerprint_of as read
 
-    with opened(where, key_file, wait) as book:
+    with opened(ledger, key_file, wait) as book:
         budget = book.bind(name, read(fingerprint_of), note=note)
     with console.after(f"version {budget.version} of {budget.name!r} was bound"):
         console.line(f"{budget.name}: version {budget.version} is bound to the same budget", "bold green")
         console.line(f"head {budget.head}", "dim")
 
 
-ledger.callback(help=help_of(about))(about)
+commands.callback(help=help_of(about))(about)
 for _command in (create, list_, show, verify, release, bind):
-    ledger.command(_command.__name__.rstrip("_"), cls=TaughtCommand, help=help_of(_command))(_command)
+    commands.command(_command.__name__.rstrip("_"), cls=TaughtCommand, help=help_of(_command))(_command)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from privet.report.account import price_description, price_run
+from privet.report.answer_table import INTERVAL_COVERAGE, answer_columns, answer_rows, format_rounded, has_intervals
+from privet.report.answers_page import answers_page
 from privet.report.as_json import document
 from privet.report.attack_records import Attacked, Canaries, Estimate, Picture, Point, Remembered
 from privet.report.card import Public, RunCard, Shareable, Typed, require_shareable
@@ -44,6 +46,7 @@ from privet.report.training_records import (
 from privet.report.write import require_writable, write_page
 
 __all__ = [
+    "INTERVAL_COVERAGE",
     "Attacked",
     "BillLine",
     "Canaries",
@@ -74,11 +77,16 @@ __all__ = [
     "TrainingCard",
     "Trial",
     "Typed",
+    "answer_columns",
+    "answer_rows",
+    "answers_page",
     "compare",
     "compare_page",
     "curves_of",
     "document",
+    "format_rounded",
     "growth_of",
+    "has_intervals",
     "internal_page",
     "left_out",
     "load",

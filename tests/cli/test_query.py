@@ -97,10 +97,10 @@ def test_json(table: Run) -> None:
     assert found["release"]["tainted"] is False
 
 
-def test_without_a_ledger_it_says_so(table: Run) -> None:
+def test_query_without_a_budget_says_so(table: Run) -> None:
     """Fails when nobody is told that nothing keeps the bill."""
     shown = good(table("query clinic.csv count --epsilon 0.5 --schema clinic.schema.toml")).out
-    assert "No ledger was charged" in shown
+    assert "No budget was charged" in shown
     assert states() == []
 
 

@@ -56,10 +56,11 @@ def draft(
 
     privet schema draft patients.csv --target readmitted --out patients.schema.toml
     """
-    from privet.data import draft as drafted
-    from privet.report.put import put
+    from privet.core.atomic_write import write_atomically
+    from privet.data import draft as draft_schema
+    from privet.data import schema_file_of
 
-    place = file.with_name(f"{file.name.partition('.')[0]}.schema.toml") if out is None else out
+    place = schema_file_of(file) if out is None else out
     if place.is_dir():
         raise InvalidInput("out", f"is {str(place)!r}, which is a folder", "name a file in it")
     if place.exists() and not force:
@@ -67,13 +68,13 @@ def draft(
     if place.exists() and place.samefile(file):
         raise InvalidInput("out", f"is {str(place)!r}, the table itself", "name another file")
     with console.waiting("Looking through the rows …"):
-        found = drafted(file, target)
-    put(place, found.to_toml(), "out", private=True)
+        proposal = draft_schema(file, target)
+    write_atomically(place, proposal.to_toml(), "out", private=True)
     with console.after(f"the draft {str(place)!r} was written"):
         click.secho(_READ, fg="red", bold=True, err=True)
-        columns = len(found.schema.columns)
+        columns = len(proposal.schema.columns)
         console.line(f"{place}: {columns} {'column' if columns == 1 else 'columns'} to confirm", "bold")
-        if found.warnings:
+        if proposal.warnings:
             console.line("What to look at first is said at its beginning.")
         console.line(f"Correct it from public knowledge, then run: privet schema confirm {place}", "dim")
 
@@ -130,42 +131,23 @@ def check(
         raise InvalidInput("internal", "is given without a file", "name the table as well")
     if batch_size is not None and not internal:
         raise InvalidInput("batch_size", "is given without --internal, and rows are not counted", "leave it out")
-    from privet.data import load_schema
+    from privet.data import check_rows, header_problems, load_schema
 
-    found = load_schema(described)
-    if file is not None:
-        _require_fit(found, file)
-    refused = _show(found, described, file, internal)
+    loaded = load_schema(described)
+    if file is not None and (problems := header_problems(loaded, file)):
+        console.line(f"{file.name} does not fit the schema", "bold red")
+        console.bullets(tuple(f"{problem}." for problem in problems))
+        raise typer.Exit(FAILED)
+    refused = _show(loaded, described, file, internal)
     if file is not None and internal:
-        from privet.cli.schema_rows import look
-
         with console.waiting("Looking through the rows …"):
-            seen = look(file, found, batch_size)
+            checked = check_rows(file, loaded, batch_size)
         console.line()
         console.line(_INTERNAL, "bold red")
-        console.show_rows(seen.head, seen.rows, right=seen.head[2:])
-        console.bullets(seen.remarks)
+        console.show_rows(checked.columns, checked.rows, right=checked.columns[2:])
+        console.bullets(checked.remarks)
         console.line(_INTERNAL, "bold red")
     if refused:
-        raise typer.Exit(FAILED)
-
-
-def _require_fit(schema: Schema, file: Path) -> None:
-    """Name every column that does not fit, and stop. Nothing of the first line is shown before all of the schema's
-    columns are found in it: it might be a row."""
-    from privet.data import Source
-
-    header = Source.by(file, schema).header
-    names = [column.name for column in schema.columns]
-    wrong = [f"{name!r} is in the schema, and not in the file" for name in names if name not in header]
-    if not wrong:
-        wrong = [
-            f"{name!r} is in the file, and not in the schema" for name in dict.fromkeys(header) if name not in names
-        ]
-        wrong += [f"{name!r} is in the file twice" for name in dict.fromkeys(header) if header.count(name) > 1]
-    if wrong:
-        console.line(f"{file.name} does not fit the schema", "bold red")
-        console.bullets(tuple(f"{each}." for each in wrong))
         raise typer.Exit(FAILED)
 
 

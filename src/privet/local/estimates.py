@@ -70,7 +70,11 @@ def estimates_document(collection: Collection, confidence: float) -> dict[str, A
     estimates, questions = collection.estimate(), []
     for question in questionnaire.questions:
         estimate = estimates[question.name]
-        entry = {"name": question.name, "text": question.text, "reports": estimate.reports if estimate else 0}
+        entry = {
+            "name": question.name,
+            "text": question.text,
+            "reports": estimate.reports if estimate is not None else 0,
+        }
         bounds = {"low": question.low, "high": question.high} if question.is_number else {}
         answers = [asdict(value) for value in answer_estimates(question, estimate, confidence)]
         questions.append(entry | bounds | {"answers": answers})

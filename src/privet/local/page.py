@@ -136,7 +136,7 @@ def asset(name: str) -> str:
 
 
 def content_policy(script: str, *, connects: bool) -> str:
-    """Return the content-security policy of a page: one script runs, and only `connects` allows requests, to its origin.
+    """Return the content-security policy of a page: its one script runs, and may send requests to its origin, or none.
 
     Args:
         script: The text of the page's script.

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.data import load_schema, require_vouched
+from privet.data import load_schema, require_vouched, schema_file_of
 from privet.data.schema import Schema
 from privet.query.plan import Asked, columns_read, understood
 
@@ -32,7 +32,7 @@ def load_query_schema(data: Path, questions: Sequence[Asked] | Asked, schema: Pa
         raise InvalidInput("data", f"{str(data)!r} is a folder", "name a CSV or Parquet file in it")
     if not data.is_file():
         raise InvalidInput("data", f"{str(data)!r} cannot be read: no such file", "name a CSV or Parquet file")
-    path = schema if schema is not None else data.with_name(data.name.partition(".")[0] + ".schema.toml")
+    path = schema if schema is not None else schema_file_of(data)
     loaded = load_schema(path)
     require_vouched(loaded, path, columns_read(understood(questions, loaded), loaded))
     return loaded

@@ -25,6 +25,13 @@ from privet.report.runs import (
 )
 from privet.report.shown import show
 from privet.report.signing import NotGenuine, Signed, make_key, sign, verify
+from privet.report.survey_page import (
+    ESTIMATE_COLUMNS,
+    estimate_notes,
+    estimate_page,
+    estimate_rows,
+    report_counts,
+)
 from privet.report.table_records import Linked, Recovered, Tables
 from privet.report.tables_page import tables_page, write_tables
 from privet.report.training_card import TrainingCard, left_out, shareable
@@ -43,9 +50,11 @@ from privet.report.training_records import (
     Series,
     Trial,
 )
+from privet.report.trust_page import trust_page
 from privet.report.write import require_writable, write_page
 
 __all__ = [
+    "ESTIMATE_COLUMNS",
     "INTERVAL_COVERAGE",
     "Attacked",
     "BillLine",
@@ -84,6 +93,9 @@ __all__ = [
     "compare_page",
     "curves_of",
     "document",
+    "estimate_notes",
+    "estimate_page",
+    "estimate_rows",
     "format_rounded",
     "growth_of",
     "has_intervals",
@@ -96,6 +108,7 @@ __all__ = [
     "price_run",
     "priced",
     "read_card",
+    "report_counts",
     "report_page",
     "require_charged",
     "require_folder",
@@ -107,6 +120,7 @@ __all__ = [
     "tables_page",
     "trials_of",
     "tried",
+    "trust_page",
     "verify",
     "write_internal",
     "write_page",

@@ -27,7 +27,7 @@ _READ = (
     "This draft was read from private data: its bounds, values and columns can tell what is in single rows, and no "
     "budget has paid for them. No command accepts it before `privet schema confirm`. Do not share it."
 )
-_INTERNAL = "INTERNAL: read from private rows and not paid for; do not share"
+_INTERNAL = "INTERNAL: read from private rows without noise; do not share"
 _Table = Annotated[Path, typer.Argument(metavar="FILE", help="The table: CSV, also gzipped, or Parquet.")]
 
 

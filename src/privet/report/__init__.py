@@ -12,6 +12,7 @@ from privet.report.charges import require_charged
 from privet.report.curves import Curves, curves_of
 from privet.report.internal import Internal
 from privet.report.page import page
+from privet.report.run_names import name_runs
 from privet.report.runs import (
     Comparison,
     compare,
@@ -103,6 +104,7 @@ __all__ = [
     "left_out",
     "load",
     "make_key",
+    "name_runs",
     "page",
     "price_description",
     "price_run",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import Enum
+from typing import Any, cast
 
 from privet.accounting import Accountant, Rung
+from privet.core.codec import Record
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.core.words import counted, listed
@@ -15,6 +19,7 @@ __all__ = [
     "counted",
     "down",
     "epoch_count",
+    "event_text",
     "headline",
     "is_open",
     "listed",
@@ -80,6 +85,23 @@ def epoch_count(epochs: float) -> str:
     ('3,000', '25.05')
     """
     return f"{epochs:,.0f}" if epochs >= _MANY else f"{epochs:.4g}"
+
+
+def event_text(value: object) -> str:
+    """Return an event as one would write it down, without the names of its fields.
+
+    >>> from privet.core.event import Gaussian, Repeated
+    >>> event_text(Repeated(Gaussian(1.1), 1000))
+    'Repeated(Gaussian(1.1), 1000)'
+    """
+    if isinstance(value, Record):
+        inside = (event_text(getattr(value, field.name)) for field in fields(cast("Any", value)))
+        return f"{type(value).__name__}({', '.join(inside)})"
+    if isinstance(value, tuple):
+        return ", ".join(event_text(item) for item in value)
+    if isinstance(value, Enum):
+        return str(value.value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def percent(share: float, digits: int = 2) -> str:

@@ -111,8 +111,7 @@ def _show(card: RunCard, plot: Path | None) -> None:
         console.bullets(card.conditions.value)
         console.line()
         console.line(proven_by(guarantee), "dim")
-    if plot is not None:
-        console.line(f"The page with the figures is {plot}; open it in a browser.", "bold")
+    console.page_written(plot)
 
 
 def _show_ladder(card: RunCard) -> None:

@@ -10,17 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from privet.cli import console
+from privet.cli.groups import command_group
 from privet.cli.options import AsJson
 from privet.cli.run import FAILED
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
 from privet.core.codec import VERSION
 from privet.core.errors import InvalidInput
 from privet.ledger.opening import opened
 
 __all__ = ["about", "card", "key", "sign", "verify"]
-
-card = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
 
 _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 _WAIT = 60.0
@@ -141,6 +138,4 @@ def verify(
         console.line("charged: the ledger's entries are what the card says was done", "bold green")
 
 
-card.callback(help=help_of(about))(about)
-for _command in (key, sign, verify):
-    card.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)
+card = command_group(about, key, sign, verify)

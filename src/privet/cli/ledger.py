@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privet.cli import console
+from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
 from privet.cli.options import (
     DEFAULT_LEDGER,
@@ -23,17 +24,13 @@ from privet.cli.options import (
     unit_of,
 )
 from privet.cli.run import FAILED
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
 from privet.core.codec import VERSION, encode
 from privet.ledger.opening import opened
 
 if TYPE_CHECKING:
     from privet.core.codec import Record
 
-__all__ = ["about", "bind", "commands", "create", "list_", "release", "show", "verify"]
-
-commands = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
+__all__ = ["about", "bind", "create", "ledger", "list_", "release", "show", "verify"]
 
 _FINGERPRINT = "The data set's file: its keyed fingerprint is stored, and other data is refused."
 _Name = Annotated[str, typer.Argument(help="The data set that the budget is for.")]
@@ -197,6 +194,4 @@ def bind(
         console.line(f"head {budget.head}", "dim")
 
 
-commands.callback(help=help_of(about))(about)
-for _command in (create, list_, show, verify, release, bind):
-    commands.command(_command.__name__.rstrip("_"), cls=TaughtCommand, help=help_of(_command))(_command)
+ledger = command_group(about, create, list_, show, verify, release, bind)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privet.cli import console
+from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
 from privet.cli.options import AsJson, DefaultDelta
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import COMPUTATIONAL
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from privet.local.shuffling import MixPlan
 
 __all__ = ["about", "collect", "compare", "key", "mix", "plan", "send", "serve"]
-
-mix = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
 
 _Plan = Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The public plan of the batch.")]
 _Key = Annotated[Path, typer.Option("--key", metavar="FILE", help="The private key; it is deleted, as it serves once.")]
@@ -176,8 +173,7 @@ def compare(
             f"If the servers collude, a shuffled report has its own ε₀ alone: {own:.2f} here.",
         )
     )
-    if plot is not None:
-        console.line(f"The page with the figure is {plot}; open it in a browser.", "bold")
+    console.page_written(plot, "figure")
 
 
 def _document(plan: MixPlan) -> dict[str, Any]:
@@ -209,6 +205,4 @@ def _show_trust(plan: MixPlan) -> None:
     console.line(f"Where any of it fails, each report is still worth ε = {plan.epsilon:g} by itself.", "dim")
 
 
-mix.callback(help=help_of(about))(about)
-for _command in (key, plan, serve, send, collect, compare):
-    mix.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)
+mix = command_group(about, key, plan, serve, send, collect, compare)

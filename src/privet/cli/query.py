@@ -86,8 +86,7 @@ def query(
             console.show_json(_document(reply, budget))
         else:
             _show(reply, budget)
-            if plot is not None:
-                console.line(f"The page with the figures is {plot}; open it in a browser.", "bold")
+            console.page_written(plot)
 
 
 def _document(reply: Reply, budget: str | None) -> dict[str, Any]:

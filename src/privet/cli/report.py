@@ -12,15 +12,12 @@ from rich.console import Console
 from rich.text import Text
 
 from privet.cli import console
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
+from privet.cli.groups import command_group
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 __all__ = ["about", "compare", "report", "show"]
-
-report = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
 
 _INTERNAL = "INTERNAL: computed from private rows without noise; do not share"
 _UNLIMITED = 100_000
@@ -78,8 +75,7 @@ def compare(
         console.heading("What the intervals tell")
         console.bullets(tuple(f"{verdict}." for verdict in comparison.verdicts))
     console.warnings(tuple(comparison.cautions))
-    if plot is not None:
-        console.line(f"The page with the figures is {plot}; open it in a browser.", "bold")
+    console.page_written(plot)
 
 
 def _print(*parts: RenderableType) -> None:
@@ -93,6 +89,4 @@ def _print(*parts: RenderableType) -> None:
     click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
 
 
-report.callback(help=help_of(about))(about)
-for _command in (show, compare):
-    report.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)
+report = command_group(about, show, compare)

@@ -10,18 +10,15 @@ import click
 import typer
 
 from privet.cli import console
+from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
 from privet.cli.run import FAILED
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from privet.data import BoundsSource, Schema
 
 __all__ = ["about", "check", "confirm", "draft", "schema"]
-
-schema = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
 
 _READ = (
     "This draft was read from private data: its bounds, values and columns can tell what is in single rows, and no "
@@ -205,6 +202,4 @@ def _role(schema: Schema, name: str) -> str:
     return "the model" if name in [column.name for column in schema.features] else "nothing: left out"
 
 
-schema.callback(help=help_of(about))(about)
-for _command in (draft, confirm, check):
-    schema.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)
+schema = command_group(about, draft, confirm, check)

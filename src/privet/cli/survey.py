@@ -10,10 +10,9 @@ import click
 import typer
 
 from privet.cli import console
+from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
 from privet.cli.options import AsJson
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from privet.local.reports import Collection
 
 __all__ = ["about", "answer", "collect", "design", "estimate", "live", "survey"]
-
-survey = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
 
 _File = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The questionnaire.")]
 _Reports = Annotated[list[Path], typer.Argument(metavar="REPORTS.jsonl...", help="Files with one report a line.")]
@@ -198,8 +195,7 @@ def estimate(
         console.show_json(estimates_document(collection, confidence))
         return
     _show_estimates(collection, confidence)
-    if plot is not None:
-        console.line(f"The page with the figures is {plot}; open it in a browser.", "bold")
+    console.page_written(plot)
 
 
 def _show_estimates(collection: Collection, confidence: float) -> None:
@@ -242,6 +238,4 @@ def _serve(endpoint: Endpoint, text: str) -> None:
     endpoint.serve_forever()
 
 
-survey.callback(help=help_of(about))(about)
-for _command in (design, answer, collect, estimate, live):
-    survey.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)
+survey = command_group(about, design, answer, collect, estimate, live)

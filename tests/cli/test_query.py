@@ -188,6 +188,12 @@ def test_a_refusal_is_one_line_and_free(table: Run, words: str) -> None:
     assert states() == []
 
 
+def test_query_ledger_of_the_environment_needs_no_budget(table: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when a ledger that is set once for all commands makes a query without a budget impossible."""
+    monkeypatch.setenv("PRIVET_LEDGER", "privet-ledger.db")
+    assert "No budget was charged" in good(table("query clinic.csv count --epsilon 1")).out
+
+
 def test_rows_do_not_raise(table: Run) -> None:
     """Fails when an all-missing column, an empty group or a number beyond all bounds becomes an error."""
     rows = ["age,bmi,ward,sick,town,id", *["1e999,,?,x,,a"] * 5, *[",nan,,,,"] * 5]

@@ -65,12 +65,12 @@ def account(
 
     privet account --noise-multiplier 1.1 --batch-size 256 --population 60000 --epochs 60 --delta 1e-5 --plot run.html
     """
-    from privet.accounting import describe_run
+    from privet.accounting import Accountant, SamplingScheme, describe_run
     from privet.report import curves_of, document, page, price_description, require_writable, write_page
 
     run = describe_run(
         noise_multiplier,
-        scheme=sampling.scheme,
+        scheme=SamplingScheme(sampling.value),
         sample_rate=sample_rate,
         batch_size=batch_size,
         population=population,
@@ -81,7 +81,7 @@ def account(
     if plot is not None:
         require_writable(plot)
     with console.waiting("Pricing the run …"):
-        chosen = accountant.accountant if accountant else None
+        chosen = Accountant(accountant.value) if accountant else None
         card = price_description(run, delta, accountant=chosen, population=population)
     if plot is not None:
         with console.progress_bar("Drawing the page …") as progress:

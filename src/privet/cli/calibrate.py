@@ -82,7 +82,7 @@ def calibrate(
 
     privet calibrate --epsilon 1 --mechanism randomized-response --categories 4
     """
-    from privet.accounting import PrivacyTarget, solve_run
+    from privet.accounting import PrivacyTarget, RunParameter, SamplingScheme, solve_run
     from privet.report.account import beware
 
     usual = NeighboursWord.REPLACE if mechanism is MechanismWord.RANDOMIZED_RESPONSE else NeighboursWord.ADD_REMOVE
@@ -111,9 +111,9 @@ def calibrate(
             _refuse(given, "has no place in a run", "leave it out, or give --mechanism")
             solution = solve_run(
                 target,
-                find=find.parameter if find else None,
+                find=RunParameter(find.value) if find else None,
                 noise_multiplier=noise_multiplier,
-                scheme=(sampling or SamplingWord.POISSON).scheme,
+                scheme=SamplingScheme((sampling or SamplingWord.POISSON).value),
                 sample_rate=sample_rate,
                 batch_size=batch_size,
                 population=population,

@@ -40,7 +40,7 @@ _MOST_ENTRIES = 2**31
 
 
 def about() -> None:
-    """Keep the bill of a data set: releases are charged before noise is drawn, and refused once the budget is spent.
+    """Manage privacy budgets: releases are charged before noise is drawn, and refused once the budget is spent.
 
     A budget for a year of questions about one data set, and how much of it is left:
 
@@ -50,8 +50,8 @@ def about() -> None:
     """
 
 
-def _document(command: str, name: str, shown: Record | tuple[Record, ...]) -> dict[str, Any]:
-    return {"privet": VERSION, "command": f"ledger {command}", name: encode(shown)}
+def _document(command: str, name: str, value: Record | tuple[Record, ...]) -> dict[str, Any]:
+    return {"privet": VERSION, "command": f"ledger {command}", name: encode(value)}
 
 
 def create(
@@ -66,7 +66,7 @@ def create(
     key_file: KeyFile = None,
     wait: Wait = 60.0,
 ) -> None:
-    """Make a budget for a data set. It cannot be changed or made anew.
+    """Create a budget for a data set. It cannot be changed, or created a second time.
 
     privet ledger create clinic --epsilon 3 --delta 1e-6 --fingerprint-of patients.csv
     """
@@ -116,9 +116,9 @@ def show(
     wait: Wait = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Show one budget: what is spent and left, its entries, and the head of its chain.
+    """Show one budget: what is spent and left, its entries, and the head of its hash chain.
 
-    Also shows what the whole history would have cost had it been planned in advance. That is not a guarantee: the
+    Also shows the privacy cost of the whole history had it been planned in advance. That is not a guarantee: the
     guarantee is the budget's own (ε, δ).
 
     privet ledger show clinic --open
@@ -141,19 +141,19 @@ def verify(
     wait: Wait = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute every chain, and find entries that were edited, dropped or reordered. Exit code 1 if there are any.
+    """Recompute every hash chain, and find entries that were edited, dropped or reordered. Exit code 1 if any.
 
     privet ledger verify clinic --head 12:9f…e1
     """
     from privet.cli.ledger_view import show_verification
 
     with opened(ledger, key_file, wait) as book, console.waiting("Recomputing the chain …"):
-        found = book.verify(name, head=head)
+        verification = book.verify(name, head=head)
     if as_json:
-        console.show_json(_document("verify", "verification", found) | {"intact": bool(found)})
+        console.show_json(_document("verify", "verification", verification) | {"intact": bool(verification)})
     else:
-        show_verification(found)
-    if not found:
+        show_verification(verification)
+    if not verification:
         raise typer.Exit(FAILED)
 
 
@@ -176,7 +176,7 @@ def release(
 def bind(
     name: _Name,
     fingerprint_of: Annotated[Path, typer.Option(metavar="FILE", help="The new version of the data set.")],
-    note: Annotated[str, typer.Option(help="Why this is the same data set, in a few words; it is kept.")],
+    note: Annotated[str, typer.Option(help="Why this is the same data set, in a few words; it is stored.")],
     ledger: LedgerLocation = DEFAULT_LEDGER,
     key_file: KeyFile = None,
     wait: Wait = 60.0,

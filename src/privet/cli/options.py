@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 import typer
@@ -13,9 +13,6 @@ from click.core import ParameterSource
 from privet.cli.numbers import WHOLE
 from privet.core.errors import InvalidInput
 from privet.core.unit import Neighbours, Unit, Whose
-
-if TYPE_CHECKING:
-    from privet.accounting import Accountant, RunParameter, SamplingScheme
 
 __all__ = [
     "DEFAULT_LEDGER",
@@ -57,13 +54,6 @@ class SamplingWord(StrEnum):
     INDEPENDENT_BATCHES = "independent-batches"
     NONE = "none"
 
-    @property
-    def scheme(self) -> SamplingScheme:
-        """The library's scheme."""
-        from privet.accounting import SamplingScheme
-
-        return SamplingScheme(self.value)
-
 
 class NeighboursWord(StrEnum):
     """Which data sets count as neighbours, in the shell's words."""
@@ -88,13 +78,6 @@ class FindWord(StrEnum):
     RATE = "rate"
     STEPS = "steps"
 
-    @property
-    def parameter(self) -> RunParameter:
-        """The library's parameter."""
-        from privet.accounting import RunParameter
-
-        return RunParameter(self.value)
-
 
 class MechanismWord(StrEnum):
     """What adds the noise to some answers, in the shell's words."""
@@ -113,13 +96,6 @@ class AccountantWord(StrEnum):
     GDP = "gdp"
     ADVANCED = "advanced"
     BASIC = "basic"
-
-    @property
-    def accountant(self) -> Accountant:
-        """The library's accountant."""
-        from privet.accounting import Accountant
-
-        return Accountant(self.value)
 
 
 _RUN, _UNIT, _OUTPUT, _PAYMENT = "The run", "Who is protected", "Output", "Privacy budget"

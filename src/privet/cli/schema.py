@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["about", "check", "confirm", "draft", "schema"]
 
 _READ = (
-    "This draft was read from private data: its bounds, values and columns can tell what is in single rows, and no "
-    "budget has paid for them. No command accepts it before `privet schema confirm`. Do not share it."
+    "This draft was read from private data: its bounds, values and columns can tell what is in single rows, "
+    "and have no noise. No command accepts it before `privet schema confirm`. Do not share it."
 )
 _INTERNAL = "INTERNAL: read from private rows without noise; do not share"
 _Table = Annotated[Path, typer.Argument(metavar="FILE", help="The table: CSV, also gzipped, or Parquet.")]
@@ -49,7 +49,7 @@ def draft(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
-    """Write a first version of a schema, for a person to confirm. It is read from the rows, and not paid for.
+    """Write a first version of a schema, for a person to confirm. It is read from the rows, without noise.
 
     privet schema draft patients.csv --target readmitted --out patients.schema.toml
     """
@@ -104,11 +104,11 @@ def confirm(
 
 
 def check(
-    described: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema, as TOML.")],
+    schema_file: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema, as TOML.")],
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A table that is to fit it.")] = None,
     internal: Annotated[
         bool,
-        typer.Option("--internal", help="Look at the rows, too: for their owner's eyes, not paid for."),
+        typer.Option("--internal", help="Check the rows, too: computed without noise, for the owner of the rows."),
     ] = False,
     batch_size: Annotated[
         int | None, typer.Option(click_type=WHOLE, help="With --internal: are there as many rows as in a batch?")
@@ -130,12 +130,12 @@ def check(
         raise InvalidInput("batch_size", "is given without --internal, and rows are not counted", "leave it out")
     from privet.data import check_rows, header_problems, load_schema
 
-    loaded = load_schema(described)
+    loaded = load_schema(schema_file)
     if file is not None and (problems := header_problems(loaded, file)):
         console.line(f"{file.name} does not fit the schema", "bold red")
         console.bullets(tuple(f"{problem}." for problem in problems))
         raise typer.Exit(FAILED)
-    refused = _show(loaded, described, file, internal)
+    refused = _show(loaded, schema_file, file, internal)
     if file is not None and internal:
         with console.waiting("Looking through the rows …"):
             checked = check_rows(file, loaded, batch_size)
@@ -148,8 +148,8 @@ def check(
         raise typer.Exit(FAILED)
 
 
-def _show(schema: Schema, described: Path, file: Path | None, internal: bool) -> bool:
-    """Show the columns; whether any of them would be refused."""
+def _show(schema: Schema, schema_file: Path, file: Path | None, internal: bool) -> bool:
+    """Show the columns. Return whether any of them would be refused."""
     from privet.data import Category, refusal_of, states_bounds
 
     reasons = {column.name: refusal_of(column) for column in schema.columns if states_bounds(column)}
@@ -172,9 +172,9 @@ def _show(schema: Schema, described: Path, file: Path | None, internal: bool) ->
     if refused:
         console.line("No command accepts these columns:", "bold red")
         console.bullets(tuple(refused))
-        console.line(f"Check them, then run: privet schema confirm {shlex.quote(str(described))}", "bold red")
+        console.line(f"Check them, then run: privet schema confirm {shlex.quote(str(schema_file))}", "bold red")
     if schema.rows is None:
-        console.line("The number of rows is not stated: a run would have to learn it, and pay for it.", "yellow")
+        console.line("The number of rows is not stated: a run would have to estimate it, at a privacy cost.", "yellow")
     if schema.target is None:
         console.line("No target is stated: name it in the schema, or with --target.", "yellow")
     if file is not None and not internal:

@@ -17,16 +17,7 @@ from privet.accounting.neighbours_advice import neighbours_advice
 from privet.accounting.price import Rung, delta, epsilon, ladder, upper
 from privet.accounting.profile import Profile
 from privet.accounting.run_conditions import run_conditions
-from privet.accounting.run_description import (
-    Batches,
-    Repetitions,
-    RunDescription,
-    SamplingScheme,
-    count_repetitions,
-    describe_batches,
-    describe_run,
-    sampled_item,
-)
+from privet.accounting.run_description import RunDescription, RunSettings, SamplingScheme, describe_run
 from privet.accounting.solutions import (
     PrivacyTarget,
     RunParameter,
@@ -40,19 +31,16 @@ from privet.accounting.solutions import (
 
 __all__ = [
     "Accountant",
-    "Batches",
     "PrivacyTarget",
     "Profile",
-    "Repetitions",
     "RunDescription",
     "RunParameter",
+    "RunSettings",
     "Rung",
     "SamplingScheme",
     "Solution",
-    "count_repetitions",
     "default_delta",
     "delta",
-    "describe_batches",
     "describe_run",
     "epsilon",
     "ladder",
@@ -65,7 +53,6 @@ __all__ = [
     "randomized_response_epsilon",
     "run_conditions",
     "sample_rate",
-    "sampled_item",
     "solve_gaussian",
     "solve_laplace",
     "solve_randomized_response",

@@ -28,6 +28,7 @@ __all__ = [
     "Batches",
     "Repetitions",
     "RunDescription",
+    "RunSettings",
     "SamplingScheme",
     "count_repetitions",
     "describe_batches",
@@ -84,6 +85,26 @@ class Repetitions:
 
 
 @dataclass(frozen=True)
+class RunSettings:
+    """The settings of a run of DP-SGD, as a person states them; None is what is not stated."""
+
+    noise_multiplier: float | None = None
+    """Standard deviation of the noise over the clipping norm."""
+    scheme: SamplingScheme = SamplingScheme.POISSON
+    """How batches are drawn."""
+    sample_rate: float | None = None
+    """The probability of each row to be in a batch; or give `batch_size` and `population`."""
+    batch_size: int | None = None
+    """Rows in a batch (the average, for Poisson sampling)."""
+    population: int | None = None
+    """The number of rows, if it is public."""
+    epochs: float | None = None
+    """Passes over the data; a partial step counts as a whole one."""
+    steps: int | None = None
+    """Noisy updates, in place of `epochs`."""
+
+
+@dataclass(frozen=True)
 class RunDescription:
     """A run of DP-SGD as its settings describe it; `describe_run` makes one. No data is in it."""
 
@@ -106,33 +127,12 @@ class RunDescription:
             ("epochs" if self.batches.is_epoch else "steps", f"{self.repetitions.count:,}"),
         )
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How the number of repetitions was computed, where that is not plain."""
-        return (self.repetitions.note,) if self.repetitions.note else ()
 
-
-def describe_run(
-    noise_multiplier: float,
-    *,
-    scheme: SamplingScheme = SamplingScheme.POISSON,
-    sample_rate: float | None = None,
-    batch_size: int | None = None,
-    population: int | None = None,
-    epochs: float | None = None,
-    steps: int | None = None,
-    unit: Unit | None = None,
-) -> RunDescription:
-    """Describe a run of DP-SGD.
+def describe_run(settings: RunSettings, unit: Unit | None = None) -> RunDescription:
+    """Describe a run of DP-SGD by its event.
 
     Args:
-        noise_multiplier: Standard deviation of the noise over the clipping norm.
-        scheme: How batches are drawn.
-        sample_rate: The probability of each row to be in a batch; or give `batch_size` and `population`.
-        batch_size: Rows in a batch (the average, for Poisson sampling).
-        population: The number of rows, if it is public.
-        epochs: Passes over the data; a partial step counts as a whole one.
-        steps: Noisy updates, in place of `epochs`.
+        settings: The noise multiplier, the batches, and the epochs or steps.
         unit: Whose data is protected; one example, added or removed, by default.
 
     Returns:
@@ -141,18 +141,17 @@ def describe_run(
     Raises:
         InvalidInput: Settings are missing, out of range or contradict each other.
 
-    >>> describe_run(1.1, sample_rate=0.01, epochs=2).event
+    >>> describe_run(RunSettings(1.1, sample_rate=0.01, epochs=2)).event
     Repeated(event=Sampled(event=Gaussian(noise_multiplier=1.1), by=Poisson(sample_rate=0.01)), count=200)
     """
-    checked.nonnegative("noise_multiplier", noise_multiplier)
-    unit = unit or Unit()
-    batches = describe_batches(
-        scheme, sample_rate=sample_rate, batch_size=batch_size, population=population, item=sampled_item(unit)
-    )
-    repetitions = count_repetitions(batches, epochs=epochs, steps=steps)
-    if population is not None:
-        checked.count("population", population)
-    return RunDescription(noise_multiplier, batches, repetitions, unit)
+    if settings.noise_multiplier is None:
+        raise InvalidInput("noise_multiplier", "is missing", "give it")
+    noise, unit = checked.nonnegative("noise_multiplier", settings.noise_multiplier), unit or Unit()
+    batches = describe_batches(settings, unit)
+    repetitions = count_repetitions(settings, batches)
+    if settings.population is not None:
+        checked.count("population", settings.population)
+    return RunDescription(noise, batches, repetitions, unit)
 
 
 def sampled_item(unit: Unit) -> str:
@@ -167,29 +166,21 @@ def sampled_item(unit: Unit) -> str:
     return "row" if unit.whose.value == "example" else unit.whose.value
 
 
-def describe_batches(
-    scheme: SamplingScheme,
-    *,
-    sample_rate: float | None = None,
-    batch_size: int | None = None,
-    population: int | None = None,
-    item: str = "row",
-) -> Batches:
+def describe_batches(settings: RunSettings, unit: Unit) -> Batches:
     """Describe how batches are drawn.
 
     Args:
-        scheme: The sampling scheme.
-        sample_rate: The probability of each row to be in a batch.
-        batch_size: Rows in a batch; needs `population`.
-        population: The number of rows.
-        item: What a batch consists of, in words; see `sampled_item`.
+        settings: The scheme, and the sampling rate or the sizes.
+        unit: Whose data is protected: what a batch consists of.
 
     Raises:
         InvalidInput: Sizes are missing, out of range, or do not fit the scheme.
 
-    >>> describe_batches(SamplingScheme.POISSON, batch_size=256, population=60000).text
+    >>> describe_batches(RunSettings(batch_size=256, population=60000), Unit()).text
     '256 of 60,000 rows, on average'
     """
+    scheme, sample_rate, batch_size = settings.scheme, settings.sample_rate, settings.batch_size
+    item = sampled_item(unit)
     if scheme is SamplingScheme.NONE:
         if sample_rate is not None or batch_size is not None:
             problem = "has no place with `sampling` none"
@@ -198,7 +189,7 @@ def describe_batches(
     if sample_rate is not None and batch_size is not None:
         raise InvalidInput("sample_rate", "and `batch_size` say the same thing twice", "leave one of them out")
     if batch_size is not None:
-        return _fixed_batches(scheme, batch_size, population, item)
+        return _sized_batches(scheme, batch_size, settings.population, item)
     if sample_rate is None:
         raise InvalidInput("sample_rate", "is missing", "give it, or `batch_size` and `population`")
     if scheme in _FIXED_SIZE:
@@ -209,7 +200,7 @@ def describe_batches(
     return Batches(scheme, sampling, rate, f"{sample_rate:g} of all {item}s")
 
 
-def _fixed_batches(scheme: SamplingScheme, batch_size: int, population: int | None, item: str) -> Batches:
+def _sized_batches(scheme: SamplingScheme, batch_size: int, population: int | None, item: str) -> Batches:
     if population is None:
         raise InvalidInput("batch_size", f"says nothing without the number of {item}s", "give `population` too")
     checked.count("batch_size", batch_size)
@@ -233,20 +224,21 @@ def _epoch(scheme: SamplingScheme, rate: Fraction) -> Sampling:
     return ShuffledEpoch(batches) if scheme is SamplingScheme.SHUFFLED else IndependentBatches(batches)
 
 
-def count_repetitions(batches: Batches, *, epochs: float | None = None, steps: int | None = None) -> Repetitions:
+def count_repetitions(settings: RunSettings, batches: Batches) -> Repetitions:
     """Count the repetitions in a number of epochs or steps, rounded up so that the privacy cost is never too low.
 
     Args:
+        settings: The epochs or the steps.
         batches: How batches are drawn.
-        epochs: Passes over the data.
-        steps: Noisy updates; give one of the two.
 
     Raises:
         InvalidInput: Both or neither are given, or there are more than can be priced.
 
-    >>> count_repetitions(describe_batches(SamplingScheme.POISSON, sample_rate=0.3), epochs=1)
+    >>> settings = RunSettings(sample_rate=0.3, epochs=1)
+    >>> count_repetitions(settings, describe_batches(settings, Unit()))
     Repetitions(count=4, note='1 epoch of 3.333333333 steps is 3.333333333 steps, priced as 4.')
     """
+    epochs, steps = settings.epochs, settings.steps
     if (epochs is None) == (steps is None):
         problem = "is missing" if epochs is None else "and `epochs` say the same thing twice"
         raise InvalidInput("steps", problem, "give `epochs` or `steps`, and not both")

@@ -19,6 +19,7 @@ from privet.accounting.price import epsilon as price_event
 from privet.accounting.run_description import (
     Batches,
     Repetitions,
+    RunSettings,
     SamplingScheme,
     count_repetitions,
     describe_batches,
@@ -52,7 +53,6 @@ _MOST_NINES = 25
 """A longer row of nines nobody would count."""
 _SAFETY_FACTOR = Decimal(1) + Decimal("1e-50")
 """More than the error of the few operations with 60 digits."""
-_GIVEN = "is given, and it is what shall be found"
 
 
 class RunParameter(Enum):
@@ -94,30 +94,13 @@ class Solution:
     notes: tuple[str, ...] = ()
 
 
-def solve_run(
-    target: PrivacyTarget,
-    *,
-    find: RunParameter | None = None,
-    noise_multiplier: float | None = None,
-    scheme: SamplingScheme = SamplingScheme.POISSON,
-    sample_rate: float | None = None,
-    batch_size: int | None = None,
-    population: int | None = None,
-    epochs: float | None = None,
-    steps: int | None = None,
-) -> Solution:
+def solve_run(target: PrivacyTarget, settings: RunSettings, find: RunParameter | None = None) -> Solution:
     """Solve for the least noise, the highest sampling rate or the most steps of a run of DP-SGD.
 
     Args:
         target: What must not be exceeded.
+        settings: The run, without the setting that is solved for.
         find: What to solve for; the one setting that is not given, by default.
-        noise_multiplier: Standard deviation of the noise over the clipping norm.
-        scheme: How batches are drawn.
-        sample_rate: The probability of each row to be in a batch; or give `batch_size` and `population`.
-        batch_size: Rows in a batch.
-        population: The number of rows, if it is public.
-        epochs: Passes over the data.
-        steps: Noisy updates, in place of `epochs`.
 
     Returns:
         The solution and its guarantee, at most the target's.
@@ -126,52 +109,49 @@ def solve_run(
         InvalidInput: Nothing is left to solve for, or too much; or no value reaches the target.
         NotProven: No theorem covers the run.
 
-    >>> solve_run(PrivacyTarget(3.0, 1e-5, Unit()), sample_rate=0.01, steps=1000).value
+    >>> solve_run(PrivacyTarget(3.0, 1e-5, Unit()), RunSettings(sample_rate=0.01, steps=1000)).value
     0.81368
     """
-    has_batches = sample_rate is not None or batch_size is not None
-    has_steps = epochs is not None or steps is not None
-    wanted = find or _not_given(noise_multiplier is not None, has_batches, has_steps, scheme)
+    wanted = find or _not_given(settings)
     if wanted is RunParameter.RATE:
-        _refuse(sample_rate=sample_rate, batch_size=batch_size)
-        if scheme is not SamplingScheme.POISSON:
-            raise InvalidInput("sampling", f"is {scheme.value}, and a rate is found for poisson alone", "find noise")
-        if steps is None:
+        _refuse(settings, "sample_rate", "batch_size")
+        if settings.scheme is not SamplingScheme.POISSON:
+            problem = f"is {settings.scheme.value}, and a rate is found for poisson alone"
+            raise InvalidInput("sampling", problem, "find noise")
+        if settings.steps is None:
             raise InvalidInput("steps", "is missing; with `epochs` it would depend on the rate", "give `steps`")
-        count = checked.count("steps", steps)
-        return _highest_rate(target, _required_noise(noise_multiplier), count, population)
-    batches = describe_batches(
-        scheme, sample_rate=sample_rate, batch_size=batch_size, population=population, item=sampled_item(target.unit)
-    )
+        steps = checked.count("steps", settings.steps)
+        return _highest_rate(target, _required_noise(settings), steps, settings.population)
+    batches = describe_batches(settings, target.unit)
     if wanted is RunParameter.NOISE:
-        _refuse(noise_multiplier=noise_multiplier)
-        return _least_noise(target, batches, count_repetitions(batches, epochs=epochs, steps=steps))
-    _refuse(epochs=epochs, steps=steps)
+        _refuse(settings, "noise_multiplier")
+        return _least_noise(target, batches, count_repetitions(settings, batches))
+    _refuse(settings, "epochs", "steps")
     with neighbours_advice(batches.event(1.0)):
-        return _most_steps(target, batches, _required_noise(noise_multiplier))
+        return _most_steps(target, batches, _required_noise(settings))
 
 
-def _not_given(has_noise: bool, has_batches: bool, has_steps: bool, scheme: SamplingScheme) -> RunParameter:
-    if not has_noise:
+def _not_given(settings: RunSettings) -> RunParameter:
+    if settings.noise_multiplier is None:
         return RunParameter.NOISE
-    if scheme is SamplingScheme.POISSON and not has_batches:
+    if settings.scheme is SamplingScheme.POISSON and settings.sample_rate is None and settings.batch_size is None:
         return RunParameter.RATE
-    if not has_steps:
+    if settings.epochs is None and settings.steps is None:
         return RunParameter.STEPS
     problem = "is given, and so are the batches and the steps: nothing is left to find"
     raise InvalidInput("noise_multiplier", problem, "leave one of them out, or use: privet account")
 
 
-def _required_noise(noise_multiplier: float | None) -> float:
-    if noise_multiplier is None:
+def _required_noise(settings: RunSettings) -> float:
+    if settings.noise_multiplier is None:
         raise InvalidInput("noise_multiplier", "is missing", "give it, or find it with `find` noise")
-    return checked.positive("noise_multiplier", noise_multiplier)
+    return checked.positive("noise_multiplier", settings.noise_multiplier)
 
 
-def _refuse(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise InvalidInput(name, _GIVEN, "leave it out")
+def _refuse(settings: RunSettings, *names: str) -> None:
+    for name in names:
+        if getattr(settings, name) is not None:
+            raise InvalidInput(name, "is given, and it is what shall be found", "leave it out")
 
 
 def _least_noise(target: PrivacyTarget, batches: Batches, repetitions: Repetitions) -> Solution:

@@ -65,19 +65,12 @@ def account(
 
     privet account --noise-multiplier 1.1 --batch-size 256 --population 60000 --epochs 60 --delta 1e-5 --plot run.html
     """
-    from privet.accounting import Accountant, SamplingScheme, describe_run
+    from privet.accounting import Accountant, RunSettings, SamplingScheme, describe_run
     from privet.report import curves_of, document, page, price_description, require_writable, write_page
 
-    run = describe_run(
-        noise_multiplier,
-        scheme=SamplingScheme(sampling.value),
-        sample_rate=sample_rate,
-        batch_size=batch_size,
-        population=population,
-        epochs=epochs,
-        steps=steps,
-        unit=unit_of(neighbours, whose, records),
-    )
+    scheme = SamplingScheme(sampling.value)
+    settings = RunSettings(noise_multiplier, scheme, sample_rate, batch_size, population, epochs, steps)
+    run = describe_run(settings, unit_of(neighbours, whose, records))
     if plot is not None:
         require_writable(plot)
     with console.waiting("Pricing the run …"):

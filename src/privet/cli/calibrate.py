@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -82,7 +83,7 @@ def calibrate(
 
     privet calibrate --epsilon 1 --mechanism randomized-response --categories 4
     """
-    from privet.accounting import PrivacyTarget, RunParameter, SamplingScheme, solve_run
+    from privet.accounting import PrivacyTarget, RunParameter, RunSettings, SamplingScheme, solve_run
     from privet.report.account import beware
 
     usual = NeighboursWord.REPLACE if mechanism is MechanismWord.RANDOMIZED_RESPONSE else NeighboursWord.ADD_REMOVE
@@ -91,35 +92,20 @@ def calibrate(
     if population is not None and mechanism is None:
         checked.count("population", population)
     target = PrivacyTarget(epsilon, _delta(delta, is_gaussian=mechanism in (None, MechanismWord.GAUSSIAN)), unit)
-    run = {
-        "noise_multiplier": noise_multiplier,
-        "sample_rate": sample_rate,
-        "batch_size": batch_size,
-        "population": population,
-        "epochs": epochs,
-        "steps": steps,
-    }
+    scheme = SamplingScheme((sampling or SamplingWord.POISSON).value)
+    settings = RunSettings(noise_multiplier, scheme, sample_rate, batch_size, population, epochs, steps)
     with console.waiting("Searching …"):
         if mechanism is not None:
-            _refuse(run, f"has no place with --mechanism {mechanism.value}")
+            no_place = f"has no place with --mechanism {mechanism.value}"
+            _refuse({name: value for name, value in asdict(settings).items() if name != "scheme"}, no_place)
             if find not in (None, FindWord.NOISE):
                 raise InvalidInput("find", "has no place with --mechanism, which finds its noise", "leave it out")
-            _refuse({"sampling": sampling}, f"has no place with --mechanism {mechanism.value}")
+            _refuse({"sampling": sampling}, no_place)
             solution = _solve_answers(target, mechanism, answers, categories)
         else:
             given = {"answers": answers, "categories": categories}
             _refuse(given, "has no place in a run", "leave it out, or give --mechanism")
-            solution = solve_run(
-                target,
-                find=RunParameter(find.value) if find else None,
-                noise_multiplier=noise_multiplier,
-                scheme=SamplingScheme((sampling or SamplingWord.POISSON).value),
-                sample_rate=sample_rate,
-                batch_size=batch_size,
-                population=population,
-                epochs=epochs,
-                steps=steps,
-            )
+            solution = solve_run(target, settings, RunParameter(find.value) if find else None)
     warnings = beware(solution.guarantee, population)
     if as_json:
         console.show_json(_document(solution, target, warnings))

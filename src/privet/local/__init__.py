@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from privet.local.duchi import Duchi
-from privet.local.endpoint import Endpoint
 from privet.local.estimates import AnswerEstimate, answer_estimates, estimates_document, require_reports
 from privet.local.hadamard import HadamardResponse
 from privet.local.hashing import LocalHashing
 from privet.local.joint import SampledQuestions, SplitQuestions
-from privet.local.live import live_endpoint, live_page, qr_code, survey_endpoint
+from privet.local.live import live_endpoint, survey_endpoint
 from privet.local.mean import Mean, MeanMechanism, Sum
 from privet.local.noisy import LocalGaussian, LocalLaplace
 from privet.local.oracle import FrequencyOracle, PureOracle, Tally, collected
@@ -18,7 +17,7 @@ from privet.local.questionnaire import Question, Questionnaire, read_questionnai
 from privet.local.randomizer import ONE_REPORT
 from privet.local.rappor import Rappor
 from privet.local.report_files import ReportLine, append_report, merge_reports, read_reports, report_lines
-from privet.local.reports import Collection, Outcome, answer_of, report_on
+from privet.local.reports import Collection, answer_of, report_on
 from privet.local.response import RandomizedResponse
 from privet.local.shares import Shares
 from privet.local.survey_design import QuestionDesign, design_survey, draft_questionnaire
@@ -32,7 +31,6 @@ __all__ = [
     "AnswerEstimate",
     "Collection",
     "Duchi",
-    "Endpoint",
     "FrequencyOracle",
     "HadamardResponse",
     "LocalGaussian",
@@ -41,7 +39,6 @@ __all__ = [
     "Mean",
     "MeanMechanism",
     "OptimizedUnary",
-    "Outcome",
     "Piecewise",
     "PureOracle",
     "Question",
@@ -66,9 +63,7 @@ __all__ = [
     "draft_questionnaire",
     "estimates_document",
     "live_endpoint",
-    "live_page",
     "merge_reports",
-    "qr_code",
     "questionnaire_page",
     "read_questionnaire",
     "read_reports",

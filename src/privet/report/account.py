@@ -75,8 +75,8 @@ def price_description(
     Raises:
         NotProven: No theorem covers the run; names the neighbours for which one does.
 
-    >>> from privet.accounting import describe_run
-    >>> price_description(describe_run(1.1, sample_rate=0.01, steps=1000), 1e-5).described.value[2]
+    >>> from privet.accounting import RunSettings, describe_run
+    >>> price_description(describe_run(RunSettings(1.1, sample_rate=0.01, steps=1000)), 1e-5).described.value[2]
     ('steps', '1,000')
     """
     with neighbours_advice(run.event):
@@ -88,7 +88,7 @@ def price_description(
             population=population,
             described=run.facts,
             conditions=run_conditions(run.batches.scheme, run.unit),
-            notes=run.notes,
+            notes=(run.repetitions.note,) if run.repetitions.note else (),
         )
 
 

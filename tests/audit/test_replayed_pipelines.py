@@ -172,7 +172,7 @@ def asked_table(rows: list[dict[str, str]]) -> None:
 
 def test_query(tmp_path: Path) -> None:
     """Fails when a page, JSON, stored answers that are given again, or the ledger's head follow from rows."""
-    ask = "query clinic.csv 'mean(age) by ward' 'count by town' --epsilon 1 --delta 1e-6 --ledger clinic"
+    ask = "query clinic.csv 'mean(age) by ward' 'count by town' --epsilon 1 --delta 1e-6 --budget clinic"
     pipeline = commanded(
         tmp_path / "it",
         asked_table,
@@ -189,9 +189,9 @@ def test_query(tmp_path: Path) -> None:
 
 def test_a_page_that_tells_how_many_rows_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a command's file is not compared: the true number of rows stands on a page, and nowhere else."""
-    from privet.cli import query_page
+    from privet import report
 
-    usual = query_page.page
+    usual = report.answers_page
 
     def counted(*given: Any) -> str:
         return f"{usual(*given)}<!-- {len(Path('clinic.csv').read_text().splitlines())} -->"
@@ -199,7 +199,7 @@ def test_a_page_that_tells_how_many_rows_there_are(tmp_path: Path, monkeypatch: 
     ask = "query clinic.csv count --epsilon 1 --plot page.html"
     pipeline = commanded(tmp_path / "it", asked_table, ask, shared=lambda: [Path("page.html")])
     replay(pipeline, NASTY, NASTY[:-1]).check()
-    monkeypatch.setattr(query_page, "page", counted)
+    monkeypatch.setattr(report, "answers_page", counted)
     assert replay(pipeline, NASTY, NASTY[:-1]).differences == ("the result['page.html'] differs",)
 
 

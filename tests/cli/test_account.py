@@ -264,4 +264,4 @@ def test_what_is_weak_is_said(privet: Run, words: str, warning: str) -> None:
 def test_a_strong_run_has_no_warning(privet: Run) -> None:
     """Fails when every run is warned about, so that nobody reads it."""
     done = privet("account", MNIST)
-    assert "Beware" not in done.out
+    assert "Warnings" not in done.out

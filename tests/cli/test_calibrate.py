@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from privet.accounting import epsilon
-from privet.cli.solve import kept
+from privet.accounting import epsilon, truth_probability
 from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled, ShuffledEpoch
 from privet.core.unit import Neighbours, Unit
 from tests.cli.conftest import Run
@@ -68,7 +67,7 @@ def test_the_printed_number_fits_and_little_less_does_not(privet: Run, case: str
     assert upper(build(value * too_much), delta) > answer["target"]["epsilon"]
     shown = privet("calibrate", words)
     assert f": {value:.10g}\n" in shown.out
-    assert f"asked was ε = {answer['target']['epsilon']:g}" in shown.out
+    assert f"the target is ε = {answer['target']['epsilon']:g}" in shown.out
 
 
 def test_the_most_steps(privet: Run) -> None:
@@ -121,7 +120,7 @@ def test_the_note_counts_what_is_drawn(privet: Run, unit: str, word: str) -> Non
 def test_what_is_weak_is_said(privet: Run) -> None:
     """Fails when a δ that no data set can bear passes without a word, or when a good one is warned about."""
     words = "--epsilon 1 --mechanism gaussian --delta"
-    assert "Beware\n· δ = 0.01 is large" in privet("calibrate", words, "0.01").out
+    assert "Warnings\n· δ = 0.01 is large" in privet("calibrate", words, "0.01").out
     assert "δ = 0.01 is large" in privet("calibrate", words, "0.01 --json").json["warnings"][0]
     assert privet("calibrate", words, "1e-5 --json").json["warnings"] == []
     assert "at least 1/n" in privet("calibrate", RUN, "--delta 1e-4 --epochs 1").out
@@ -139,7 +138,7 @@ def test_no_answer_is_kept_for_sure(privet: Run) -> None:
 @pytest.mark.parametrize("each", [1e-6, 0.1, 1.0, 7.3, 13.9, 20.0, 36.5, 57.0])
 def test_what_is_kept_is_on_the_safe_side(each: float, categories: int) -> None:
     """Fails when the printed probability allows more than ε, or is far below what ε allows."""
-    shown = kept(each, categories)
+    shown = truth_probability(each, categories)
     share = 1 - Fraction(shown.removeprefix("1 − ")) if "−" in shown else Fraction(shown)
     odds = (
         Decimal((share * (categories - 1) / (1 - share)).numerator)
@@ -216,7 +215,7 @@ def test_what_cannot_be_found_is_refused_in_one_line(privet: Run, complaint: str
 @pytest.mark.parametrize("each", [1e-7, 3e-10, 1e-20, 0.5, 20.0])
 def test_the_printed_chance_is_safe_and_better_than_guessing(each: float, categories: int) -> None:
     """Catches a chance rounded down past 1/k, at which the true answer is told by its absence: ε = ∞ for k = 2."""
-    shown = kept(each, categories)
+    shown = truth_probability(each, categories)
     chance = Fraction(shown)
     assert Fraction(1, categories) <= chance < 1
     odds = Decimal(chance.numerator) * (categories - 1) / Decimal(chance.denominator - chance.numerator)

@@ -124,7 +124,7 @@ def test_too_little_memory(privet: Run, monkeypatch: pytest.MonkeyPatch) -> None
     def huge(*_: object) -> NoReturn:
         raise MemoryError
 
-    monkeypatch.setattr(account_module, "run_of", huge)
+    monkeypatch.setattr(account_module, "unit_of", huge)
     assert "use fewer steps" in refused(privet(GOOD))
 
 
@@ -136,7 +136,7 @@ def test_an_interruption_is_quiet(
     def interrupted(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(account_module, "run_of", interrupted)
+    monkeypatch.setattr(account_module, "unit_of", interrupted)
     assert main(GOOD.split()) == 130
     shown = capsys.readouterr()
     assert (shown.out, shown.err.strip()) == ("", "")

@@ -119,13 +119,13 @@ def test_what_is_required_and_what_is_usual_is_said(privet: Run) -> None:
     assert "NAME The data set that the budget is for. [required]" in shown
 
 
-def test_an_option_has_one_name_at_a_time(privet: Run) -> None:
-    """Fails when of two names for one option the last wins without a word, and a budget is made somewhere else."""
+def test_option_url_is_refused_with_its_new_name(privet: Run) -> None:
+    """Fails when the former name of --ledger is taken, or is refused without a word of the new one."""
     words = "ledger create clinic --epsilon 1 --delta 1e-6"
-    for both in ("--ledger a.db --url b.db", "--url=b.db --ledger=a.db"):
+    for both in ("--url b.db", "--ledger a.db --url b.db", "--url=b.db --ledger=a.db"):
         done = privet(words, both)
         assert (done.code, done.out) == (2, "")
-        assert done.err == "privet: --ledger and --url say the same thing twice; leave one of them out\n"
+        assert done.err == "privet: --url is called --ledger now; the option that names a budget is --budget\n"
     assert list(Path.cwd().iterdir()) == []
 
 

@@ -47,7 +47,7 @@ def test_the_ledger_may_be_named_by_the_environment(privet: Run, monkeypatch: py
     monkeypatch.setenv("PRIVET_LEDGER", "named.db")
     assert privet("ledger create clinic --epsilon 3 --delta 1e-6").code == 0
     assert Path("named.db").exists()
-    assert privet("ledger create clinic --epsilon 3 --delta 1e-6 --url typed.db").code == 0
+    assert privet("ledger create clinic --epsilon 3 --delta 1e-6 --ledger typed.db").code == 0
     assert Path("typed.db").exists()
 
 
@@ -146,10 +146,10 @@ def test_a_weak_budget_is_warned_about(privet: Run, words: str, said: str) -> No
     """Fails when a budget that protects nobody, and cannot be changed, is made without a word."""
     done = privet("ledger create clinic", words)
     assert (done.code, done.err) == (0, "")
-    beware = done.out[done.out.index("Beware") :]
+    beware = done.out[done.out.index("Warnings") :]
     assert said in beware
     assert "a budget cannot be changed" in beware
-    assert "Beware" not in privet("ledger create ward --epsilon 3 --delta 1e-6").out
+    assert "Warnings" not in privet("ledger create ward --epsilon 3 --delta 1e-6").out
 
 
 def test_a_budget_without_a_key_is_not_called_broken(privet: Run) -> None:
@@ -318,7 +318,7 @@ BAD = {
     "ledger create clinic --epsilon 1": "missing: --delta; see privet ledger create --help, or try: ",
     "ledger create '' --epsilon 1 --delta 1e-6": "name is empty",
     "ledger create clinic --epsilon 1 --delta 1e-6 --ledger nowhere/x.db": "make its folder first",
-    "ledger create clinic --epsilon 1 --delta 1e-6 --url mysql://x/y": "--ledger names mysql",
+    "ledger create clinic --epsilon 1 --delta 1e-6 --ledger mysql://x/y": "--ledger names mysql",
     "ledger create clinic --epsilon 1 --delta 1e-6 --wait 0": "--wait is 0.0",
     "ledger list --ledger page.txt": "is not a ledger; it was left as it is",
     "ledger verify --head 3:ab": "--head belongs to one budget",

@@ -64,7 +64,7 @@ def test_a_mistake_of_our_own_is_one_line(tmp_path: Path) -> None:
     broken = (
         "import sys; from privet.cli import main; import privet.cli.account as account\n"
         "def broken(*_): raise ValueError('two\\nlines')\n"
-        "account.run_of = broken; sys.exit(main())"
+        "account.unit_of = broken; sys.exit(main())"
     )
     command = [sys.executable, "-c", broken, *GOOD]
     done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, encoding="utf-8")

@@ -17,7 +17,7 @@ from tests.report.trained import trained
 
 __all__ = ["run", "written"]
 
-MARK = "INTERNAL: computed from private rows and not paid for; do not share"
+MARK = "INTERNAL: computed from private rows without noise; do not share"
 
 
 def test_a_run_is_shown(privet: Run, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

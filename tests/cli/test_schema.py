@@ -42,7 +42,7 @@ name = "well"
 kind = "category"
 values = ["no", "yes"]
 """)
-MARK = "INTERNAL: read from private rows and not paid for; do not share"
+MARK = "INTERNAL: read from private rows without noise; do not share"
 
 
 @pytest.fixture

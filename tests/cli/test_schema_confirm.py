@@ -159,7 +159,7 @@ def test_confirmation_is_on_the_card(clinic: Run) -> None:
 def test_old_run_resumes_after_its_schema_is_confirmed(clinic: Run) -> None:
     """Fails when a stored answer is charged again because its schema now says where bounds come from."""
     assert clinic("ledger create clinic --epsilon 2 --delta 1e-4").code == 0
-    ask = "query patients.csv 'mean(age)' --schema schema.toml --epsilon 0.5 --ledger clinic --json"
+    ask = "query patients.csv 'mean(age)' --schema schema.toml --epsilon 0.5 --budget clinic --json"
     first = clinic(ask)
     assert first.code == 0, first.err
     assert (

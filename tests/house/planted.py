@@ -25,6 +25,7 @@ _EXCEPTS = "no blind except"
 _KWARGS = "no **kwargs in public"
 _DOCSTRINGS = "public names have docstrings"
 _GUARANTEES = "a Release states its Guarantee"
+_COMMANDS = "commands compute nothing"
 
 BAD = (
     Planted(_ROOMS, "core/x.py", "from privet.accounting import epsilon", "`core` may not import `accounting`"),
@@ -82,6 +83,10 @@ BAD = (
     Planted(_GUARANTEES, "core/x.py", "def ask() -> 'list[Release[int]]': ...", "`ask` returns a Release"),
     Planted(_GUARANTEES, "core/x.py", "class M:\n    def run(self) -> core.Release | None: ...", "`run` returns a"),
     Planted(_GUARANTEES, "core/x.py", "class Release:\n    def map(self) -> Self: ...", "`map` returns a Release"),
+    Planted(_COMMANDS, "cli/x.py", "import numpy as np", "x.py:1: imports `numpy`"),
+    Planted(_COMMANDS, "cli/x.py", "def f():\n    from torch import nn", "x.py:2: imports `torch.nn`"),
+    Planted(_COMMANDS, "cli/x.py", "if TYPE_CHECKING:\n    import numpy.typing", "imports `numpy.typing`"),
+    Planted(_COMMANDS, "cli/deep/x.py", "import_module('torch')", "imports `torch`"),
 )
 
 # What the checks must leave alone: each file comes close to a rule and keeps to it.

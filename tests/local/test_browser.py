@@ -17,8 +17,7 @@ import pytest
 import zxingcpp
 from scipy.stats import chi2
 
-from privet.cli.survey_live import live_endpoint
-from privet.local import Duchi, HadamardResponse, LocalHashing, Piecewise, RandomizedResponse
+from privet.local import Duchi, HadamardResponse, LocalHashing, Piecewise, RandomizedResponse, live_endpoint
 from privet.local.page import law_of as spoken
 from privet.local.page import questionnaire_page
 from privet.local.questionnaire import Budget, Question, Questionnaire

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from privet.cli.mix_send import lines_of, send_all
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.local import shuffling
+from privet.local import report_lines
 from privet.local.questionnaire import Question, Questionnaire
 from privet.local.reports import report_on
-from privet.local.shuffling import MixKey, MixPlan, Stop, Taken, id_of
+from privet.local.shuffling import MixKey, MixPlan, Stop, Taken, id_of, send_reports, sending
 
 REPORT = {"privet": 1, "survey": "5e", "id": "ab" * 16, "answers": {"fare": 1, "minutes": 4}}
 
@@ -52,17 +51,17 @@ def test_one_report_written_twice_is_sent_once(tmp_path: Path, monkeypatch: pyte
         sent.append(report)
         return Taken.ACCEPTED
 
-    monkeypatch.setattr(shuffling, "send", taken)
+    monkeypatch.setattr(sending, "send", taken)
     mine, other = (report_on(survey, {"smoker": 1}, SeededRng(seed)) for seed in (1, 2))
     page, endpoint, both = (tmp_path / name for name in ("page.jsonl", "endpoint.jsonl", "both.jsonl"))
     page.write_text(json.dumps(mine, separators=(",", ":")) + "\n")
     endpoint.write_text(json.dumps(mine, sort_keys=True) + "\n" + json.dumps(other, sort_keys=True) + "\n")
     both.write_text(page.read_text() + endpoint.read_text())
     with pytest.raises(InvalidInput, match=r"line 2 of .* is that of line 1"):
-        send_all(plan, lines_of(both), tmp_path / "notes")
+        send_reports(plan, report_lines(both), tmp_path / "notes")
     assert sent == []
-    send_all(plan, lines_of(page), tmp_path / "notes")
+    send_reports(plan, report_lines(page), tmp_path / "notes")
     with pytest.raises(InvalidInput, match=r"line 1 of .* were sent before"):
-        send_all(plan, lines_of(endpoint), tmp_path / "notes")
-    send_all(plan, lines_of(endpoint)[1:], tmp_path / "notes")
+        send_reports(plan, report_lines(endpoint), tmp_path / "notes")
+    send_reports(plan, report_lines(endpoint)[1:], tmp_path / "notes")
     assert len(sent) == 2

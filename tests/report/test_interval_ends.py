@@ -12,8 +12,7 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
-from privet.cli.query_page import page
-from privet.cli.query_view import show
+from privet.cli.query import _show
 from privet.core.bounded import Bounded
 from privet.core.disclosure import Internal, Public
 from privet.core.errors import InvalidInput
@@ -24,7 +23,7 @@ from privet.core.unit import Unit, Whose
 from privet.data import Number
 from privet.mechanisms import DiscreteLaplace, Laplace
 from privet.query import Answer, Reply, Row
-from privet.report import Score
+from privet.report import Score, answers_page
 from privet.report.figures.epochs import followed
 from privet.report.origin import interval, short_interval
 from privet.report.ranking import verdict_on
@@ -156,9 +155,9 @@ def test_query_intervals_are_labelled_with_the_noise_alone(capsys: pytest.Captur
     for row, labelled in ((Row((), 5.0, 3.0, 7.0), True), (Row((), 5.0), False)):
         answers: tuple[Answer, ...] = (Answer("mean(age)", (), "mean(age)", (row,), 0.95),)
         release = Release.of(answers, LaplaceEvent(1.0), unit=Unit(), source="t", randomness=SeededRng(1).kind)
-        show(Reply(release, (False,), None, ""), None)
+        _show(Reply(release, (False,), None, ""), None)
         assert (words in " ".join(capsys.readouterr().out.lower().split())) == labelled
-        assert (words in page(release, "t").lower()) == labelled
+        assert (words in answers_page(release, "t").lower()) == labelled
 
 
 def test_accuracy_curve_is_labelled_with_the_current_weights() -> None:

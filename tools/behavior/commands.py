@@ -77,7 +77,7 @@ COMMANDS: dict[str, str] = {
     "pate vote other": "pate vote test.csv --public public.csv --schema clinic.schema.toml --teachers 10 --out b.votes",
     "pate aggregate": f"pate aggregate a.votes b.votes --public public.csv --schema clinic.schema.toml --epsilon 8 "
     f"{_RUN} --out runs/silos",
-    "query": "query clinic.csv count 'mean(age) by ward' --epsilon 1 --ledger clinic --json",
+    "query": "query clinic.csv count 'mean(age) by ward' --epsilon 1 --budget clinic --json",
     "survey design": "survey design commute.toml",
     "survey estimate": "survey estimate commute.toml reports.jsonl --json",
     "attack": "attack runs/sgd --shadows 4",
@@ -96,7 +96,7 @@ FAILURES: dict[str, str] = {
     "train on a missing file": "train nowhere.csv --target well",
     "train beyond the budget": f"{_TABLE} --epsilon 5000 --out runs/beyond",
     "train with an unknown method": f"{_TABLE} --epsilon 1 --method magic",
-    "query of an unknown column": "query clinic.csv 'mean(height)' --epsilon 1 --ledger clinic",
+    "query of an unknown column": "query clinic.csv 'mean(height)' --epsilon 1 --budget clinic",
     "attack on no run": "attack nowhere",
 }
 

@@ -13,23 +13,50 @@ from privet.accounting.calibrate import (
     sample_rate,
 )
 from privet.accounting.default_delta import default_delta
+from privet.accounting.neighbours_advice import neighbours_advice
 from privet.accounting.price import Rung, delta, epsilon, ladder, upper
 from privet.accounting.profile import Profile
+from privet.accounting.run_conditions import run_conditions
+from privet.accounting.run_description import RunDescription, RunSettings, SamplingScheme, describe_run
+from privet.accounting.solutions import (
+    PrivacyTarget,
+    RunParameter,
+    Solution,
+    solve_gaussian,
+    solve_laplace,
+    solve_randomized_response,
+    solve_run,
+    truth_probability,
+)
 
 __all__ = [
     "Accountant",
+    "PrivacyTarget",
     "Profile",
+    "RunDescription",
+    "RunParameter",
+    "RunSettings",
     "Rung",
+    "SamplingScheme",
+    "Solution",
     "default_delta",
     "delta",
+    "describe_run",
     "epsilon",
     "ladder",
     "laplace_scale",
     "least",
     "most",
     "most_steps",
+    "neighbours_advice",
     "noise_multiplier",
     "randomized_response_epsilon",
+    "run_conditions",
     "sample_rate",
+    "solve_gaussian",
+    "solve_laplace",
+    "solve_randomized_response",
+    "solve_run",
+    "truth_probability",
     "upper",
 ]

@@ -1,4 +1,4 @@
-"""`privet account`: what a described run costs, by every accountant, and what that means."""
+"""`privet account`: the privacy cost of a described run by every accountant, and what it means."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privet.cli import console
-from privet.cli.conditions import conditions, drawn_as
-from privet.cli.described import described_batches, run_of, times
 from privet.cli.options import (
     AccountantWord,
     AsJson,
@@ -29,8 +27,6 @@ from privet.cli.options import (
     WhoseOption,
     unit_of,
 )
-from privet.cli.other_neighbours import advised
-from privet.core import checked
 
 if TYPE_CHECKING:
     from privet.report.card import RunCard
@@ -69,32 +65,17 @@ def account(
 
     privet account --noise-multiplier 1.1 --batch-size 256 --population 60000 --epochs 60 --delta 1e-5 --plot run.html
     """
-    from privet.report import curves_of, document, page, price_run, require_writable, write_page
+    from privet.accounting import Accountant, RunSettings, SamplingScheme, describe_run
+    from privet.report import curves_of, document, page, price_description, require_writable, write_page
 
-    checked.nonnegative("noise_multiplier", noise_multiplier)
-    unit = unit_of(neighbours, whose, records)
-    batches = described_batches(sampling, sample_rate, batch_size, population, drawn_as(unit))
-    repetitions = times(batches, epochs, steps)
-    if population is not None:
-        checked.count("population", population)
+    scheme = SamplingScheme(sampling.value)
+    settings = RunSettings(noise_multiplier, scheme, sample_rate, batch_size, population, epochs, steps)
+    run = describe_run(settings, unit_of(neighbours, whose, records))
     if plot is not None:
         require_writable(plot)
-    event = run_of(batches, noise_multiplier, repetitions.count)
-    with console.waiting("Pricing the run …"), advised(event):
-        card = price_run(
-            event,
-            delta,
-            unit=unit,
-            accountant=accountant.meant if accountant else None,
-            population=population,
-            described=(
-                ("noise multiplier", f"{noise_multiplier:g}"),
-                ("batches", f"{sampling.value}: {batches.shown}"),
-                ("epochs" if batches.is_pass else "steps", f"{repetitions.count:,}"),
-            ),
-            conditions=conditions(sampling, unit),
-            notes=(repetitions.note,) if repetitions.note else (),
-        )
+    with console.waiting("Pricing the run …"):
+        chosen = Accountant(accountant.value) if accountant else None
+        card = price_description(run, delta, accountant=chosen, population=population)
     if plot is not None:
         with console.progress_bar("Drawing the page …") as progress:
             write_page(plot, page(card, curves_of(card, progress=progress)))
@@ -112,9 +93,7 @@ def _show(card: RunCard, plot: Path | None) -> None:
     console.line(headline(guarantee), "bold yellow" if card.warnings.value else "bold green")
     for note in card.notes.value:
         console.line(note, "dim")
-    if card.warnings.value:
-        console.heading("Beware")
-        console.bullets(tuple(f"{warning}." for warning in card.warnings.value), "yellow")
+    console.warnings(card.warnings.value)
     if any(rung.guarantee and math.isfinite(rung.guarantee.epsilon.upper) for rung in card.ladder.value):
         console.heading("By every accountant")
         _show_ladder(card)
@@ -125,8 +104,7 @@ def _show(card: RunCard, plot: Path | None) -> None:
         console.bullets(card.conditions.value)
         console.line()
         console.line(proven_by(guarantee), "dim")
-    if plot is not None:
-        console.line(f"The page with the figures is {plot}; open it in a browser.", "bold")
+    console.page_written(plot)
 
 
 def _show_ladder(card: RunCard) -> None:

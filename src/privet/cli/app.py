@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
@@ -36,25 +37,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(cls=TaughtCommand, help=help_of(train))(train)
-app.command(cls=TaughtCommand, help=help_of(predict))(predict)
-app.command(cls=TaughtCommand, help=help_of(attack))(attack)
-app.command(cls=TaughtCommand, help=help_of(audit))(audit)
-app.command(cls=TaughtCommand, help=help_of(link))(link)
-app.command(cls=TaughtCommand, help=help_of(account))(account)
-app.command(cls=TaughtCommand, help=help_of(calibrate))(calibrate)
-app.command(cls=TaughtCommand, help=help_of(query))(query)
-app.add_typer(ledger, name="ledger")
-app.add_typer(survey, name="survey")
-app.add_typer(mix, name="mix")
-app.add_typer(pate, name="pate")
-app.add_typer(schema, name="schema")
-app.add_typer(report, name="report")
-app.add_typer(card, name="card")
+_COMMANDS: tuple[Callable[..., None], ...] = (train, predict, attack, audit, link, account, calibrate, query)
+for _command in _COMMANDS:
+    app.command(cls=TaughtCommand, help=help_of(_command))(_command)
+_GROUPS = {
+    "ledger": ledger,
+    "survey": survey,
+    "mix": mix,
+    "pate": pate,
+    "schema": schema,
+    "report": report,
+    "card": card,
+}
+for _name, _group in _GROUPS.items():
+    app.add_typer(_group, name=_name)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_given: bool) -> None:
+    if is_given:
         try:
             click.echo(f"privet {version('privet')}")
         except PackageNotFoundError:
@@ -64,7 +64,7 @@ def _version(wanted: bool) -> None:
 
 def privet(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None:
     """Learn from data about people, with a proven bound on what the result reveals about any one of them.
@@ -72,15 +72,15 @@ def privet(
     A guarantee is a pair (ε, δ): whatever an attacker sees, the odds that someone's data was used move by a factor of
     at most e^ε, but for a chance of about δ. Smaller is safer: ε = 1 is strong, and ε above 10 is weak.
 
-    What does a run cost, and what does that mean?
+    The privacy cost of a run, and what an attacker can learn:
 
     privet account --noise-multiplier 1.1 --sample-rate 0.01 --steps 1000 --delta 1e-5
 
-    How much noise does ε = 3 need?
+    The noise that ε = 3 needs:
 
     privet calibrate --epsilon 3 --delta 1e-5 --sample-rate 0.01 --steps 1000
 
-    Who keeps the bill?
+    A budget for everything that is released about a data set:
 
     privet ledger create clinic --epsilon 3 --delta 1e-6
     """

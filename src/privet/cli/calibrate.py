@@ -1,13 +1,14 @@
-"""`privet calibrate`: the least noise, the highest rate or the most steps that a guarantee allows."""
+"""`privet calibrate`: solve for the least noise, the highest rate or the most steps that a guarantee allows."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privet.cli import console, solve
-from privet.cli.asked import Asked
+from privet.cli import console
 from privet.cli.numbers import WHOLE
 from privet.cli.options import (
     AsJson,
@@ -26,7 +27,11 @@ from privet.cli.options import (
     unit_of,
 )
 from privet.core import checked
+from privet.core.codec import VERSION, encode
 from privet.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from privet.accounting import PrivacyTarget, Solution
 
 __all__ = ["calibrate"]
 
@@ -78,32 +83,52 @@ def calibrate(
 
     privet calibrate --epsilon 1 --mechanism randomized-response --categories 4
     """
+    from privet.accounting import PrivacyTarget, RunParameter, RunSettings, SamplingScheme, solve_run
+    from privet.report.account import beware
+
     usual = NeighboursWord.REPLACE if mechanism is MechanismWord.RANDOMIZED_RESPONSE else NeighboursWord.ADD_REMOVE
     unit = unit_of(neighbours or usual, whose, records)
     checked.positive("epsilon", epsilon)
     if population is not None and mechanism is None:
         checked.count("population", population)
-    share = _delta(delta, is_gaussian=mechanism in (None, MechanismWord.GAUSSIAN))
-    target = solve.Target(epsilon, share, unit, population)
-    asked = Asked(
-        find,
-        noise_multiplier,
-        sample_rate,
-        batch_size,
-        population,
-        epochs,
-        steps,
-        sampling,
-        mechanism,
-        answers,
-        categories,
-    )
+    target = PrivacyTarget(epsilon, _delta(delta, is_gaussian=mechanism in (None, MechanismWord.GAUSSIAN)), unit)
+    scheme = SamplingScheme((sampling or SamplingWord.POISSON).value)
+    settings = RunSettings(noise_multiplier, scheme, sample_rate, batch_size, population, epochs, steps)
     with console.waiting("Searching …"):
-        found = asked.found(target)
+        if mechanism is not None:
+            no_place = f"has no place with --mechanism {mechanism.value}"
+            _refuse({name: value for name, value in asdict(settings).items() if name != "scheme"}, no_place)
+            if find not in (None, FindWord.NOISE):
+                raise InvalidInput("find", "has no place with --mechanism, which finds its noise", "leave it out")
+            _refuse({"sampling": sampling}, no_place)
+            solution = _solve_answers(target, mechanism, answers, categories)
+        else:
+            given = {"answers": answers, "categories": categories}
+            _refuse(given, "has no place in a run", "leave it out, or give --mechanism")
+            solution = solve_run(target, settings, RunParameter(find.value) if find else None)
+    warnings = beware(solution.guarantee, population)
     if as_json:
-        console.show_json(found.document(target))
+        console.show_json(_document(solution, target, warnings))
     else:
-        _show(found, target)
+        _show(solution, target, warnings)
+
+
+def _solve_answers(
+    target: PrivacyTarget, mechanism: MechanismWord, answers: int | None, categories: int | None
+) -> Solution:
+    from privet.accounting import solve_gaussian, solve_laplace, solve_randomized_response
+
+    count = 1 if answers is None else answers
+    if mechanism is MechanismWord.RANDOMIZED_RESPONSE:
+        return solve_randomized_response(target, count, 2 if categories is None else categories)
+    _refuse({"categories": categories}, f"has no place with --mechanism {mechanism.value}")
+    return (solve_gaussian if mechanism is MechanismWord.GAUSSIAN else solve_laplace)(target, count)
+
+
+def _refuse(given: Mapping[str, object], problem: str, advice: str = "leave it out") -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidInput(name, problem, advice)
 
 
 def _delta(given: float | None, *, is_gaussian: bool) -> float:
@@ -115,15 +140,26 @@ def _delta(given: float | None, *, is_gaussian: bool) -> float:
     return checked.share("delta", given or 0.0)
 
 
-def _show(found: solve.Found, target: solve.Target) -> None:
+def _document(solution: Solution, target: PrivacyTarget, warnings: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "privet": VERSION,
+        "command": "calibrate",
+        "found": solution.parameter,
+        "value": solution.value,
+        "target": {"epsilon": target.epsilon, "delta": target.delta},
+        "guarantee": encode(solution.guarantee),
+        "event": encode(solution.event),
+        "notes": list(solution.notes),
+        "warnings": list(warnings),
+    }
+
+
+def _show(solution: Solution, target: PrivacyTarget, warnings: tuple[str, ...]) -> None:
     from privet.report.words import headline
 
-    value = f"{found.value:,}" if isinstance(found.value, int) else f"{found.value:.10g}"
-    console.line(f"{found.words}: {value}", "bold green")
-    console.line(f"{headline(found.guarantee)}; asked was ε = {target.epsilon:g}")
-    for note in found.notes:
+    value = f"{solution.value:,}" if isinstance(solution.value, int) else f"{solution.value:.10g}"
+    console.line(f"{solution.label}: {value}", "bold green")
+    console.line(f"{headline(solution.guarantee)}; the target is ε = {target.epsilon:g}")
+    for note in solution.notes:
         console.line(note, "dim")
-    warnings = found.warnings(target)
-    if warnings:
-        console.heading("Beware")
-        console.bullets(tuple(f"{warning}." for warning in warnings), "yellow")
+    console.warnings(warnings)

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import click
@@ -18,14 +19,25 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["after", "bullets", "heading", "line", "progress_bar", "show_json", "show_rows", "waiting"]
+__all__ = [
+    "after",
+    "bullets",
+    "heading",
+    "line",
+    "page_written",
+    "progress_bar",
+    "show_json",
+    "show_rows",
+    "waiting",
+    "warnings",
+]
 
-_ENDLESS = 100_000
+_UNLIMITED = 100_000
 """Wider than any table."""
 
 
 class _Console(Console):
-    """Says that its reader has gone, where Rich would end the process, with the exit code of something else."""
+    """Raise `BrokenPipeError` when the reader has gone, where Rich would end the process with another exit code."""
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
@@ -41,7 +53,7 @@ def _err() -> Console:
 
 @contextmanager
 def after(done: str) -> Iterator[None]:
-    """What is written here tells of something that was done: an output that fails must not hide it."""
+    """Add what was already done to an error of the output, so that a full disk or a closed pipe does not hide it."""
     try:
         yield
     except OSError as error:
@@ -50,19 +62,19 @@ def after(done: str) -> Iterator[None]:
 
 
 def line(text: str = "", style: str = "") -> None:
-    """One line, or a paragraph that a terminal may wrap; whole where the output goes to a file."""
+    """Show a line or paragraph; a terminal wraps it, and in a file it is one line."""
     console = _out()
     console.print(Text(text, style=style), soft_wrap=not console.is_terminal)
 
 
 def heading(text: str) -> None:
-    """A heading with a blank line before it."""
+    """Show a heading, after a blank line."""
     line()
     line(text, "bold")
 
 
 def bullets(items: tuple[str, ...], style: str = "") -> None:
-    """A list, with wrapped lines under their own beginning."""
+    """Show a list; wrapped lines are indented."""
     console = _out()
     for item in items:
         if console.is_terminal:
@@ -73,20 +85,39 @@ def bullets(items: tuple[str, ...], style: str = "") -> None:
             line(f"· {item}", style)
 
 
+def warnings(texts: tuple[str, ...]) -> None:
+    """Show warnings under a heading of their own, if there are any."""
+    if texts:
+        heading("Warnings")
+        bullets(tuple(f"{text}." for text in texts), "yellow")
+
+
+def page_written(path: Path | None, content: str = "figures") -> None:
+    """Say where a page is, if one was written."""
+    if path is not None:
+        line(f"The page with the {content} is {path}; open it in a browser.", "bold")
+
+
 def show_rows(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: tuple[str, ...] = (), spare: tuple[str, ...] = ()
 ) -> None:
-    """A table, with numbers in the columns in `right`; where it is too wide, without the columns in `spare`, and where
-    it is too wide still, one `column: value` a line, so that no word is broken."""
+    """Show a table, as narrow as the terminal needs it, so that no word is broken.
+
+    Args:
+        columns: The names of the columns.
+        rows: The cells.
+        right: Columns that are aligned to the right.
+        spare: Columns that are left out if the table is too wide. If it still is, cells are shown as `column: value`.
+    """
     console = _out()
-    for left_out in ((), spare) if spare else ((),):
-        kept = [i for i, column in enumerate(columns) if column not in left_out]
-        made = _table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], right)
-        wide = Measurement.get(console, console.options.update(max_width=_ENDLESS), made).maximum
+    for omitted in ((), spare) if spare else ((),):
+        places = [place for place, column in enumerate(columns) if column not in omitted]
+        table = _table([columns[place] for place in places], [[row[place] for place in places] for row in rows], right)
+        width = Measurement.get(console, console.options.update(max_width=_UNLIMITED), table).maximum
         if not console.is_terminal and "COLUMNS" not in os.environ:
-            console.width = wide  # whole where the output goes to a file
-        if wide <= console.width:
-            console.print(made)
+            console.width = width  # whole where the output goes to a file
+        if width <= console.width:
+            console.print(table)
             return
     for number, row in enumerate(rows):
         if number:
@@ -97,13 +128,13 @@ def show_rows(
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: tuple[str, ...]) -> Table:
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         side: Literal["left", "right"] = "right" if column in right else "left"
-        made.add_column(column, justify=side, no_wrap=True)
+        table.add_column(column, justify=side, no_wrap=True)
     for row in rows:
-        made.add_row(*map(Text, row))
-    return made
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _keyed(console: Console, column: str, value: str) -> None:
@@ -115,14 +146,14 @@ def _keyed(console: Console, column: str, value: str) -> None:
 
 
 def show_json(data: dict[str, Any]) -> None:
-    """One JSON object and nothing else on stdout."""
-    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    click.echo(json.dumps(data, indent=2, ensure_ascii=plain, allow_nan=False))
+    """Print one JSON object, and nothing else, on stdout."""
+    is_ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    click.echo(json.dumps(data, indent=2, ensure_ascii=is_ascii, allow_nan=False))
 
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """A sign of life on a terminal's stderr while something of unknown length is done."""
+    """Show a spinner on a terminal's stderr while something of unknown length runs."""
     console = _err()
     if not console.is_terminal:
         yield
@@ -133,7 +164,7 @@ def waiting(text: str) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal's stderr, gone when the work is done; gives `progress(done, total)`."""
+    """Show a progress bar on a terminal's stderr; yields `progress(done, total)`."""
     console = _err()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -1,4 +1,4 @@
-"""What `--help` prints: examples that can be pasted, and names and choices that no narrow terminal breaks."""
+"""Render `--help`: examples that can be pasted, and names that no narrow terminal breaks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _BESIDE = 76
 
 
 def help_page(command: click.Command, ctx: click.Context) -> str:
-    """The whole help of a command, as text for this terminal."""
+    """Return the help of a command, formatted for this terminal."""
     console = Console(highlight=False, emoji=False, markup=False)
     console.width = min(console.width, _WIDEST)
-    with console.capture() as shown:
+    with console.capture() as output:
         console.print(Text(command.get_usage(ctx), style="bold"))
         for paragraph in (command.help or "").split("\n\n"):
             console.print()
@@ -33,7 +33,7 @@ def help_page(command: click.Command, ctx: click.Context) -> str:
         for title, rows in _panels(command, ctx).items():
             body = _beside(rows) if console.width >= _BESIDE else _below(rows)
             console.print(Panel(body, title=title, title_align="left", border_style="dim", box=box.ROUNDED))
-    return "\n".join(line.rstrip() for line in shown.get().splitlines())
+    return "\n".join(line.rstrip() for line in output.get().splitlines())
 
 
 def _say(console: Console, paragraph: str) -> None:
@@ -49,11 +49,11 @@ _Row = tuple[Text, Text]
 
 
 def _panels(command: click.Command, ctx: click.Context) -> dict[str, list[_Row]]:
-    """What is listed: (name, words) under each title."""
-    shown = [parameter for parameter in command.get_params(ctx) if not getattr(parameter, "hidden", False)]
-    arguments = [_argument(parameter) for parameter in shown if isinstance(parameter, click.Argument)]
+    """Return the (name, description) rows under each title."""
+    visible = [parameter for parameter in command.get_params(ctx) if not getattr(parameter, "hidden", False)]
+    arguments = [_argument(parameter) for parameter in visible if isinstance(parameter, click.Argument)]
     panels: dict[str, list[_Row]] = {"Arguments": arguments, "Options": []}
-    for parameter in shown:
+    for parameter in visible:
         if isinstance(parameter, click.Option):
             title = getattr(parameter, "rich_help_panel", None) or "Options"
             panels.setdefault(title, []).append(_option(parameter, ctx))

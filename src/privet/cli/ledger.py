@@ -1,4 +1,4 @@
-"""`privet ledger`: budgets that survive."""
+"""`privet ledger`: budgets, their entries, and whether anybody changed them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privet.cli import console
+from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
-from privet.cli.options import AsJson, NeighboursOption, NeighboursWord, Records, WhoseOption, unit_of
+from privet.cli.options import (
+    DEFAULT_LEDGER,
+    AsJson,
+    KeyFile,
+    LedgerLocation,
+    NeighboursOption,
+    NeighboursWord,
+    Records,
+    Wait,
+    WhoseOption,
+    unit_of,
+)
 from privet.cli.run import FAILED
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
 from privet.core.codec import VERSION, encode
 from privet.ledger.opening import opened
 
@@ -22,25 +32,15 @@ if TYPE_CHECKING:
 
 __all__ = ["about", "bind", "create", "ledger", "list_", "release", "show", "verify"]
 
-ledger = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
-
-_WHERE = "A file, or a URL such as postgresql://user@host/database."
-_FINGERPRINT = "The data set's file: its keyed fingerprint is kept, and other data is refused."
-_Where = Annotated[str, typer.Option("--ledger", "--url", envvar="PRIVET_LEDGER", metavar="FILE|URL", help=_WHERE)]
-_KeyFile = Annotated[
-    Path | None,
-    typer.Option(envvar="PRIVET_LEDGER_KEY_FILE", help="A key, kept away from the database, that seals every entry."),
-]
-_Wait = Annotated[float, typer.Option(metavar="SECONDS", help="How long to wait for other processes.")]
+_FINGERPRINT = "The data set's file: its keyed fingerprint is stored, and other data is refused."
 _Name = Annotated[str, typer.Argument(help="The data set that the budget is for.")]
 _ENTRY = "An entry's id, or its first 6 characters or more; see: privet ledger show NAME --open"
-_FILE = "privet-ledger.db"
 _MOST_ENTRIES = 2**31
 """More than a ledger can hold, and no more than a database can count to."""
 
 
 def about() -> None:
-    """Keep the bill of a data set: releases are charged before noise is drawn, and refused once the budget is spent.
+    """Manage privacy budgets: releases are charged before noise is drawn, and refused once the budget is spent.
 
     A budget for a year of questions about one data set, and how much of it is left:
 
@@ -50,8 +50,8 @@ def about() -> None:
     """
 
 
-def _document(command: str, name: str, shown: Record | tuple[Record, ...]) -> dict[str, Any]:
-    return {"privet": VERSION, "command": f"ledger {command}", name: encode(shown)}
+def _document(command: str, name: str, value: Record | tuple[Record, ...]) -> dict[str, Any]:
+    return {"privet": VERSION, "command": f"ledger {command}", name: encode(value)}
 
 
 def create(
@@ -62,11 +62,11 @@ def create(
     whose: WhoseOption = None,
     records: Records = 1,
     fingerprint_of: Annotated[Path | None, typer.Option(metavar="FILE", help=_FINGERPRINT)] = None,
-    where: _Where = _FILE,
-    key_file: _KeyFile = None,
-    wait: _Wait = 60.0,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
+    key_file: KeyFile = None,
+    wait: Wait = 60.0,
 ) -> None:
-    """Make a budget for a data set. It cannot be changed or made anew.
+    """Create a budget for a data set. It cannot be changed, or created a second time.
 
     privet ledger create clinic --epsilon 3 --delta 1e-6 --fingerprint-of patients.csv
     """
@@ -76,30 +76,30 @@ def create(
 
     unit = unit_of(neighbours, whose, records)
     fingerprint = read(fingerprint_of) if fingerprint_of is not None else None
-    with opened(where, key_file, wait) as book:
+    with opened(ledger, key_file, wait) as book:
         budget = book.create(name, epsilon=epsilon, delta=delta, unit=unit, fingerprint=fingerprint)
     weak = weaknesses(budget.epsilon, budget.delta, budget.unit)
     with console.after(f"the budget for {budget.name!r} was made"):
         console.line(f"{budget.name}: {total(budget)}", "bold yellow" if weak else "bold green")
         console.line(
-            f"privet train and privet query charge it with --ledger {shlex.quote(budget.name)}; "
+            f"privet train and privet query charge it with --budget {shlex.quote(budget.name)}; "
             f"Python, with privet.Ledger(...).reserve({budget.name!r}, event)."
         )
         console.line(f"head {budget.head}", "dim")
-        if weak:
-            console.heading("Beware")
-            unchanged = "a budget cannot be changed: if this is not what was meant, use another one, and never this one"
-            console.bullets(tuple(f"{text}." for text in (*weak, unchanged)), "yellow")
+        unchanged = "a budget cannot be changed: if this is not what was meant, use another one, and never this one"
+        console.warnings((*weak, unchanged) if weak else ())
 
 
-def list_(where: _Where = _FILE, key_file: _KeyFile = None, wait: _Wait = 60.0, as_json: AsJson = False) -> None:
+def list_(
+    ledger: LedgerLocation = DEFAULT_LEDGER, key_file: KeyFile = None, wait: Wait = 60.0, as_json: AsJson = False
+) -> None:
     """List all budgets and how full they are.
 
     privet ledger list --ledger clinic.db
     """
     from privet.cli.ledger_view import show_budgets
 
-    with opened(where, key_file, wait) as book:
+    with opened(ledger, key_file, wait) as book:
         budgets = book.list()
     if as_json:
         console.show_json(_document("list", "budgets", budgets))
@@ -111,21 +111,21 @@ def show(
     name: _Name,
     last: Annotated[int, typer.Option(click_type=WHOLE, help="How many entries to show, the newest first.")] = 20,
     open_only: Annotated[bool, typer.Option("--open", help="Only entries that are reserved or drawing.")] = False,
-    where: _Where = _FILE,
-    key_file: _KeyFile = None,
-    wait: _Wait = 60.0,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
+    key_file: KeyFile = None,
+    wait: Wait = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Show one budget: what is spent and left, its entries, and the head of its chain.
+    """Show one budget: what is spent and left, its entries, and the head of its hash chain.
 
-    Also shows what the whole history would have cost had it been planned in advance. That is not a guarantee: the
+    Also shows the privacy cost of the whole history had it been planned in advance. That is not a guarantee: the
     guarantee is the budget's own (ε, δ).
 
     privet ledger show clinic --open
     """
     from privet.cli.ledger_view import show_statement
 
-    with opened(where, key_file, wait) as book, console.waiting("Reading the history …"):
+    with opened(ledger, key_file, wait) as book, console.waiting("Reading the history …"):
         statement = book.show(name, last=min(last, _MOST_ENTRIES), open_only=open_only)
     if as_json:
         console.show_json(_document("show", "statement", statement))
@@ -136,38 +136,38 @@ def show(
 def verify(
     name: Annotated[str | None, typer.Argument(help="One data set; all of them, if left out.")] = None,
     head: Annotated[str | None, typer.Option(help="A head from a card: finds a tail that was cut off.")] = None,
-    where: _Where = _FILE,
-    key_file: _KeyFile = None,
-    wait: _Wait = 60.0,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
+    key_file: KeyFile = None,
+    wait: Wait = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute every chain, and find entries that were edited, dropped or reordered. Exit code 1 if there are any.
+    """Recompute every hash chain, and find entries that were edited, dropped or reordered. Exit code 1 if any.
 
     privet ledger verify clinic --head 12:9f…e1
     """
     from privet.cli.ledger_view import show_verification
 
-    with opened(where, key_file, wait) as book, console.waiting("Recomputing the chain …"):
-        found = book.verify(name, head=head)
+    with opened(ledger, key_file, wait) as book, console.waiting("Recomputing the chain …"):
+        verification = book.verify(name, head=head)
     if as_json:
-        console.show_json(_document("verify", "verification", found) | {"intact": bool(found)})
+        console.show_json(_document("verify", "verification", verification) | {"intact": bool(verification)})
     else:
-        show_verification(found)
-    if not found:
+        show_verification(verification)
+    if not verification:
         raise typer.Exit(FAILED)
 
 
 def release(
     id_: Annotated[str, typer.Argument(metavar="ID", help=_ENTRY)],
-    where: _Where = _FILE,
-    key_file: _KeyFile = None,
-    wait: _Wait = 60.0,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
+    key_file: KeyFile = None,
+    wait: Wait = 60.0,
 ) -> None:
     """Give back a reservation that nobody will use. Refused once noise may have been drawn.
 
     privet ledger release 3f2a9c
     """
-    with opened(where, key_file, wait) as book:
+    with opened(ledger, key_file, wait) as book:
         entry = book.release(id_)
     with console.after(f"the entry {entry.id} was given back"):
         console.line(f"{entry.id} of {entry.budget} is {entry.state.value}; nothing of it counts now", "bold green")
@@ -176,10 +176,10 @@ def release(
 def bind(
     name: _Name,
     fingerprint_of: Annotated[Path, typer.Option(metavar="FILE", help="The new version of the data set.")],
-    note: Annotated[str, typer.Option(help="Why this is the same data set, in a few words; it is kept.")],
-    where: _Where = _FILE,
-    key_file: _KeyFile = None,
-    wait: _Wait = 60.0,
+    note: Annotated[str, typer.Option(help="Why this is the same data set, in a few words; it is stored.")],
+    ledger: LedgerLocation = DEFAULT_LEDGER,
+    key_file: KeyFile = None,
+    wait: Wait = 60.0,
 ) -> None:
     """State that a file is a new version of a budget's data set. The budget stays the same; nothing is refunded.
 
@@ -187,13 +187,11 @@ def bind(
     """
     from privet.ledger import fingerprint_of as read
 
-    with opened(where, key_file, wait) as book:
+    with opened(ledger, key_file, wait) as book:
         budget = book.bind(name, read(fingerprint_of), note=note)
     with console.after(f"version {budget.version} of {budget.name!r} was bound"):
         console.line(f"{budget.name}: version {budget.version} is bound to the same budget", "bold green")
         console.line(f"head {budget.head}", "dim")
 
 
-ledger.callback(help=help_of(about))(about)
-for _command in (create, list_, show, verify, release, bind):
-    ledger.command(_command.__name__.rstrip("_"), cls=TaughtCommand, help=help_of(_command))(_command)
+ledger = command_group(about, create, list_, show, verify, release, bind)

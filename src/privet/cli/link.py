@@ -1,4 +1,4 @@
-"""`privet link`: look for people in a table from which the names were taken away."""
+"""`privet link`: re-identify people in a table without names, by a table with names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MISSING = (
     "Words for cells that say nothing, with commas, in place of ?,NA,N/A,null,None,nan; empty ones and * always do."
 )
 _INSIDE = "With --scored: how probable it is beforehand that somebody is in the published table."
-_OUT = "Add what was found to the internal page of this folder."
+_OUT = "Add the result to the internal report in this folder."
 _HOW, _CHECK = "How to look", "What to look for"
 
 
@@ -65,7 +65,7 @@ def link(
         if find_spec(package) is None:
             raise MissingExtra(package, "train")
     from privet.attacks.agreeing import MISSING
-    from privet.attacks.linkage import link as linked
+    from privet.attacks.linkage import link as link_tables
     from privet.attacks.scoring import Scored
     from privet.runs.attacks.linkage_files import LinkageFiles, columns_of, renamed, told
 
@@ -84,7 +84,7 @@ def link(
         names = columns_of(on, files, (sensitive, person))
         one, other = files.tables(names, sensitive, person)
     with console.progress_bar("Linking …") as progress, renamed():
-        found = linked(
+        linkage = link_tables(
             one,
             other,
             names,
@@ -96,34 +96,34 @@ def link(
             progress=progress,
         )
     prior = inside if scored else None
-    made = files.record(found, scored=scored, confidence=confidence, inside=prior, person=person)
-    page = None if out is None else _written(out, made)
+    record = files.record(linkage, scored=scored, confidence=confidence, inside=prior, person=person)
+    page = None if out is None else _write_page(out, record)
     if as_json:
-        console.show_json({"internal": True} | json.loads(made.to_json()))
+        console.show_json({"internal": True} | json.loads(record.to_json()))
         return
-    _show(made, [*files.silent, *told(found)], same=published.resolve() == known.resolve())
+    _show(record, [*files.silent, *told(linkage)], same=published.resolve() == known.resolve())
     if page is not None:
         console.line(f"{page} has it, too; it must not be shared.")
 
 
-def _written(out: Path, made: Linked) -> Path:
-    """The page, with what was found before."""
+def _write_page(out: Path, record: Linked) -> Path:
+    """Add the record to those of the folder's internal report."""
     from privet.report import Internal, write_tables
     from privet.report.table_records import Tables
     from privet.runs.attacks.linkage_files import renamed
 
     with renamed(), console.progress_bar("Writing the page …") as progress:
-        return write_tables(out, Internal(Tables((made,))), progress=progress)
+        return write_tables(out, Internal(Tables((record,))), progress=progress)
 
 
-def _show(made: Linked, sentences: Sequence[str], *, same: bool) -> None:
-    """The numbers, and what follows from them."""
+def _show(record: Linked, sentences: Sequence[str], *, same: bool) -> None:
+    """Show the counts, and what follows from them."""
     from privet.report.figures.tables import linked_rows
 
     console.line("INTERNAL: counted on real people; do not share.", "bold red")
-    console.show_rows(("what", "how many"), linked_rows(made), right=("how many",))
+    console.show_rows(("what", "how many"), linked_rows(record), right=("how many",))
     for sentence in sentences:
         console.line(sentence, "bold")
     if same:
-        told = "Both are the same file: this says how far its rows differ, and nothing of what others have."
-        console.line(told, "yellow")
+        note = "Both are the same file: this says how far its rows differ, and nothing of what others have."
+        console.line(note, "yellow")

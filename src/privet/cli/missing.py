@@ -1,4 +1,4 @@
-"""What a command still needs, all at once, with an example of a whole one."""
+"""Name all required options that are missing at once, with an example of a complete command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["NEEDS", "Missing"]
 
 _Typed = Mapping[str, Any]
 _Lacking = tuple[list[str], str]
-"""What is missing beside the options that are always required, and a whole command of this kind."""
+"""The options that are missing beside those that are always required, and a complete command."""
 
 _BATCHES = "--sample-rate (or --batch-size and --population)"
 _STEPS = "--steps (or --epochs)"
@@ -24,7 +24,7 @@ _TARGET = "privet calibrate --epsilon 3 --delta 1e-5"
 
 
 class Missing(click.UsageError):
-    """Options that were not typed; the line ends with a command that can be copied."""
+    """Required options are missing; the message ends with a command that can be copied."""
 
     def __init__(self, lacking: tuple[str, ...], example: str, ctx: click.Context) -> None:
         self.lacking, self.example = lacking, example
@@ -57,7 +57,7 @@ def _calibrate(typed: _Typed) -> _Lacking:
 
 
 def _one_left_out(typed: _Typed) -> list[str]:
-    """Beside the noise: of batches and steps one may be left out, since it is what shall be found."""
+    """With the noise given, either the batches or the steps may be left out: that is what is solved for."""
     batches = _batches(typed)
     # A rate is found for Poisson sampling alone; and half of a batch's description is no description left out.
     rate_open = typed.get("sampling", SamplingWord.POISSON) == SamplingWord.POISSON and batches == [_BATCHES]

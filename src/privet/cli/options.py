@@ -1,27 +1,31 @@
-"""The options that several commands share, and the shell's words for the library's enums."""
+"""Options that several commands share, and the words of the shell for the library's enums."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
+import click
 import typer
+from click.core import ParameterSource
 
 from privet.cli.numbers import WHOLE
 from privet.core.errors import InvalidInput
 from privet.core.unit import Neighbours, Unit, Whose
 
-if TYPE_CHECKING:
-    from privet.accounting import Accountant
-
 __all__ = [
+    "DEFAULT_LEDGER",
     "AccountantWord",
     "AsJson",
     "BatchSize",
+    "Budget",
     "DefaultDelta",
     "Delta",
     "Epochs",
     "FindWord",
+    "KeyFile",
+    "LedgerLocation",
     "MechanismWord",
     "NeighboursOption",
     "NeighboursWord",
@@ -32,8 +36,10 @@ __all__ = [
     "SamplingOption",
     "SamplingWord",
     "Steps",
+    "Wait",
     "WhoseOption",
     "WhoseWord",
+    "require_budget",
     "unit_of",
 ]
 
@@ -66,7 +72,7 @@ class WhoseWord(StrEnum):
 
 
 class FindWord(StrEnum):
-    """What is left out, in the shell's words."""
+    """What to solve for, in the shell's words."""
 
     NOISE = "noise"
     RATE = "rate"
@@ -91,69 +97,79 @@ class AccountantWord(StrEnum):
     ADVANCED = "advanced"
     BASIC = "basic"
 
-    @property
-    def meant(self) -> Accountant:
-        """The accountant itself."""
-        from privet.accounting import Accountant
 
-        return Accountant(self.value)
+DEFAULT_LEDGER = "privet-ledger.db"
+"""Where the ledger is unless `--ledger` or PRIVET_LEDGER says otherwise."""
+_FILE_NAMES = (".db", ".sqlite")
+_RUN, _UNIT, _OUTPUT, _PAYMENT = "The run", "Who is protected", "Output", "Privacy budget"
 
 
-_RUN, _UNIT, _OUTPUT = "The run", "Who is protected", "Output"
+def _option(
+    panel: str | None, text: str, *names: str, whole: bool = False, metavar: str | None = None, env: str | None = None
+) -> Any:
+    kind = WHOLE if whole else None
+    return typer.Option(*names, help=text, rich_help_panel=panel, click_type=kind, metavar=metavar, envvar=env)
 
-NoiseMultiplier = Annotated[
-    float | None,
-    typer.Option(help="Standard deviation of the noise over the clip, such as 1.1.", rich_help_panel=_RUN),
-]
-SampleRate = Annotated[
-    float | None,
-    typer.Option(help="The chance of each row to be in a batch; or give the next two.", rich_help_panel=_RUN),
-]
-BatchSize = Annotated[
-    int | None,
-    typer.Option(click_type=WHOLE, help="Rows in a batch (on average, for poisson).", rich_help_panel=_RUN),
-]
-Population = Annotated[
-    int | None,
-    typer.Option(
-        click_type=WHOLE, help="How many rows there are; must be public to be used here.", rich_help_panel=_RUN
-    ),
-]
-Epochs = Annotated[
-    float | None, typer.Option(help="Passes over the data; a broken step is counted whole.", rich_help_panel=_RUN)
-]
-Steps = Annotated[
-    int | None, typer.Option(click_type=WHOLE, help="Noisy updates, in place of --epochs.", rich_help_panel=_RUN)
-]
-SamplingOption = Annotated[
-    SamplingWord,
-    typer.Option("--sampling", help="How batches are really drawn; shuffling is not poisson.", rich_help_panel=_RUN),
-]
-DefaultDelta = Annotated[
-    float | None, typer.Option(help="The δ; by default 1/(10 n), rounded down to one digit, for n reports.")
-]
-Delta = Annotated[float, typer.Option(help="The δ of the guarantee: far below 1/n, such as 1e-5.")]
-NeighboursOption = Annotated[
-    NeighboursWord,
-    typer.Option("--neighbours", help="What may change for one person.", rich_help_panel=_UNIT),
-]
-WhoseOption = Annotated[
-    WhoseWord | None,
-    typer.Option("--whose", help="Whose data; example, or user with --records.", rich_help_panel=_UNIT),
-]
-Records = Annotated[
-    int,
-    typer.Option(
-        click_type=WHOLE, help="Records that one person may own, at most (group privacy).", rich_help_panel=_UNIT
-    ),
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=_OUTPUT)
-]
+
+_BUDGET = "The budget to charge, by its name in the ledger; it is charged before any row is read."
+_LEDGER = "The ledger: a file, or a URL such as postgresql://user@host/database."
+_KEY = "A key, stored away from the database, that seals every entry."
+_NOISE = "Standard deviation of the noise over the clip, such as 1.1."
+_RATE = "The probability of each row to be in a batch; or give the next two."
+_POPULATION = "How many rows there are; must be public to be used here."
+_SAMPLING = "How batches are really drawn; shuffling is not poisson."
+_DEFAULT_DELTA = "The δ; by default 1/(10 n), rounded down to one digit, for n reports."
+_RECORDS = "Records that one person may own, at most (group privacy)."
+
+Budget = Annotated[str | None, _option(_PAYMENT, _BUDGET, "--budget", metavar="NAME")]
+LedgerLocation = Annotated[str, _option(_PAYMENT, _LEDGER, "--ledger", metavar="FILE|URL", env="PRIVET_LEDGER")]
+KeyFile = Annotated[Path | None, _option(_PAYMENT, _KEY, metavar="FILE", env="PRIVET_LEDGER_KEY_FILE")]
+Wait = Annotated[float, _option(_PAYMENT, "How long to wait for other processes.", metavar="SECONDS")]
+NoiseMultiplier = Annotated[float | None, _option(_RUN, _NOISE)]
+SampleRate = Annotated[float | None, _option(_RUN, _RATE)]
+BatchSize = Annotated[int | None, _option(_RUN, "Rows in a batch (on average, for poisson).", whole=True)]
+Population = Annotated[int | None, _option(_RUN, _POPULATION, whole=True)]
+Epochs = Annotated[float | None, _option(_RUN, "Passes over the data; a partial step is counted whole.")]
+Steps = Annotated[int | None, _option(_RUN, "Noisy updates, in place of --epochs.", whole=True)]
+SamplingOption = Annotated[SamplingWord, _option(_RUN, _SAMPLING, "--sampling")]
+DefaultDelta = Annotated[float | None, _option(None, _DEFAULT_DELTA)]
+Delta = Annotated[float, _option(None, "The δ of the guarantee: far below 1/n, such as 1e-5.")]
+NeighboursOption = Annotated[NeighboursWord, _option(_UNIT, "What may change for one person.", "--neighbours")]
+WhoseOption = Annotated[WhoseWord | None, _option(_UNIT, "Whose data; example, or user with --records.", "--whose")]
+Records = Annotated[int, _option(_UNIT, _RECORDS, whole=True)]
+AsJson = Annotated[bool, _option(_OUTPUT, "Print one JSON object and nothing else.", "--json")]
+
+
+def require_budget(budget: str | None, ledger: str) -> None:
+    """Check that `--budget` is a budget's name, and that `--ledger` is not given one, which it once took.
+
+    Args:
+        budget: The value of `--budget`.
+        ledger: The value of `--ledger`. A default or a variable of the environment is not checked.
+
+    Raises:
+        InvalidInput: One of them holds what belongs to the other, or `--ledger` is given alone.
+    """
+    if budget is not None:
+        if _is_location(budget):
+            problem = f"is {budget!r}, a database, and the name of a budget is wanted"
+            raise InvalidInput("budget", problem, f"write: --ledger {budget} --budget NAME")
+        return
+    context = click.get_current_context(silent=True)
+    if context is None or context.get_parameter_source("ledger") is not ParameterSource.COMMANDLINE:
+        return
+    if _is_location(ledger):
+        raise InvalidInput("ledger", "is given without a budget, and nothing would be charged", "add: --budget NAME")
+    problem = f"is {ledger!r}, and now names the ledger's file or URL"
+    raise InvalidInput("ledger", problem, f"to charge that budget, write: --budget {ledger}")
+
+
+def _is_location(text: str) -> bool:
+    return "://" in text or text.endswith(_FILE_NAMES) or Path(text).is_file()
 
 
 def unit_of(neighbours: NeighboursWord, whose: WhoseWord | None, records: int) -> Unit:
-    """The unit that the words describe; several records belong to a user unless it is said otherwise."""
+    """Return the unit that the options describe; several records belong to a user unless `--whose` says otherwise."""
     usual = WhoseWord.EXAMPLE if records == 1 else WhoseWord.USER
     if whose is WhoseWord.EXAMPLE and records > 1:
         problem = f"is example, and one example is one record, not {records:,}"

@@ -13,6 +13,7 @@ import typer
 from privet.cli import console
 from privet.cli import pate_options as own
 from privet.cli import train_options as options
+from privet.cli.options import DEFAULT_LEDGER, Budget, LedgerLocation
 from privet.cli.taught import TaughtCommand, TaughtGroup
 from privet.cli.teach import help_of
 from privet.core.errors import InvalidInput
@@ -83,8 +84,8 @@ def run(
     threshold: own.Threshold = None,
     threshold_noise: own.ThresholdNoise = None,
     sanitise: own.Sanitise = False,
-    budget: options.Budget = None,
-    ledger: options.Ledger = "privet-ledger.db",
+    budget: Budget = None,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
     hold_out: own.HoldOut = 0.1,
     score_share: own.ScoreShare = 0.05,
     beside: own.Beside = None,
@@ -158,8 +159,8 @@ def aggregate(
     threshold: own.Threshold = None,
     threshold_noise: own.ThresholdNoise = None,
     sanitise: own.Sanitise = False,
-    budget: options.Budget = None,
-    ledger: options.Ledger = "privet-ledger.db",
+    budget: Budget = None,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
     beside: own.Beside = None,
     out: own.Out = None,
     resume: options.Resume = False,

@@ -1,4 +1,4 @@
-"""`privet`: run a command, and turn every expected failure into one line and an exit code."""
+"""The program `privet`: run a command, and turn every expected failure into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "TYPED", "UNREAD", "main"]
 
 FAILED = 1
-"""A check was made, and it failed."""
+"""A check ran, and failed."""
 BAD_INPUT = 2
-"""The command cannot be done as it was asked."""
+"""The command cannot run with these arguments."""
 BROKEN = 70
-"""A mistake of Privet's own: the `EX_SOFTWARE` of sysexits.h."""
+"""A bug in Privet: the `EX_SOFTWARE` of sysexits.h."""
 INTERRUPTED = 130
 UNREAD = 141
-"""Whoever read the output has gone: what a shell makes of SIGPIPE, and none of the codes above."""
+"""The reader of the output has gone: the code of a shell for SIGPIPE."""
 TYPED = "privet.typed"
-"""Where a command finds the words that were typed, in its context's `meta`."""
+"""The key of the typed arguments in a context's `meta`."""
 _OTHER_NAMES = {"url": "ledger", "timeout": "wait", "data": "fingerprint_of", "key": "key_file"}
-"""Where an option is called differently from the library's argument."""
+"""Options whose name differs from the library's argument."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _hush() -> None:
-    """Let what is still to be written go nowhere, or the interpreter would complain about it on its way out."""
+    """Discard buffered output, or the interpreter would complain about it at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         # A stream without a file of its own has nobody to go away.
@@ -64,9 +64,9 @@ def _hush() -> None:
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The last word on what nobody expected: one line in place of a traceback.
+    """Report an unexpected error in one line in place of a traceback.
 
-    The error's own words may quote a row, where a model of the user's own raised it, say: they are for those who ask.
+    Its message is not shown: it may quote a row, if a model of the user's own raised it.
     """
     import click
 
@@ -96,17 +96,18 @@ def _run(given: list[str]) -> int:
         raise  # before its parent, OSError
     except Missing as error:
         return _refuse(error.format_message())
+    except click.NoSuchOption as error:
+        if error.option_name == "--url" and "--ledger" in _options(command, given):
+            return _refuse("--url is called --ledger now; the option that names a budget is --budget")
+        return _refuse_usage(error)
     except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx is not None else "privet"
-        # For a command, click and typer each add the same advice.
-        said = re.sub(r"( Did you mean [^?]*\?)\1+", r"\1", error.format_message())
-        return _refuse(
-            f"{said} See: {where} --help" if said.endswith("?") else f"{said.rstrip('.')}; see: {where} --help"
-        )
+        return _refuse_usage(error)
     except InvalidInput as error:
-        return _refuse(_as_option(error.argument, _options(command, given)) + str(error).removeprefix(error.argument))
+        options = _options(command, given)
+        rest = str(error).removeprefix(error.argument)
+        return _refuse(_as_option(error.argument, options) + _with_options(rest, options))
     except PrivetError as error:
-        return _refuse(str(error))
+        return _refuse(_with_options(str(error), _options(command, given)))
     except (MemoryError, OverflowError):
         return _refuse("these numbers need more than this machine has; use fewer steps, or more noise")
     except OSError as error:
@@ -119,7 +120,7 @@ def _run(given: list[str]) -> int:
 
 
 def _invoked(command: click.Command, given: list[str]) -> object:
-    """Run the command and write everything out; click's own `main` would end the process where a reader has gone."""
+    """Run the command and flush its output; click's own `main` would end the process if the reader has gone."""
     import click
 
     try:
@@ -134,7 +135,7 @@ def _invoked(command: click.Command, given: list[str]) -> object:
 
 
 def _refuse(message: str) -> int:
-    """One line on stderr, whatever the message was made of."""
+    """Print a message as one line on stderr."""
     import click
 
     line = " ".join(message.split())
@@ -142,8 +143,20 @@ def _refuse(message: str) -> int:
     return BAD_INPUT
 
 
+def _refuse_usage(error: click.UsageError) -> int:
+    where = error.ctx.command_path if error.ctx is not None else "privet"
+    # For a command, click and typer each add the same advice.
+    text = re.sub(r"( Did you mean [^?]*\?)\1+", r"\1", error.format_message())
+    return _refuse(f"{text} See: {where} --help" if text.endswith("?") else f"{text.rstrip('.')}; see: {where} --help")
+
+
+def _with_options(text: str, options: dict[str, str]) -> str:
+    """Replace the library's arguments in backticks by the command's options: `batch_size` becomes --batch-size."""
+    return re.sub(r"`(\w+)`", lambda name: options.get("--" + name[1].replace("_", "-"), name[0]), text)
+
+
 def _as_option(argument: str, options: dict[str, str]) -> str:
-    """The library's argument as one types it, if it is an option."""
+    """Return the option for a library's argument, if the command has one."""
     for name in (argument, _OTHER_NAMES.get(argument, argument)):
         option = "--" + name.replace("_", "-")
         if option in options:
@@ -152,12 +165,12 @@ def _as_option(argument: str, options: dict[str, str]) -> str:
 
 
 def _options(command: click.Command, given: list[str]) -> dict[str, str]:
-    """Every option of the command that was typed, and how it is called first."""
+    """Return every option of the typed command, with the first of its names."""
     import click
 
-    found = {option: parameter.opts[0] for parameter in command.params for option in parameter.opts}
+    options = {option: parameter.opts[0] for parameter in command.params for option in parameter.opts}
     if isinstance(command, click.Group):
         place = next((place for place, word in enumerate(given) if word in command.commands), None)
         if place is not None:
-            found |= _options(command.commands[given[place]], given[place + 1 :])
-    return found
+            options |= _options(command.commands[given[place]], given[place + 1 :])
+    return options

@@ -12,6 +12,7 @@ import click
 import typer
 from click.core import ParameterSource
 
+from privet.cli.options import require_budget
 from privet.cli.run import INTERRUPTED, TYPED
 from privet.core.errors import InvalidInput
 from privet.runs.directory import A, RunDirectory
@@ -37,9 +38,7 @@ def started(
     `fields` are the names of the request's fields, where options have others.
     """
     command = shlex.join(["privet", *context.meta[TYPED]])
-    if request.budget is None and context.get_parameter_source("ledger") is ParameterSource.COMMANDLINE:
-        problem = f"is {request.ledger!r}, and no budget is named, so that nothing would be charged"
-        raise InvalidInput("ledger", problem, "name it: --budget NAME; --ledger is the file or URL of the ledger")
+    require_budget(request.budget, request.ledger)
     with hold_directory(folder, request_of, resume=resume) as directory, warnings.catch_warnings():
         if resume:
             interrupted = directory.found()

@@ -10,10 +10,9 @@ import click
 import typer
 
 from privet.cli import console
+from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
 from privet.cli.run import FAILED
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,13 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["about", "check", "confirm", "draft", "schema"]
 
-schema = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
-
 _READ = (
-    "This draft was read from private data: its bounds, values and columns can tell what is in single rows, and no "
-    "budget has paid for them. No command accepts it before `privet schema confirm`. Do not share it."
+    "This draft was read from private data: its bounds, values and columns can tell what is in single rows, "
+    "and have no noise. No command accepts it before `privet schema confirm`. Do not share it."
 )
-_INTERNAL = "INTERNAL: read from private rows and not paid for; do not share"
+_INTERNAL = "INTERNAL: read from private rows without noise; do not share"
 _Table = Annotated[Path, typer.Argument(metavar="FILE", help="The table: CSV, also gzipped, or Parquet.")]
 
 
@@ -52,14 +49,15 @@ def draft(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
-    """Write a first version of a schema, for a person to confirm. It is read from the rows, and not paid for.
+    """Write a first version of a schema, for a person to confirm. It is read from the rows, without noise.
 
     privet schema draft patients.csv --target readmitted --out patients.schema.toml
     """
     from privet.core.atomic_write import write_atomically
-    from privet.data import draft as drafted
+    from privet.data import draft as draft_schema
+    from privet.data import schema_file_of
 
-    place = file.with_name(f"{file.name.partition('.')[0]}.schema.toml") if out is None else out
+    place = schema_file_of(file) if out is None else out
     if place.is_dir():
         raise InvalidInput("out", f"is {str(place)!r}, which is a folder", "name a file in it")
     if place.exists() and not force:
@@ -67,13 +65,13 @@ def draft(
     if place.exists() and place.samefile(file):
         raise InvalidInput("out", f"is {str(place)!r}, the table itself", "name another file")
     with console.waiting("Looking through the rows …"):
-        found = drafted(file, target)
-    write_atomically(place, found.to_toml(), "out", private=True)
+        proposal = draft_schema(file, target)
+    write_atomically(place, proposal.to_toml(), "out", private=True)
     with console.after(f"the draft {str(place)!r} was written"):
         click.secho(_READ, fg="red", bold=True, err=True)
-        columns = len(found.schema.columns)
+        columns = len(proposal.schema.columns)
         console.line(f"{place}: {columns} {'column' if columns == 1 else 'columns'} to confirm", "bold")
-        if found.warnings:
+        if proposal.warnings:
             console.line("What to look at first is said at its beginning.")
         console.line(f"Correct it from public knowledge, then run: privet schema confirm {place}", "dim")
 
@@ -106,11 +104,11 @@ def confirm(
 
 
 def check(
-    described: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema, as TOML.")],
+    schema_file: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema, as TOML.")],
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A table that is to fit it.")] = None,
     internal: Annotated[
         bool,
-        typer.Option("--internal", help="Look at the rows, too: for their owner's eyes, not paid for."),
+        typer.Option("--internal", help="Check the rows, too: computed without noise, for the owner of the rows."),
     ] = False,
     batch_size: Annotated[
         int | None, typer.Option(click_type=WHOLE, help="With --internal: are there as many rows as in a batch?")
@@ -130,47 +128,28 @@ def check(
         raise InvalidInput("internal", "is given without a file", "name the table as well")
     if batch_size is not None and not internal:
         raise InvalidInput("batch_size", "is given without --internal, and rows are not counted", "leave it out")
-    from privet.data import load_schema
+    from privet.data import check_rows, header_problems, load_schema
 
-    found = load_schema(described)
-    if file is not None:
-        _require_fit(found, file)
-    refused = _show(found, described, file, internal)
+    loaded = load_schema(schema_file)
+    if file is not None and (problems := header_problems(loaded, file)):
+        console.line(f"{file.name} does not fit the schema", "bold red")
+        console.bullets(tuple(f"{problem}." for problem in problems))
+        raise typer.Exit(FAILED)
+    refused = _show(loaded, schema_file, file, internal)
     if file is not None and internal:
-        from privet.cli.schema_rows import look
-
         with console.waiting("Looking through the rows …"):
-            seen = look(file, found, batch_size)
+            checked = check_rows(file, loaded, batch_size)
         console.line()
         console.line(_INTERNAL, "bold red")
-        console.show_rows(seen.head, seen.rows, right=seen.head[2:])
-        console.bullets(seen.remarks)
+        console.show_rows(checked.columns, checked.rows, right=checked.columns[2:])
+        console.bullets(checked.remarks)
         console.line(_INTERNAL, "bold red")
     if refused:
         raise typer.Exit(FAILED)
 
 
-def _require_fit(schema: Schema, file: Path) -> None:
-    """Name every column that does not fit, and stop. Nothing of the first line is shown before all of the schema's
-    columns are found in it: it might be a row."""
-    from privet.data import Source
-
-    header = Source.by(file, schema).header
-    names = [column.name for column in schema.columns]
-    wrong = [f"{name!r} is in the schema, and not in the file" for name in names if name not in header]
-    if not wrong:
-        wrong = [
-            f"{name!r} is in the file, and not in the schema" for name in dict.fromkeys(header) if name not in names
-        ]
-        wrong += [f"{name!r} is in the file twice" for name in dict.fromkeys(header) if header.count(name) > 1]
-    if wrong:
-        console.line(f"{file.name} does not fit the schema", "bold red")
-        console.bullets(tuple(f"{each}." for each in wrong))
-        raise typer.Exit(FAILED)
-
-
-def _show(schema: Schema, described: Path, file: Path | None, internal: bool) -> bool:
-    """Show the columns; whether any of them would be refused."""
+def _show(schema: Schema, schema_file: Path, file: Path | None, internal: bool) -> bool:
+    """Show the columns. Return whether any of them would be refused."""
     from privet.data import Category, refusal_of, states_bounds
 
     reasons = {column.name: refusal_of(column) for column in schema.columns if states_bounds(column)}
@@ -193,9 +172,9 @@ def _show(schema: Schema, described: Path, file: Path | None, internal: bool) ->
     if refused:
         console.line("No command accepts these columns:", "bold red")
         console.bullets(tuple(refused))
-        console.line(f"Check them, then run: privet schema confirm {shlex.quote(str(described))}", "bold red")
+        console.line(f"Check them, then run: privet schema confirm {shlex.quote(str(schema_file))}", "bold red")
     if schema.rows is None:
-        console.line("The number of rows is not stated: a run would have to learn it, and pay for it.", "yellow")
+        console.line("The number of rows is not stated: a run would have to estimate it, at a privacy cost.", "yellow")
     if schema.target is None:
         console.line("No target is stated: name it in the schema, or with --target.", "yellow")
     if file is not None and not internal:
@@ -223,6 +202,4 @@ def _role(schema: Schema, name: str) -> str:
     return "the model" if name in [column.name for column in schema.features] else "nothing: left out"
 
 
-schema.callback(help=help_of(about))(about)
-for _command in (draft, confirm, check):
-    schema.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)
+schema = command_group(about, draft, confirm, check)

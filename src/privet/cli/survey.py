@@ -1,4 +1,4 @@
-"""`privet survey`: ask people without having to be trusted."""
+"""`privet survey`: ask people under local differential privacy."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import click
 import typer
 
 from privet.cli import console
+from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
 from privet.cli.options import AsJson
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
+from privet.core import checked
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from privet.local.questionnaire import Question, Questionnaire
+    from privet.local.endpoint import Endpoint
+    from privet.local.questionnaire import Question
     from privet.local.reports import Collection
 
 __all__ = ["about", "answer", "collect", "design", "estimate", "live", "survey"]
-
-survey = typer.Typer(cls=TaughtGroup, no_args_is_help=True)
 
 _File = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The questionnaire.")]
 _Reports = Annotated[list[Path], typer.Argument(metavar="REPORTS.jsonl...", help="Files with one report a line.")]
@@ -31,36 +30,11 @@ _Out = Annotated[Path, typer.Option(metavar="FILE.jsonl", help="Reports are adde
 _Host = Annotated[str, typer.Option(help="Whom to listen to; 0.0.0.0 is everybody on the network.")]
 _Port = Annotated[int, typer.Option(click_type=WHOLE, help="Where to listen; 0 takes any that is free.")]
 _HERE = "127.0.0.1"
-_DRAFT = """\
-privet = 1
-title = "Commuting"
-epsilon = 2.0
-# "split": everybody answers all questions, each under a part of epsilon.
-# "sample": everybody answers one of them, drawn at random, under all of it.
-budget = "split"
-
-[[question]]
-name = "fare"
-text = "Have you ever travelled without a ticket?"
-kind = "yes-no"
-
-[[question]]
-name = "transport"
-text = "How do you come to work?"
-kind = "choice"
-options = ["on foot", "bicycle", "bus or train", "car"]
-
-[[question]]
-name = "minutes"
-text = "How many minutes does it take?"
-kind = "number"
-low = 0
-high = 120
-"""
+_NOT_FROM_OUTSIDE = ("127.0.0.1", "0.0.0.0")  # noqa: S104 (nothing is bound here)
 
 
 def about() -> None:
-    """Ask people without having to be trusted: answers are randomised before they leave those who give them.
+    """Ask people without having to be trusted: answers are randomized before they leave those who give them.
 
     A questionnaire to start from, and a page that asks it:
 
@@ -80,68 +54,51 @@ def design(
 
     privet survey design commute.toml --page commute.html --respondents 500
     """
-    from privet.core import checked
-    from privet.core.atomic_write import write_atomically
-    from privet.local.page import questionnaire_page
-    from privet.local.questionnaire import Budget, read_questionnaire
+    from privet.local import design_survey, draft_questionnaire, questionnaire_page, read_questionnaire
     from privet.report import write_page
 
     checked.count("respondents", respondents)
     if draft:
-        if file.exists():
-            raise InvalidInput("draft", f"would write over {str(file)!r}", "give another name")
-        write_atomically(file, _DRAFT, "draft")
+        draft_questionnaire(file)
     questionnaire = read_questionnaire(file)
-    each = len(questionnaire.questions) if questionnaire.budget is Budget.SAMPLE else 1
+    designs = design_survey(questionnaire, respondents)
     if page is not None:
         write_page(page, questionnaire_page(questionnaire), "page")
     console.line(f"{questionnaire.title}: ε = {questionnaire.epsilon:g} for all answers of one person", "bold green")
     console.line()
-    console.show_rows(
-        ("question", "reported by", "ε", f"± with {respondents:,} answers"),
-        [
-            (question.name, *_promise(questionnaire, question.name, max(1, respondents // each), 1 / each))
-            for question in questionnaire.questions
-        ],
-        right=("ε", f"± with {respondents:,} answers"),
-    )
+    precision = f"± with {respondents:,} answers"
+    rows = [
+        (
+            design.question,
+            design.mechanism,
+            f"{design.epsilon:.3g}",
+            f"{design.half_width:.3g}" if design.is_number else f"{100 * design.half_width:.1f} %",
+        )
+        for design in designs
+    ]
+    console.show_rows(("question", "reported by", "ε", precision), rows, right=("ε", precision))
     console.line()
     console.line("± is half an interval of 95 %, for a share near 0 or for a mean at worst.", "dim")
     if page is not None:
         console.line(f"The page that asks is {page}; it works without a network.", "bold")
 
 
-def _promise(questionnaire: Questionnaire, name: str, answers: int, share: float) -> tuple[str, str, str]:
-    from privet.local.mean import MeanMechanism
-    from privet.local.oracle import PureOracle
-
-    part = questionnaire.parts[name]
-    kind, epsilon = type(part).__name__, f"{part.epsilon:.3g}"
-    if isinstance(part, MeanMechanism):
-        half = (part.high - part.low) / 2
-        worst = part.worst_variance + 1 - share  # numbers vary too, where not everybody is asked
-        return kind, epsilon, f"{1.96 * half * (worst / answers) ** 0.5:.3g}"
-    variance = part.variance(0.0) if isinstance(part, PureOracle) else float("nan")
-    return kind, epsilon, f"{100 * 1.96 * (variance / answers) ** 0.5:.1f} %"
-
-
 def answer(
     file: _File,
     out: Annotated[Path | None, typer.Option(metavar="FILE.jsonl", help="Add the report to this file.")] = None,
 ) -> None:
-    """Answer on a terminal: the answers are randomised here, and only the report is shown and kept.
+    """Answer on a terminal: the answers are randomized here, and only the report is shown and kept.
 
     privet survey answer commute.toml --out reports.jsonl
     """
     import json
 
     from privet.core.random import default_rng
-    from privet.local.questionnaire import read_questionnaire
-    from privet.local.reports import report_on
+    from privet.local import append_report, read_questionnaire, report_on
 
     questionnaire = read_questionnaire(file)
     console.line(f"{questionnaire.title} (ε = {questionnaire.epsilon:g})", "bold")
-    console.line("Your answers are randomised here; only the line at the end may leave.", "dim")
+    console.line("Your answers are randomized here; only the line at the end may leave.", "dim")
     answers = {}
     for question in questionnaire.questions:
         console.line()
@@ -149,16 +106,16 @@ def answer(
         for number, option in enumerate(question.options, start=1):
             console.line(f"  {number}. {option}")
         hint = f"{question.low:g} to {question.high:g}" if question.is_number else f"1 to {len(question.options)}"
-        answers[question.name] = _asked(question, hint)
+        answers[question.name] = _prompt(question, hint)
     line = json.dumps(report_on(questionnaire, answers, default_rng()), sort_keys=True)
     console.line()
     if out is not None:
-        _append(out, line)
+        append_report(out, line)
     click.echo(line)
 
 
-def _asked(question: Question, hint: str) -> float:
-    """An answer; whoever sits at a terminal is asked again after one that cannot be."""
+def _prompt(question: Question, hint: str) -> float:
+    """Prompt for an answer; on a terminal, again after one that is not possible."""
     from privet.local.reports import answer_of
 
     while True:
@@ -189,25 +146,25 @@ def collect(
 
     privet survey collect commute.toml --serve --out reports.jsonl
     """
-    from privet.local.questionnaire import read_questionnaire
-    from privet.report.words import counted
+    from privet.core.words import counted
+    from privet.local import merge_reports, read_questionnaire, read_reports, survey_endpoint
 
     questionnaire = read_questionnaire(file)
     if not serve and not reports:
         raise InvalidInput("reports", "are none, and --serve is not given", "name files to merge, or serve")
-    collection = _read(questionnaire, [out] if out.exists() else [])
+    collection = read_reports(questionnaire, [out] if out.exists() else [])
     for path in reports or ():
-        _merge(collection, path, out)
-    brought = (
+        merge_reports(collection, path, out)
+    counts = (
         f"{out}: {counted(collection.reports, 'report')}, {collection.duplicates:,} seen before, "
         f"{collection.refused:,} refused"
     )
-    if serve:
-        from privet.cli.survey_live import serve_reports
-
-        serve_reports(collection, out, host, port, brought)
-    else:
-        console.line(brought)
+    if not serve:
+        console.line(counts)
+        return
+    with survey_endpoint(collection, out, host, port) as endpoint:
+        console.line(counts)
+        _serve(endpoint, f"Answers are taken at {endpoint.address}; stop with Ctrl+C.")
 
 
 def estimate(
@@ -219,35 +176,36 @@ def estimate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate what people would have said, with intervals, from randomised reports alone.
+    """Estimate what people would have said, with intervals, from randomized reports alone.
 
     privet survey estimate commute.toml reports.jsonl --plot commute-results.html
     """
-    from privet.cli.survey_view import document, estimate_page, show_estimates
-    from privet.local.questionnaire import read_questionnaire
-    from privet.local.shares import quantile
-    from privet.report import require_writable, write_page
+    from privet.local import estimates_document, read_questionnaire, read_reports, require_reports
+    from privet.report import estimate_page, require_writable, write_page
 
-    quantile(confidence)
+    checked.confidence("confidence", confidence)
     questionnaire = read_questionnaire(file)
     if plot is not None:
         require_writable(plot)
-    collection = _read(questionnaire, reports)
-    if not collection.reports and collection.others:
-        problem = f"are of another questionnaire than {str(file)!r}, or of it before it was changed"
-        raise InvalidInput("reports", f"{problem} ({collection.others:,} of them)", "name the one they were made with")
-    if not collection.reports:
-        raise InvalidInput(
-            "reports", f"hold none of this questionnaire ({collection.refused:,} refused)", "collect some"
-        )
+    collection = read_reports(questionnaire, reports)
+    require_reports(collection, str(file))
     if plot is not None:
         write_page(plot, estimate_page(collection, confidence))
     if as_json:
-        console.show_json(document(collection, confidence))
+        console.show_json(estimates_document(collection, confidence))
         return
-    show_estimates(collection, confidence)
-    if plot is not None:
-        console.line(f"The page with the figures is {plot}; open it in a browser.", "bold")
+    _show_estimates(collection, confidence)
+    console.page_written(plot)
+
+
+def _show_estimates(collection: Collection, confidence: float) -> None:
+    from privet.report import ESTIMATE_COLUMNS, estimate_notes, estimate_rows, report_counts
+
+    console.line(f"{collection.questionnaire.title}: {report_counts(collection)}", "bold")
+    console.line()
+    console.show_rows(ESTIMATE_COLUMNS, estimate_rows(collection, confidence), right=ESTIMATE_COLUMNS[2:])
+    console.line()
+    console.bullets(estimate_notes(collection.questionnaire, confidence))
 
 
 def live(
@@ -264,50 +222,20 @@ def live(
 
     privet survey live commute.toml --host 0.0.0.0 --address http://192.168.1.5:8000/
     """
-    from privet.cli.survey_live import serve_live
-    from privet.local.questionnaire import read_questionnaire
-    from privet.local.shares import quantile
+    from privet.local import live_endpoint, read_questionnaire, read_reports
 
-    quantile(confidence)
-    questionnaire = read_questionnaire(file)
-    serve_live(_read(questionnaire, [out] if out.exists() else []), out, host, port, address, confidence)
-
-
-def _lines(path: Path) -> list[bytes]:
-    try:
-        return [line for line in path.read_bytes().splitlines() if line.strip()]
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput("reports", f"in {str(path)!r} cannot be read: {reason}", "name a file of reports") from None
+    checked.confidence("confidence", confidence)
+    collection = read_reports(read_questionnaire(file), [out] if out.exists() else [])
+    with live_endpoint(collection, out, host, port, address, confidence) as endpoint:
+        if address is None and endpoint.server_address[0] in _NOT_FROM_OUTSIDE:
+            warning = f"No phone can open {endpoint.address}, which is what the QR code says"
+            console.line(f"{warning}; use --host 0.0.0.0 and --address with this machine's address.", "yellow")
+        _serve(endpoint, f"Open {endpoint.address}live on the projector; stop with Ctrl+C.")
 
 
-def _read(questionnaire: Questionnaire, paths: list[Path]) -> Collection:
-    from privet.local.reports import Collection
-
-    collection = Collection(questionnaire)
-    for path in paths:
-        for line in _lines(path):
-            collection.add(line)
-    return collection
+def _serve(endpoint: Endpoint, text: str) -> None:
+    console.line(text, "bold")
+    endpoint.serve_forever()
 
 
-def _merge(collection: Collection, path: Path, out: Path) -> None:
-    from privet.local.reports import Outcome
-
-    for line in _lines(path):
-        if collection.add(line) is Outcome.ACCEPTED:
-            _append(out, line.decode())
-
-
-def _append(path: Path, line: str) -> None:
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput("out", f"cannot be written: {reason}", "choose another file") from None
-
-
-survey.callback(help=help_of(about))(about)
-for _command in (design, answer, collect, estimate, live):
-    survey.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)
+survey = command_group(about, design, answer, collect, estimate, live)

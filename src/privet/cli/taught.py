@@ -9,7 +9,6 @@ from typer.core import TyperCommand, TyperGroup
 from privet.cli.help_page import help_page
 from privet.cli.missing import NEEDS, Missing
 from privet.cli.teach import is_example
-from privet.core.errors import InvalidInput
 
 __all__ = ["TaughtCommand", "TaughtGroup"]
 
@@ -23,7 +22,6 @@ class TaughtCommand(TyperCommand):
         formatter.write(help_page(self, ctx))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        self._refuse_two_spellings(args)
         try:
             rest = super().parse_args(ctx, args)
         except click.MissingParameter:
@@ -33,15 +31,6 @@ class TaughtCommand(TyperCommand):
         if not ctx.resilient_parsing:
             self._require_all(ctx)
         return rest
-
-    def _refuse_two_spellings(self, args: list[str]) -> None:
-        """Of two names for one option the parser would take the last without a word."""
-        words = [word.partition("=")[0] for word in args[: args.index("--") if "--" in args else None]]
-        for parameter in self.params:
-            used = [name for name in parameter.opts if name in words]
-            if len(used) > 1:
-                name = used[0].removeprefix("--").replace("-", "_")
-                raise InvalidInput(name, f"and {used[1]} say the same thing twice", "leave one of them out")
 
     def _require_all(self, ctx: click.Context) -> None:
         typed = {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) in _TYPED}

@@ -12,6 +12,7 @@ import typer
 
 from privet.cli import console
 from privet.cli import train_options as options
+from privet.cli.options import DEFAULT_LEDGER, Budget, LedgerLocation
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def train(
     method: options.Method = "dp-sgd",
     compare: options.Compare = None,
     tune: options.Tune = None,
-    budget: options.Budget = None,
-    ledger: options.Ledger = "privet-ledger.db",
+    budget: Budget = None,
+    ledger: LedgerLocation = DEFAULT_LEDGER,
     schema_share: options.SchemaShare = 0.1,
     model: options.Model = "auto",
     features: options.Features = "auto",

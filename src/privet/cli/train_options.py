@@ -13,7 +13,6 @@ from privet.runs.methods.table import METHODS
 __all__ = [
     "Audit",
     "BatchSize",
-    "Budget",
     "Cache",
     "Canaries",
     "Classes",
@@ -29,7 +28,6 @@ __all__ = [
     "HoldOut",
     "Kind",
     "LearningRate",
-    "Ledger",
     "Log",
     "LogInternal",
     "Method",
@@ -113,16 +111,6 @@ Tune = Annotated[
         metavar="K",
         help="Try about K settings (a random number of them) and release the best, by private selection.",
         rich_help_panel=_PRIVACY,
-    ),
-]
-Budget = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="The budget that is charged; see: privet ledger.", rich_help_panel=_PRIVACY),
-]
-Ledger = Annotated[
-    str,
-    typer.Option(
-        envvar="PRIVET_LEDGER", metavar="FILE|URL", help="The ledger's file or URL.", rich_help_panel=_PRIVACY
     ),
 ]
 SchemaShare = Annotated[

@@ -16,7 +16,7 @@ from privet.data.draft import DRAFT_WARNING
 from privet.data.schema import Schema
 from privet.data.toml import source_line
 
-__all__ = ["is_vouched", "load_schema", "refusal_of", "require_vouched", "with_sources"]
+__all__ = ["is_vouched", "load_schema", "refusal_of", "require_vouched", "schema_file_of", "with_sources"]
 
 _HEADER = re.compile(r"\s*\[\[\s*column\s*\]\]")
 _SOURCE = re.compile(r"\s*source\s*=")
@@ -39,6 +39,15 @@ def load_schema(path: str | os.PathLike[str]) -> Schema:
         problem = f"is {str(path)!r}, which cannot be read: {reason}"
         raise InvalidInput("schema", problem, "check the path; see docs/how-to/data.md for the format") from None
     return Schema.from_toml(text)
+
+
+def schema_file_of(table: Path) -> Path:
+    """Return where the schema of a table is by default: `clinic.schema.toml` beside `clinic.csv`.
+
+    >>> schema_file_of(Path("data/clinic.csv.gz")).as_posix()
+    'data/clinic.schema.toml'
+    """
+    return table.with_name(f"{table.name.partition('.')[0]}.schema.toml")
 
 
 def is_vouched(column: Number | Category) -> bool:

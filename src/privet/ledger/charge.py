@@ -19,7 +19,7 @@ class Charge:
     """A charge that was admitted. Draw noise only between `draw()` and `commit()`, or inside `drawing()`.
 
     Guarantee: everything drawn under charges of one budget, each doing no more than its event says, is (ε, δ)-DP for
-    the budget's unit, however the events were chosen (`docs/explanation/privacy-filter.md`). You must keep true that noise is drawn only
+    the budget's unit, however the events were chosen (`docs/explanation`). You must keep true that noise is drawn only
     after `draw()` has returned, and once for each charge.
     """
 

@@ -1,7 +1,7 @@
 """The privacy filter: whole-number sums per order, and the one rule that says whether an entry fits.
 
 An entry fits if, for at least one order, the running sum with it stays at or under that order's limit, and the sum of
-the offsets stays within their allowance. `docs/explanation/privacy-filter.md` proves that everything ever drawn is then (ε, δ)-DP, although
+the offsets stays within their allowance. `docs/explanation` has the proof that all draws are then (ε, δ)-DP, although
 each entry may be chosen after seeing what the earlier ones released.
 """
 

@@ -38,7 +38,7 @@ class Ledger:
     """The budgets in one SQLite file or one PostgreSQL database.
 
     Guarantee: everything drawn under the charges of a budget is (ε, δ)-differentially private for the budget's unit,
-    although every event may be chosen after seeing all earlier results (a privacy filter; `docs/explanation/privacy-filter.md` has the
+    although every event may be chosen after seeing all earlier results (a privacy filter; `docs/explanation` has the
     proof). This needs every release from the data set to be charged here, and `Charge`'s rules to be kept.
 
     `url` is a path, or a URL such as sqlite:///clinic.db or postgresql://user@host/database. `key` (bytes, or the path

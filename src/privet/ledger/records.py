@@ -16,6 +16,8 @@ __all__ = ["NOT_A_GUARANTEE", "Budget", "Entry", "Form", "State", "Statement", "
 
 NOT_A_GUARANTEE = "had it been planned in advance; not a guarantee"
 """What always stands beside the price of a history that was chosen step by step."""
+_CLOSE = 0.02
+"""How far the spent and the left fraction may miss the whole without a remark."""
 
 
 class State(Enum):
@@ -68,6 +70,35 @@ class Budget(Record):
         """The file or URL of its ledger, if `Ledger.budget` gave it. It is no part of the record."""
         location = self.__dict__.get("_location")
         return location if isinstance(location, str) else None
+
+    @property
+    def spent(self) -> float:
+        """The spent fraction, at the order with the most room: the next entry needs only one order that has some.
+
+        Once a plan took the whole budget, only the last order, ∞, is open.
+        """
+        return min(*(self.used[-1:] if self.basic else self.used), 1.0)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences on what looks odd: spent and left that do not add up, and a δ of which half is left."""
+        if not self.active or self.epsilon_left <= 0:
+            return ()
+        remarks = []
+        if not self.basic and abs(self.spent + self.epsilon_left / self.epsilon - 1) > _CLOSE:
+            remarks.append(
+                "Spent is counted at the Rényi order with the most room, which is where many small entries fit; a "
+                "single block of (ε, δ) needs more room there, so that spent and left do not add up to 100 %."
+            )
+        if self.delta > 0 and self.basic:
+            remarks.append(
+                "A plan took the whole budget with all of its δ: what is left of ε is for entries that need no δ."
+            )
+        elif self.delta > 0 and len(self.orders) > 1:
+            remarks.append(
+                "Blocks may take half of δ; the other half is kept for entries that are charged by their Rényi curve."
+            )
+        return tuple(remarks)
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:

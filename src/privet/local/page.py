@@ -19,7 +19,7 @@ from privet.local.piecewise import Piecewise
 from privet.local.questionnaire import VERSION, Budget, Question, Questionnaire
 from privet.local.response import RandomizedResponse
 
-__all__ = ["law_of", "questionnaire_page"]
+__all__ = ["asset", "content_policy", "law_of", "questionnaire_page"]
 
 _PROMISE = (
     "Your answers are randomised on this page, before anything leaves it. What is sent may well differ from what you "
@@ -45,12 +45,8 @@ def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> s
         ],
     }
     data = json.dumps(spec, allow_nan=False).replace("<", "\\u003c")
-    script = _asset("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
-        f"connect-src '{'self' if send else 'none'}'; base-uri 'none'; form-action 'none'"
-    )
+    script = asset("page.js")
+    policy = content_policy(script, connects=send)
     title = html.escape(questionnaire.title)
     return "\n".join(
         [
@@ -63,7 +59,7 @@ def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> s
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="referrer" content="no-referrer">',
             f"<title>{title}</title>",
-            f"<style>\n{_asset('page.css')}</style>",
+            f"<style>\n{asset('page.css')}</style>",
             "</head>",
             "<body>",
             "<main>",
@@ -134,5 +130,20 @@ def _price(questionnaire: Questionnaire) -> str:
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a script or style sheet of this room."""
     return files("privet.local").joinpath(name).read_text(encoding="utf-8")
+
+
+def content_policy(script: str, *, connects: bool) -> str:
+    """Return the content-security policy of a page: its one script runs, and may send requests to its origin, or none.
+
+    Args:
+        script: The text of the page's script.
+        connects: Whether the page may send requests to where it came from.
+    """
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        f"connect-src '{'self' if connects else 'none'}'; base-uri 'none'; form-action 'none'"
+    )

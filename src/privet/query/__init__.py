@@ -5,6 +5,7 @@ from __future__ import annotations
 from privet.query.answers import Answer, Row
 from privet.query.ask import Account, Reply, ask
 from privet.query.conditions import All, AnyOf, Comparison, Condition, Missing, Not, OneOf, Op
+from privet.query.files import answers_file, load_query_schema
 from privet.query.parser import parse
 from privet.query.plan import Plan, columns_read, plan, understood
 from privet.query.questions import (
@@ -50,8 +51,10 @@ __all__ = [
     "Sum",
     "TopK",
     "Variance",
+    "answers_file",
     "ask",
     "columns_read",
+    "load_query_schema",
     "parse",
     "plan",
     "understood",

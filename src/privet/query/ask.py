@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
@@ -13,6 +15,7 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.data.schema import Schema
 from privet.ledger import Charge, Fingerprint, Ledger
+from privet.mechanisms.mechanism import SOURCE
 from privet.query.answers import Answer
 from privet.query.feed import Data, Feed
 from privet.query.plan import Asked, Plan, columns_read, plan, require_enough, understood
@@ -53,24 +56,47 @@ def ask(
     questions: Sequence[Asked] | Asked,
     schema: Schema,
     *,
-    account: Account,
+    account: Account | None,
     epsilon: float,
     delta: float = 0.0,
     rng: Rng,
     confidence: float = 0.95,
     fresh: bool = False,
 ) -> Reply:
-    """The answers to some questions, in their order, each once.
+    """Answer some questions, each once and in their order, and charge a budget for those that are new.
 
     Questions that were answered before, about the same data, are answered again as they were, and cost nothing. The
     others get their weights' part of (ε, δ), as if all had been new, and are charged to the ledger before any row is
-    read. `fresh` draws and pays again. Where two processes ask the same at the same time, one of them draws and pays,
-    and the other waits for it and gets the answer for nothing.
+    read. Where two processes ask the same at the same time, one of them draws and pays, and the other waits for it and
+    gets the answer for nothing.
+
+    Args:
+        data: The table: a file, or a frame.
+        questions: The questions, as texts or records.
+        schema: What is public about the table.
+        account: Who pays; None charges nobody, and then nothing adds up what is asked.
+        epsilon: The ε of all answers together.
+        delta: The δ of all answers together.
+        rng: The randomness of the noise.
+        confidence: The confidence of each interval.
+        fresh: Whether to draw, and pay, again for what was answered before.
+
+    Returns:
+        The answers, which of them were free, and what the others cost.
+
+    Raises:
+        InvalidInput: A malformed question, an unknown column, or a file that cannot be read. Nothing is charged.
+        BudgetExceeded: The budget refuses the charge.
 
     Guarantee: that of `Plan.draw` for what is new, and of their own draws for what was stored; the ledger's budget
     covers both. An unknown column, a malformed question, a refused charge or a file that cannot be read: an error, and
     no charge. Assumes that everything else that is released from the data is charged to the same budget.
     """
+    if account is None:
+        uncharged = plan(questions, schema, epsilon=epsilon, delta=delta, confidence=confidence)
+        name = Path(data).name if isinstance(data, (str, os.PathLike)) else SOURCE
+        release = uncharged.answer(data, rng=rng, name=name)
+        return Reply(release, (False,) * len(release.value), uncharged.guarantee, None)
     checked.positive("epsilon", epsilon)
     checked.share("delta", delta)
     checked.confidence("confidence", confidence)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from privet.core.disclosure import Internal, Public, Shareable, Typed
 from privet.core.scores import Canaries, Score, Trial
-from privet.report.account import price_run
+from privet.report.account import price_description, price_run
+from privet.report.answer_table import INTERVAL_COVERAGE, answer_columns, answer_rows, format_rounded, has_intervals
+from privet.report.answers_page import answers_page
 from privet.report.as_json import document
 from privet.report.attack_records import Attacked, Estimate, Picture, Point, Remembered
 from privet.report.card import RunCard, require_shareable
 from privet.report.charges import require_charged
 from privet.report.curves import Curves, curves_of
 from privet.report.page import page
+from privet.report.run_names import name_runs
 from privet.report.runs import (
     Comparison,
     compare,
@@ -24,15 +27,25 @@ from privet.report.runs import (
 )
 from privet.report.shown import show
 from privet.report.signing import NotGenuine, Signed, make_key, sign, verify
+from privet.report.survey_page import (
+    ESTIMATE_COLUMNS,
+    estimate_notes,
+    estimate_page,
+    estimate_rows,
+    report_counts,
+)
 from privet.report.table_records import Linked, Recovered, Tables
 from privet.report.tables_page import tables_page, write_tables
 from privet.report.training_card import TrainingCard, left_out, shareable
 from privet.report.training_page import internal_page, report_page
 from privet.report.training_price import growth_of, priced, tried
 from privet.report.training_records import BillLine, Charged, Choice, Consensus, Finding, Growth, Measure, Series
+from privet.report.trust_page import trust_page
 from privet.report.write import require_writable, write_page
 
 __all__ = [
+    "ESTIMATE_COLUMNS",
+    "INTERVAL_COVERAGE",
     "Attacked",
     "BillLine",
     "Canaries",
@@ -62,19 +75,30 @@ __all__ = [
     "TrainingCard",
     "Trial",
     "Typed",
+    "answer_columns",
+    "answer_rows",
+    "answers_page",
     "compare",
     "compare_page",
     "curves_of",
     "document",
+    "estimate_notes",
+    "estimate_page",
+    "estimate_rows",
+    "format_rounded",
     "growth_of",
+    "has_intervals",
     "internal_page",
     "left_out",
     "load",
     "make_key",
+    "name_runs",
     "page",
+    "price_description",
     "price_run",
     "priced",
     "read_card",
+    "report_counts",
     "report_page",
     "require_charged",
     "require_folder",
@@ -86,6 +110,7 @@ __all__ = [
     "tables_page",
     "trials_of",
     "tried",
+    "trust_page",
     "verify",
     "write_internal",
     "write_page",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from privet.accounting import Accountant, Rung, epsilon, ladder
+from privet.accounting import Accountant, RunDescription, Rung, epsilon, ladder, neighbours_advice, run_conditions
 from privet.accounting.meaning import meaning
 from privet.core.disclosure import Public
 from privet.core.event import Event
@@ -14,7 +14,7 @@ from privet.report.alone import asked_alone, curve_of
 from privet.report.card import RunCard
 from privet.report.words import ACCOUNTANTS, is_open, up
 
-__all__ = ["LARGE_DELTA", "WEAK", "beware", "price_run", "weaknesses"]
+__all__ = ["LARGE_DELTA", "WEAK", "beware", "price_description", "price_run", "weaknesses"]
 
 WEAK = 10.0
 """Above this ε the odds of an attacker may grow more than 20,000-fold."""
@@ -57,6 +57,40 @@ def price_run(
         notes=Public(notes),
         warnings=Public(beware(guarantee, population)),
     )
+
+
+def price_description(
+    run: RunDescription, delta: float, *, accountant: Accountant | None = None, population: int | None = None
+) -> RunCard:
+    """Price a described run by every accountant, and state what the result means and assumes. No data is read.
+
+    Args:
+        run: The run, from `privet.accounting.describe_run`.
+        delta: The δ of the guarantee.
+        accountant: Prove it by this accountant alone; by the tightest, if None.
+        population: The number of rows, if it is public: a δ near 1/n is warned of.
+
+    Returns:
+        The card, which `privet.report.page` draws and `privet.report.document` turns into JSON.
+
+    Raises:
+        NotProven: No theorem covers the run; names the neighbours for which one does.
+
+    >>> from privet.accounting import RunSettings, describe_run
+    >>> price_description(describe_run(RunSettings(1.1, sample_rate=0.01, steps=1000)), 1e-5).described.value[2]
+    ('steps', '1,000')
+    """
+    with neighbours_advice(run.event):
+        return price_run(
+            run.event,
+            delta,
+            unit=run.unit,
+            accountant=accountant,
+            population=population,
+            described=run.facts,
+            conditions=run_conditions(run.batches.scheme, run.unit),
+            notes=(run.repetitions.note,) if run.repetitions.note else (),
+        )
 
 
 def _height(rung: Rung) -> tuple[bool, float]:

@@ -12,7 +12,10 @@ __all__ = ["document"]
 
 
 def document(card: RunCard) -> dict[str, Any]:
-    """Everything on the card as plain JSON data; `docs/reference/command-line.md` describes it. An infinite ε is "infinity"."""
+    """Return everything on the card as plain JSON data, as the reference of `privet account` describes it.
+
+    An infinite ε is the text "infinity".
+    """
     require_shareable(card)
     return {
         "privet": VERSION,

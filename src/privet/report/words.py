@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import Enum
+from typing import Any, cast
 
 from privet.accounting import Accountant, Rung
+from privet.core.codec import Record
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.unit import Neighbours, Unit, Whose
+from privet.core.words import counted, listed
 
 __all__ = [
     "ACCOUNTANTS",
     "counted",
     "down",
     "epoch_count",
+    "event_text",
     "headline",
     "is_open",
     "listed",
@@ -73,15 +78,6 @@ def _rounded(value: float, way: str) -> str:
     return f"{exact:,.3f}" if digits == 3 else f"{float(exact):.4g}"
 
 
-def counted(number: float, noun: str) -> str:
-    """A number of things, with the noun's plural where there is not exactly one.
-
-    >>> counted(1, "step"), counted(14063, "row"), counted(2.5, "epoch")
-    ('1 step', '14,063 rows', '2.5 epochs')
-    """
-    return f"{number:,.10g} {noun}{'' if number == 1 else 's'}"
-
-
 def epoch_count(epochs: float) -> str:
     """Return a number of epochs, which need not be whole, in words of a table.
 
@@ -91,15 +87,21 @@ def epoch_count(epochs: float) -> str:
     return f"{epochs:,.0f}" if epochs >= _MANY else f"{epochs:.4g}"
 
 
-def listed(words: Sequence[str], last: str = "and") -> str:
-    """Words in a row, as one would say them.
+def event_text(value: object) -> str:
+    """Return an event as one would write it down, without the names of its fields.
 
-    >>> listed(["renyi", "zcdp", "gdp"]), listed(["zero-out", "replace"], "or"), listed(["pld"])
-    ('renyi, zcdp and gdp', 'zero-out or replace', 'pld')
+    >>> from privet.core.event import Gaussian, Repeated
+    >>> event_text(Repeated(Gaussian(1.1), 1000))
+    'Repeated(Gaussian(1.1), 1000)'
     """
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+    if isinstance(value, Record):
+        inside = (event_text(getattr(value, field.name)) for field in fields(cast("Any", value)))
+        return f"{type(value).__name__}({', '.join(inside)})"
+    if isinstance(value, tuple):
+        return ", ".join(event_text(item) for item in value)
+    if isinstance(value, Enum):
+        return str(value.value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def percent(share: float, digits: int = 2) -> str:

@@ -18,8 +18,8 @@ Q(Ŝ) plus the nearest multiple of g to σZ is the nearest multiple of g to Q(Ŝ
 mechanism makes of Q(Ŝ), so that it is priced as `Gaussian`, by post-processing (Dwork & Roth 2014, Prop. 2.1).
 Replacing a unit is a removal and an addition, and moves the sum by at most twice that distance.
 
-`error_bound` gives an E. What is assumed stands in its docstring and in docs/explanation/noise.md: above all that h is a function
-of one unit's data, that is, that the other rows of a batch do not change how this row is rounded.
+`error_bound` gives an E. What is assumed stands in its docstring and in docs/explanation/noise.md: above all that h is
+a function of one unit's data, that is, that the other rows of a batch do not change how this row is rounded.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.mechanisms.coins import usable
 
-__all__ = ["Costs", "cost_of_trust"]
+__all__ = ["Costs", "cost_of_trust", "costs_around"]
 
 
 @dataclass(frozen=True)
@@ -47,3 +47,19 @@ def cost_of_trust(reports: int, *, epsilon: float, delta: float) -> Costs:
 def _response(epsilon: float, reports: int) -> float:
     """√(p(1 − p)/n)/(2p − 1) with p = e^ε/(e^ε + 1), whatever the share."""
     return math.exp(-epsilon / 2) / -math.expm1(-epsilon) / math.sqrt(reports)
+
+
+def costs_around(reports: int, *, epsilon: float, delta: float) -> tuple[Costs, ...]:
+    """Return `cost_of_trust` for a number of reports, and for a tenth, a hundredth, 10 and 100 times as many.
+
+    Args:
+        reports: The number of honest reports.
+        epsilon: The ε that all three models give.
+        delta: The δ.
+
+    >>> [costs.reports for costs in costs_around(500, epsilon=1.0, delta=1e-6)]
+    [5, 50, 500, 5000, 50000]
+    """
+    checked.count("reports", reports)
+    sizes = {max(1, reports // 100), max(1, reports // 10), reports, reports * 10, reports * 100}
+    return tuple(cost_of_trust(size, epsilon=epsilon, delta=delta) for size in sorted(sizes))

@@ -1,4 +1,4 @@
-"""Sending many reports to a mix: all are looked at before the first is sent, and what was not taken is named."""
+"""Send many reports to a mix: all are checked before the first is sent, and those that were not taken are named."""
 
 from __future__ import annotations
 
@@ -7,64 +7,51 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from privet.cli import console
 from privet.core.errors import InvalidInput
 from privet.core.locking import locked
+from privet.local.report_files import ReportLine
+from privet.local.shuffling.carried import carried, id_of
+from privet.local.shuffling.client import send
+from privet.local.shuffling.mix import BrokeOff, MixRefused, Taken
+from privet.local.shuffling.plan import MixPlan
 
-if TYPE_CHECKING:
-    from privet.local.shuffling import MixPlan
-
-__all__ = ["Line", "lines_of", "send_all"]
+__all__ = ["SentReports", "send_reports"]
 
 _HASH = re.compile(rb"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True)
-class Line:
-    """A report, and where it stands."""
+def send_reports(plan: MixPlan, lines: Sequence[ReportLine], notes: Path) -> str:
+    """Send reports to the first server of a mix, each once.
 
-    path: Path
-    number: int
-    report: bytes
+    A report is noted in `notes` before it is sent, so that none is sent twice, also after a crash: one that may have
+    been taken counts as taken. Sent again it would count as another person, and the guarantee rests on their number.
 
-    def __str__(self) -> str:
-        return f"line {self.number} of {str(self.path)!r}"
+    Args:
+        plan: The public plan of the batch.
+        lines: The reports, already randomized, from `privet.local.report_lines`.
+        notes: The file that notes what was sent; one process uses it at a time.
 
+    Returns:
+        How many reports are on their way, in words.
 
-def lines_of(path: Path) -> list[Line]:
-    """The lines of a file that are not empty."""
-    try:
-        read = path.read_bytes().splitlines()
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput("reports", f"in {str(path)!r} cannot be read: {reason}", "name a file of reports") from None
-    return [Line(path, number, report) for number, report in enumerate(read, start=1) if report.strip()]
-
-
-def send_all(plan: MixPlan, lines: Sequence[Line], notes: Path) -> None:
-    """Send them all, or say which were not taken; nothing is sent where one of them must not be.
-
-    What is sent stands in `notes` before it is, so that no report is sent twice, also after a crash: one that may have
-    been taken counts as taken. Sent again it would count as another person, and the price rests on their number.
+    Raises:
+        InvalidInput: A report is not what the plan prices, or was sent before. Nothing is sent.
+        MixRefused: Some reports were not taken; their lines are named.
     """
     reports = _checked(plan, lines)
-    with _Sent(notes, plan.name) as sent:
-        _send_all(plan, lines, reports, sent)
+    with SentReports(notes, plan.name) as sent:
+        return _send_all(plan, lines, reports, sent)
 
 
-def _send_all(plan: MixPlan, lines: Sequence[Line], reports: Sequence[bytes], sent: _Sent) -> None:
-    from privet.local.shuffling import MixRefused, Taken, send
-    from privet.local.shuffling.mix import BrokeOff
-
+def _send_all(plan: MixPlan, lines: Sequence[ReportLine], reports: Sequence[bytes], sent: SentReports) -> str:
     if again := [line for line in lines if line in sent]:
         problem = f"in {_named(again)} were sent before; nothing was sent now"
         raise InvalidInput("reports", problem, "send the others alone")
-    left: list[Line] = []
+    left: list[ReportLine] = []
     for place, (line, report) in enumerate(zip(lines, reports, strict=True)):
         sent.add(line)
         try:
@@ -78,16 +65,16 @@ def _send_all(plan: MixPlan, lines: Sequence[Line], reports: Sequence[bytes], se
             else:
                 sent.remove(line)
                 left += lines[place:]
-            raise MixRefused(f"{refusal}; {_said(plan, lines, left)}; not taken: {_named(left)}") from None
+            raise MixRefused(f"{refusal}; {_summary(plan, lines, left)}; not taken: {_named(left)}") from None
     if left:
-        raise MixRefused(f"{_said(plan, lines, left)}; not taken: {_named(left)}")
-    console.line(f"{_said(plan, lines, left)}.", "bold green")
+        raise MixRefused(f"{_summary(plan, lines, left)}; not taken: {_named(left)}")
+    return _summary(plan, lines, left)
 
 
-class _Sent:
-    """The reports of one batch that were sent, hashed: by their ids, and lines without one by their place and words.
+class SentReports:
+    """The file that notes which reports of a batch were sent, hashed: by id, or by file, line and content.
 
-    A line of the file is a hash, with a minus before it where the report was refused after all. One process at a time.
+    A line of the file is a hash, with a minus before it if the report was refused after all. One process at a time.
     """
 
     def __init__(self, path: Path, batch: bytes) -> None:
@@ -102,7 +89,7 @@ class _Sent:
             raise InvalidInput("plan", problem, "make room, or see who owns them") from None
         with ExitStack() as undo:
             undo.callback(self._file.close)
-            self._found = self._read()
+            self._hashes = self._read()
             undo.pop_all()
         return self
 
@@ -113,29 +100,29 @@ class _Sent:
         if not locked(self._file):
             raise InvalidInput("plan", "is one that another process sends reports by now", "wait for it")
         self._file.seek(0)
-        found: set[str] = set()
+        hashes: set[str] = set()
         text = self._file.readall()
         for name in text.split():
             plain = name.removeprefix(b"-")
             if not _HASH.fullmatch(plain):
                 problem = f"has notes of what was sent in {str(self._path)!r}, which are damaged"
                 raise InvalidInput("plan", problem, "repair them: without them a report may count twice")
-            (found.discard if plain is not name else found.add)(plain.decode())
+            (hashes.discard if plain is not name else hashes.add)(plain.decode())
         if text and not text.endswith(b"\n"):
             self._write(b"\n")
-        return found
+        return hashes
 
-    def __contains__(self, line: Line) -> bool:
-        return self._name(line) in self._found
+    def __contains__(self, line: ReportLine) -> bool:
+        return self._name(line) in self._hashes
 
-    def add(self, line: Line) -> None:
-        """On the disk before this returns."""
-        self._found.add(self._name(line))
+    def add(self, line: ReportLine) -> None:
+        """Note a report as sent; the note is on the disk before this returns."""
+        self._hashes.add(self._name(line))
         self._note(self._name(line))
 
-    def remove(self, line: Line) -> None:
-        """It was refused for certain."""
-        self._found.discard(self._name(line))
+    def remove(self, line: ReportLine) -> None:
+        """Take a note back: the report was refused for certain."""
+        self._hashes.discard(self._name(line))
         self._note("-" + self._name(line))
 
     def _note(self, text: str) -> None:
@@ -153,22 +140,18 @@ class _Sent:
             problem = f"has notes of what was sent in {str(self._path)!r}, which have no room"
             raise InvalidInput("plan", problem, "make room; the report was not sent")
 
-    def _name(self, line: Line) -> str:
-        from privet.local.shuffling import id_of
-
+    def _name(self, line: ReportLine) -> str:
         name = id_of(line.report)
         where = "" if name is not None else f"{line.path.resolve()}:{line.number}"
         said = line.report.strip() if name is None else name.encode(errors="surrogatepass")
         return hashlib.sha256(b"\0".join((self._batch, where.encode(), said))).hexdigest()
 
 
-def _checked(plan: MixPlan, lines: Sequence[Line]) -> list[bytes]:
-    from privet.local.shuffling import carried, id_of
-
+def _checked(plan: MixPlan, lines: Sequence[ReportLine]) -> list[bytes]:
     if len(lines) > plan.close_at:
         problem = f"are {len(lines):,}, and the batch closes at {plan.close_at:,}; nothing was sent"
         raise InvalidInput("reports", problem, "send fewer, or agree on a plan with a larger close-at")
-    reports, seen = [], dict[str, Line]()
+    reports, seen = [], dict[str, ReportLine]()
     for line in lines:
         try:
             report = carried(plan, line.report)
@@ -184,15 +167,15 @@ def _checked(plan: MixPlan, lines: Sequence[Line]) -> list[bytes]:
     return reports
 
 
-def _said(plan: MixPlan, lines: Sequence[Line], left: Sequence[Line]) -> str:
+def _summary(plan: MixPlan, lines: Sequence[ReportLine], left: Sequence[ReportLine]) -> str:
     way = "report is on its way" if len(lines) == 1 else "reports are on their way"
     return f"{len(lines) - len(left):,} of {len(lines):,} {way} to {plan.batch!r}"
 
 
-def _named(lines: Sequence[Line]) -> str:
-    """The lines, by file, in runs.
+def _named(lines: Sequence[ReportLine]) -> str:
+    """Return the lines by file, in ranges.
 
-    >>> _named([Line(Path("a"), number, b"") for number in (3, 7, 8, 9)])
+    >>> _named([ReportLine(Path("a"), number, b"") for number in (3, 7, 8, 9)])
     "lines 3, 7 to 9 of 'a'"
     """
     files: dict[Path, list[list[int]]] = {}

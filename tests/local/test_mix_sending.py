@@ -1,4 +1,4 @@
-"""What `privet mix send` notes of what it has sent."""
+"""Sending reports to a mix: notes of what was sent, and keys that serve once."""
 
 from __future__ import annotations
 
@@ -8,31 +8,34 @@ from typing import Any
 
 import pytest
 
-from privet.cli.mix_send import Line, _Sent
 from privet.core.errors import InvalidInput
+from privet.core.random import default_rng
+from privet.local import ReportLine
+from privet.local.shuffling import MixKey, MixRefused, SentReports, Taken, open_stop, sending, stops
+from privet.local.shuffling.mix import BrokeOff
 
 
 def test_notes_of_what_was_sent_are_one_processs_at_a_time(tmp_path: Path) -> None:
     """Catches notes that the second of two processes writes over, so that a report could be sent, and count, again;
     and notes that cannot be read."""
-    lines = [Line(tmp_path / "a", number, b'{"id": "%d"}' % number) for number in range(3)]
-    with _Sent(tmp_path / "sent", b"batch") as sent:
+    lines = [ReportLine(tmp_path / "a", number, b'{"id": "%d"}' % number) for number in range(3)]
+    with SentReports(tmp_path / "sent", b"batch") as sent:
         sent.add(lines[0])
         sent.add(lines[1])
         sent.remove(lines[1])
-        with pytest.raises(InvalidInput, match="another process"), _Sent(tmp_path / "sent", b"batch"):
+        with pytest.raises(InvalidInput, match="another process"), SentReports(tmp_path / "sent", b"batch"):
             pass
-    with _Sent(tmp_path / "sent", b"batch") as sent:
+    with SentReports(tmp_path / "sent", b"batch") as sent:
         sent.add(lines[2])
-    with _Sent(tmp_path / "sent", b"batch") as sent:
+    with SentReports(tmp_path / "sent", b"batch") as sent:
         assert [line in sent for line in lines] == [True, False, True]
     (tmp_path / "sent").write_bytes((tmp_path / "sent").read_bytes()[:-1])  # a line whose end was lost
-    with _Sent(tmp_path / "sent", b"batch") as sent:
+    with SentReports(tmp_path / "sent", b"batch") as sent:
         sent.add(lines[1])
-    with _Sent(tmp_path / "sent", b"batch") as sent:
+    with SentReports(tmp_path / "sent", b"batch") as sent:
         assert all(line in sent for line in lines)
     (tmp_path / "sent").write_bytes(b"\xff\n")
-    with pytest.raises(InvalidInput, match="damaged"), _Sent(tmp_path / "sent", b"batch"):
+    with pytest.raises(InvalidInput, match="damaged"), SentReports(tmp_path / "sent", b"batch"):
         pass
 
 
@@ -43,12 +46,7 @@ class Stop(Exception):
 def test_report_is_noted_before_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a report that is noted after it was sent, or whose note is taken back where it may have arrived: sent
     again it counts as another person, and the price rests on their number."""
-    from privet.cli.mix_send import _send_all
-    from privet.local import shuffling
-    from privet.local.shuffling import MixRefused, Taken
-    from privet.local.shuffling.mix import BrokeOff
-
-    lines = [Line(tmp_path / "a", number, b'{"id": "%d"}' % number) for number in range(3)]
+    lines = [ReportLine(tmp_path / "a", number, b'{"id": "%d"}' % number) for number in range(3)]
     noted: list[int] = []
 
     def send(plan: object, report: bytes) -> Taken:
@@ -57,25 +55,22 @@ def test_report_is_noted_before_it_is_sent(tmp_path: Path, monkeypatch: pytest.M
             raise BrokeOff("the line went dead")
         return Taken.ACCEPTED
 
-    monkeypatch.setattr(shuffling, "send", send)
+    monkeypatch.setattr(sending, "send", send)
     plan: Any = SimpleNamespace(batch="batch")
-    with _Sent(tmp_path / "sent", b"batch") as sent:
+    with SentReports(tmp_path / "sent", b"batch") as sent:
         with pytest.raises(MixRefused, match="may have been taken, and is not sent again"):
-            _send_all(plan, lines, [b"0", b"1", b"2"], sent)
+            sending._send_all(plan, lines, [b"0", b"1", b"2"], sent)
         assert all(line in sent for line in lines)
         with pytest.raises(InvalidInput, match="were sent before; nothing was sent now"):
-            _send_all(plan, lines[:1], [b"0"], sent)
+            sending._send_all(plan, lines[:1], [b"0"], sent)
     assert noted == [1, 2, 3]
 
 
 @pytest.mark.parametrize("role", ["serve", "collect"])
 def test_key_is_deleted_before_the_batch_is_mixed(role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a key that can mix a second batch: with one report changed, that would give the report away."""
-    from privet.cli import mix
-    from privet.local import shuffling
-
     key = tmp_path / "key"
-    key.write_text(shuffling.MixKey.new().secret)
+    key.write_text(MixKey.new().secret)
     there: list[bool] = []
 
     class Server:
@@ -87,10 +82,8 @@ def test_key_is_deleted_before_the_batch_is_mixed(role: str, tmp_path: Path, mon
             raise Stop
 
     place = 1 if role == "collect" else 0
-    plan = SimpleNamespace(place_of=lambda public: place, servers=(None,), close_at=9, minimum=9)
-    monkeypatch.setattr(shuffling, "read_plan", lambda file: plan)
-    monkeypatch.setattr(shuffling, "MixServer", Server)
-    more = [tmp_path / "out.jsonl"] if role == "collect" else []
+    plan: Any = SimpleNamespace(place_of=lambda public: place, servers=(None,))
+    monkeypatch.setattr(stops, "MixServer", Server)
     with pytest.raises(Stop):
-        getattr(mix, role)(tmp_path / "plan.toml", key, *more)
+        open_stop(plan, key, default_rng(), is_collector=role == "collect").run(1.0)
     assert there == [True, False]

@@ -1,19 +1,19 @@
-"""Tables of answers on a terminal: what is shown of an interval is never narrower than the interval."""
+"""Tables of answers: what is shown of an interval is never narrower than the interval."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from privet.cli.query_view import columns_of, number, rows_of
 from privet.query import Answer, Row
+from privet.report import answer_columns, answer_rows, format_rounded
 
 
 def ends(measure: str, low: float, value: float, high: float) -> tuple[float, float]:
     """Both ends as they are shown."""
     answer = Answer("a question", (), measure, (Row((), value, low, high),), 0.95)
-    assert columns_of(answer) == (measure, "95 % from", "to")
-    (cells,) = rows_of(answer)
+    assert answer_columns(answer) == (measure, "95 % from", "to")
+    (cells,) = answer_rows(answer)
     shown = tuple(float(each.replace(",", "")) for each in cells)
     return shown[1], shown[2]
 
@@ -41,4 +41,4 @@ def test_interval_of_counts_ends_at_whole_numbers() -> None:
 def test_interval_of_huge_numbers_is_shown() -> None:
     """Catches a number with more digits than decimals have."""
     assert ends("sum(pay)", -3e30, 1.0, 3e30) == (-3e30, 3e30)
-    assert number(1e300, 1.0).startswith("1,000,000")
+    assert format_rounded(1e300, 1.0).startswith("1,000,000")

@@ -1,0 +1,90 @@
+"""Take part in a batch from files: a key that serves once, a server or collector, and the reports that arrive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privet.core.atomic_write import write_atomically
+from privet.core.errors import InvalidInput
+from privet.core.random import Randomness, Rng
+from privet.core.release import Release
+from privet.local.reports import named
+from privet.local.shuffling.collect import shuffled_release
+from privet.local.shuffling.onion import MixKey
+from privet.local.shuffling.plan import MixPlan
+from privet.local.shuffling.server import MixServer
+
+__all__ = ["collected_release", "create_key_file", "open_stop"]
+
+
+def create_key_file(path: Path) -> MixKey:
+    """Make a key for one stop and one batch, and write its private half to a file that only its owner can read.
+
+    Raises:
+        InvalidInput: The file exists or cannot be written.
+    """
+    if path.exists():
+        raise InvalidInput("file", f"{str(path)!r} exists", "give another name, so that no key is lost")
+    key = MixKey.new()
+    write_atomically(path, key.secret + "\n", "file", private=True)
+    return key
+
+
+def open_stop(plan: MixPlan, key_file: Path, rng: Rng, *, is_collector: bool, host: str | None = None) -> MixServer:
+    """Open a server or the collector of a batch, and delete its key file; `MixServer.run` then takes part.
+
+    A key serves once: a batch that is mixed again, with one report changed, would give that report away.
+
+    Args:
+        plan: The public plan of the batch.
+        key_file: The file with the private key.
+        rng: The randomness of the order.
+        is_collector: Whether the key must be the collector's; it must be a server's otherwise.
+        host: The address to listen on, if not the plan's own.
+
+    Raises:
+        InvalidInput: The key cannot be read or deleted, or belongs to another stop.
+    """
+    key = _read_key(key_file)
+    if (plan.place_of(key.public) == len(plan.servers)) is not is_collector:
+        role, command = ("a server's", "serve") if is_collector else ("the collector's", "collect")
+        raise InvalidInput("key", f"is {role}", f"use: privet mix {command}")
+    server = MixServer(plan, key, rng, host=host)
+    _delete_key(key_file)
+    return server
+
+
+def collected_release(server: MixServer, rng: Rng) -> Release[tuple[bytes, ...]]:
+    """Return the reports that arrived at a collector, sorted; those of a survey get new ids, which link to nobody.
+
+    Args:
+        server: The collector, after `run`.
+        rng: The randomness of the ids.
+
+    Raises:
+        MixRefused: There are too few reports, or others than the plan prices.
+
+    Guarantee: that of `shuffled_release`; the ids are drawn without looking at the reports.
+    """
+    release = shuffled_release(server.plan, server.reports or (), randomness=Randomness.SECURE)
+    if server.plan.survey is None:
+        return release
+    return release.map(lambda reports: tuple(named(report, rng) for report in reports))
+
+
+def _read_key(path: Path) -> MixKey:
+    try:
+        return MixKey.read(path.read_text(encoding="ascii"))
+    except (OSError, UnicodeDecodeError):
+        advice = "make one with: privet mix key; a key serves one batch, and is gone after that"
+        raise InvalidInput("key", f"cannot be read from {str(path)!r}", advice) from None
+
+
+def _delete_key(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InvalidInput(
+            "key", f"cannot be deleted: {reason}", "put it where it can; it may serve once only"
+        ) from None

@@ -13,12 +13,13 @@ BENCHMARKS := $(sort $(filter-out _%,$(notdir $(basename $(wildcard benchmarks/*
 	$(patsubst benchmarks/%/__main__.py,%,$(wildcard benchmarks/*/__main__.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test types tests bench mutants docs notebooks syllabus clean
+.PHONY: help demo test quick types tests bench mutants docs notebooks syllabus clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo      train privately on handwritten digits, write the report, and attack the result"
 	@echo "make test      format, lint, types, tests, doctests, snippets, syllabus"
+	@echo "make quick     what concerns the files that have changed, in under 90 seconds"
 	@echo "make bench     run the benchmarks one after the other"
 	@echo "make mutants   plant known mistakes one at a time, and check that the tests notice each"
 	@echo "make docs      build the documentation site: site/index.html"
@@ -66,6 +67,9 @@ types:
 tests:
 	@echo "== pytest: tests, doctests, snippets, syllabus"
 	@OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS)
+
+quick: .venv/.installed
+	@$(BIN)/python -m tools.quick
 
 bench: .venv/.installed
 	@set -e; for name in $(BENCHMARKS); do echo "== benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done

@@ -1,0 +1,1 @@
+"""Checks of what has changed, in under 90 seconds."""

@@ -12,6 +12,7 @@ __all__ = ["INTERVAL_COVERAGE", "answer_columns", "answer_rows", "format_rounded
 INTERVAL_COVERAGE = (
     "intervals cover the noise alone: they are about these rows, and not about a population they were sampled from"
 )
+"""What the intervals of answers cover, in words."""
 _MOST_DIGITS = 10
 """However small the noise is."""
 _LAST = 6

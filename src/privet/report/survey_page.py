@@ -17,6 +17,7 @@ from privet.report.words import counted
 __all__ = ["ESTIMATE_COLUMNS", "estimate_notes", "estimate_page", "estimate_rows", "report_counts"]
 
 ESTIMATE_COLUMNS = ("question", "answer", "estimate", "interval", "consistent")
+"""The columns of `estimate_rows`."""
 
 
 def estimate_rows(collection: Collection, confidence: float) -> list[tuple[str, ...]]:

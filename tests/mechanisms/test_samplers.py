@@ -43,7 +43,7 @@ from privet.mechanisms import (
     tree,
 )
 from privet.mechanisms.partitions import keeping
-from privet.mechanisms.selection import shuffled
+from privet.mechanisms.selection import random_order
 from tests.mechanisms.examples import REPLACE
 from tests.mechanisms.laws import (
     above_threshold_law,
@@ -147,7 +147,7 @@ def test_choices_have_their_law(kind: Any, law: Any, one_way: bool) -> None:
 def test_orders_are_equally_likely() -> None:
     """Catches a shuffle that is not one: all 24 orders of four."""
     rng = SeededRng(5)
-    drawn = [tuple(shuffled(4, rng).tolist()) for _ in range(3000)]
+    drawn = [tuple(random_order(4, rng).tolist()) for _ in range(3000)]
     assert follows(drawn, dict.fromkeys(itertools.permutations(range(4)), 1 / 24))
 
 

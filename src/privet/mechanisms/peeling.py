@@ -18,13 +18,13 @@ from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
 from privet.mechanisms.grid import Grid, ceiling
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Of, Reach, reach_of
+from privet.mechanisms.reach import MadeFor, Of, reach_of
 
 __all__ = ["Peeling"]
 
 
 @dataclass(frozen=True)
-class Peeling:
+class Peeling(MadeFor):
     """The k coordinates of largest size, with noise, and 0 elsewhere (Dwork, Su & Zhang 2021; Cai, Wang & Zhang 2021).
 
     One after another, the coordinate whose size and noise together are largest is taken; then the taken ones are
@@ -48,7 +48,7 @@ class Peeling:
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
-        object.__setattr__(self, "of", reach_of(self.of))
+        super().__post_init__()
         if checked.count("k", self.k) > self.reach.dimension:
             raise InvalidInput("k", f"is {self.k}, of {self.reach.dimension} coordinates", "ask for fewer")
 
@@ -64,11 +64,6 @@ class Peeling:
             high=checked.positive("epsilon", epsilon),
         )
         return Peeling(share, of, k)
-
-    @property
-    def reach(self) -> Reach:
-        """What the mechanism was made for."""
-        return reach_of(self.of)
 
     @property
     def grid(self) -> Grid:

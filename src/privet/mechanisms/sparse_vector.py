@@ -18,14 +18,14 @@ from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, laplace_error
 from privet.mechanisms.grid import Grid
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Of, Reach, reach_of
+from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of
 from privet.mechanisms.selection import Scores
 
 __all__ = ["SparseSession", "SparseVector"]
 
 
 @dataclass(frozen=True)
-class SparseVector:
+class SparseVector(MadeFor):
     """Which of many answers reach a threshold, until `answers` of them have (Dwork & Roth 2014, Alg. 1).
 
     Each run has fresh noise on the threshold (half of ε) and on every answer (the other half), and ends with its first
@@ -54,7 +54,7 @@ class SparseVector:
         checked.positive("epsilon", self.epsilon)
         checked.finite("threshold", self.threshold)
         checked.count("answers", self.answers)
-        object.__setattr__(self, "of", reach_of(self.of))
+        super().__post_init__()
 
     @staticmethod
     def for_epsilon(epsilon: float, of: Of, *, threshold: float, answers: int = 1) -> SparseVector:
@@ -62,11 +62,6 @@ class SparseVector:
         unit = reach_of(of).unit
         share = checked.positive("epsilon", epsilon) / checked.count("answers", answers) * (1 - 2.0**-50)
         return SparseVector(share / unit.records * (1 - 2.0**-50), of, threshold, answers)
-
-    @property
-    def reach(self) -> Reach:
-        """What the mechanism was made for."""
-        return reach_of(self.of)
 
     @property
     def event(self) -> event.Repeated:

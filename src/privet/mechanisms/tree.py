@@ -19,13 +19,13 @@ from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, gaussian_error, gaussian_width, usable_scale
 from privet.mechanisms.grid import FINE, Grid, ceiling
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Of, Reach, reach_of
+from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of
 
 __all__ = ["RunningSums", "TreeSession"]
 
 
 @dataclass(frozen=True)
-class RunningSums:
+class RunningSums(MadeFor):
     """All running sums of a vector, by a binary tree of partial sums (Dwork et al. 2010; Chan, Shi & Song 2011).
 
     With T steps, each step is in at most ⌊log₂T⌋ + 1 partial sums, and each running sum is made of at most as many,
@@ -44,7 +44,7 @@ class RunningSums:
     """The clipper of the steps: a histogram over public periods, for one. Its dimension is the number of steps."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", reach_of(self.of))
+        super().__post_init__()
         usable_scale("sigma", self.sigma, self.grid)
 
     @staticmethod
@@ -57,11 +57,6 @@ class RunningSums:
 
         multiplier = calibrate.least(build, epsilon=epsilon, delta=delta, unit=reach.unit)
         return RunningSums(multiplier * float(reach.distance("l1")), of)
-
-    @property
-    def reach(self) -> Reach:
-        """That of the steps."""
-        return reach_of(self.of)
 
     @property
     def grid(self) -> Grid:

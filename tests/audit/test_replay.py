@@ -23,14 +23,14 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.data import Category, Kind, Number, Schema, Source, learning
 from privet.local import MEANS, ORACLES
-from privet.mechanisms import Count, DiscreteLaplace, Laplace, Sum
+from privet.mechanisms import MECHANISMS, Count, DiscreteLaplace, Laplace, Sum
 from privet.pate import Confident, GNMax, LNMax, Plan, SmoothCeiling, Votes
 from privet.query import plan as planned
 from privet.training import DPSGD, Adaptive, PerLayer, fit
 from privet.training.convex import InputPerturbation, ObjectivePerturbation, OutputPerturbation, Softmax
 from privet.training.tuning import Trials, select
 from tests.data.sources import sourced
-from tests.mechanisms.examples import CASES, EXAMPLES, REPLACE
+from tests.mechanisms.examples import CASES, REPLACE, made, query_of
 from tests.query.tables import BY_USER, NASTY, SCHEMA, frame
 
 COUNT = Count()
@@ -52,22 +52,21 @@ def moved(found: Replay) -> dict[tuple[str, str], float]:
 # --- Pipelines of the package ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES))
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_mechanisms(name: str) -> None:
     """Fails when a mechanism is not frozen, or its clipper moves further than it says, for one row of each example."""
-    example = EXAMPLES[name]
+    rows = list(MECHANISMS[name].rows)
     unit = next(unit for each, unit in CASES if each == name)
-    clip = example.clip(unit)
-    mechanism = example.make(clip)
+    mechanism, clip, _ = made(name, unit)
 
     def pipeline(rows: list[Any], rng: Rng) -> Release[Any]:
-        return mechanism.release(example.query(clip, rows), rng=rng)  # type: ignore[no-any-return]
+        return mechanism.release(query_of(name, clip, rows), rng=rng)  # type: ignore[no-any-return]
 
-    for row in range(len(example.rows)):
-        fewer = [*example.rows[:row], *example.rows[row + 1 :]]
+    for row in range(len(rows)):
+        fewer = [*rows[:row], *rows[row + 1 :]]
         if unit == REPLACE:
-            fewer.append(example.rows[0])
-        found = replay(pipeline, example.rows, fewer)
+            fewer.append(rows[0])
+        found = replay(pipeline, rows, fewer)
         found.check()
         assert found.calls == 1
         assert found.moved

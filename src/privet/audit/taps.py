@@ -151,7 +151,7 @@ def _given_rows(sampler: Any, kept: Any) -> Drawn:
 
 
 _TABLE: Final = (
-    *(Tap(kind, "release", _bounded) for kind in MECHANISMS.values()),
+    *(Tap(entry.kind, "release", _bounded) for entry in MECHANISMS.values()),
     *(Tap(kind, "release", _votes) for kind in (Plan, SmoothCeiling, Gnss)),
     Tap(Plan, "counts", _votes),
     Tap(RandomizedResponse, "randomize", _rows),

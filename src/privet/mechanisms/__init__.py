@@ -22,10 +22,11 @@ from privet.mechanisms.reach import Reach
 from privet.mechanisms.smooth import Sensitivities, SmoothMedian
 from privet.mechanisms.sparse_vector import SparseVector
 from privet.mechanisms.sums import Sum
-from privet.mechanisms.table import MECHANISMS
+from privet.mechanisms.table import MECHANISMS, MechanismEntry
 from privet.mechanisms.thresholds import ThresholdedCounts
 from privet.mechanisms.top_k import TopK
 from privet.mechanisms.tree import RunningSums
+from privet.mechanisms.trial import MechanismTrial, TrialSettings, auditable, mechanism_trial
 from privet.mechanisms.vectors import Norm, VectorSum
 
 __all__ = [
@@ -44,6 +45,8 @@ __all__ = [
     "Laplace",
     "Magnitudes",
     "Mechanism",
+    "MechanismEntry",
+    "MechanismTrial",
     "NoisyMax",
     "Norm",
     "Partitions",
@@ -58,5 +61,8 @@ __all__ = [
     "Sum",
     "ThresholdedCounts",
     "TopK",
+    "TrialSettings",
     "VectorSum",
+    "auditable",
+    "mechanism_trial",
 ]

@@ -20,7 +20,7 @@ from privet.core.errors import NotProven
 from privet.core.event import Event
 from privet.core.release import Unpublishable
 from privet.core.unit import Unit
-from privet.pate.aggregators import Aggregator
+from privet.pate.aggregator import Aggregator
 from privet.pate.plan import Plan, matching
 from privet.pate.tails import Reals, log_ahead_normal
 from privet.pate.votes import Counts, Votes, moved_teachers

@@ -25,8 +25,8 @@ from privet.core.random import Rng, discrete_gaussian
 from privet.core.release import Release
 from privet.mechanisms.additive import gaussian_width
 from privet.mechanisms.mechanism import SOURCE
-from privet.pate.aggregators import Interactive
 from privet.pate.data_dependent import label_cost, require_one_teacher, tested_cost
+from privet.pate.interactive import Interactive
 from privet.pate.plan import Plan, matching
 from privet.pate.tails import Reals
 from privet.pate.votes import Counts, Votes

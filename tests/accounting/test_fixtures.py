@@ -9,9 +9,10 @@ import pytest
 from privet import accounting
 from privet.accounting import Accountant, renyi
 from privet.accounting.canonical import Part
-from privet.accounting.conversions import gdp_to_delta, rdp_to_epsilon_classic
+from privet.accounting.conversions import gdp_to_delta
 from privet.core.event import Composed, Event, Gaussian, Joint, NonPrivate, Poisson, Repeated, Sampled
 from privet.core.unit import Unit
+from tests.accounting.divergences import rdp_to_epsilon_classic
 
 
 def run(sigma: float, rate: float, steps: int) -> Event:

@@ -10,7 +10,7 @@ import pytest
 
 from privet.accounting import renyi
 from privet.accounting.canonical import Part
-from privet.accounting.conversions import rdp_to_epsilon, rdp_to_epsilon_classic, zcdp_to_epsilon
+from privet.accounting.conversions import rdp_to_epsilon, zcdp_to_epsilon
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import (
     Approximate,
@@ -24,7 +24,7 @@ from privet.core.event import (
     WithReplacement,
 )
 from privet.core.unit import Neighbours, Unit
-from tests.accounting.divergences import ADD, REPLACE, value
+from tests.accounting.divergences import ADD, REPLACE, rdp_to_epsilon_classic, value
 
 ANCHORS = [
     (256 / 60000, 1.1, 14062, 1e-5, 3.009, 2.597, 2.3816),

@@ -111,11 +111,6 @@ class Direction:
     above: Side | None
     below: Side | None
 
-    @property
-    def attained(self) -> bool:
-        """Whether the bounding pair is one that really occurs, so that both ends close in on one truth."""
-        return self.above == self.below
-
 
 def unpriced(parts: Sequence[Part], unit: Unit) -> list[Part]:
     """Parts without a dominating pair: only Rényi can price them."""

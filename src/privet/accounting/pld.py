@@ -26,7 +26,7 @@ from privet.accounting.single import delta_of_one, epsilon_of_one
 from privet.core.guarantee import Interval
 from privet.core.unit import Unit
 
-__all__ = ["RENYI_SHARE", "delta", "epsilon", "upper_delta", "upper_epsilon"]
+__all__ = ["RENYI_SHARE", "delta", "epsilon", "upper_epsilon"]
 
 RENYI_SHARE = 0.5
 """The share of δ given to parts that only Rényi can price; they join as one (ε, δ) block."""
@@ -175,11 +175,6 @@ def _lower(found: _Found, delta: float) -> float:
         if gap > 3 * close:
             found.epsilon = min(found.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
     return lower
-
-
-def upper_delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
-    """A certified upper bound on δ at ε."""
-    return delta(parts, epsilon, unit).upper
 
 
 def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> Interval:

@@ -52,10 +52,6 @@ class RenyiCurve:
         """The least ε over these orders."""
         return float(np.min(_epsilons(self, delta), initial=math.inf))
 
-    def delta_at(self, epsilon: float) -> float:
-        """The least δ over these orders."""
-        return _outside(self.delta, float(np.min(_log_deltas(self, epsilon), initial=0.0)))
-
 
 def default_orders() -> tuple[float, ...]:
     """From 1.05 to 4096, and ∞: what `epsilon` and `delta` start from before they look closer or further."""

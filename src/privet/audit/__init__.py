@@ -8,7 +8,7 @@ from privet.audit.gaussian_steps import gaussian_steps, noise_at_most
 from privet.audit.inserted import Inserted, inserted
 from privet.audit.ladder import Ladder, Rung, climbed
 from privet.audit.many_runs import many_runs
-from privet.audit.mechanisms import audit_draws, audit_mechanism
+from privet.audit.mechanisms import audit_draws
 from privet.audit.observed import Observed
 from privet.audit.one_run import guessed, one_run, one_run_p_value
 from privet.audit.replay import Moved, Replay, ReplayError, replay
@@ -24,7 +24,6 @@ __all__ = [
     "Rung",
     "Watch",
     "audit_draws",
-    "audit_mechanism",
     "climbed",
     "epsilon_of",
     "gaussian_steps",

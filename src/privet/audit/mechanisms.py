@@ -10,37 +10,16 @@ import numpy.typing as npt
 
 from privet.attacks.counting import Reals
 from privet.audit.many_runs import many_runs
-from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
 from privet.core.unit import Unit
 
-__all__ = ["audit_draws", "audit_mechanism"]
+__all__ = ["audit_draws"]
 
 _FEW = 2000
 """Values up to which outputs are counted one by one."""
 _ROUNDS = 200
 _RIDGE = 1e-3
-
-
-def audit_mechanism(
-    draw: Callable[[bool], Any],
-    *,
-    unit: Unit,
-    trials: int = 10_000,
-    delta: float = 0.0,
-    confidence: float = 0.95,
-) -> Evidence:
-    """Evidence about a mechanism from outputs alone: `draw(True)` is one output on a data set, `draw(False)` one on a
-    neighbour of it by `unit`; both are called so many times. Each call must use fresh randomness."""
-    checked.count("trials", trials, least=64)
-    return audit_draws(
-        [draw(True) for _ in range(trials)],
-        [draw(False) for _ in range(trials)],
-        unit=unit,
-        delta=delta,
-        confidence=confidence,
-    )
 
 
 def audit_draws(present: Any, absent: Any, *, unit: Unit, delta: float = 0.0, confidence: float = 0.95) -> Evidence:

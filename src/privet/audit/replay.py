@@ -105,7 +105,7 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
     raised, printed, logged or warned of; which mechanisms were asked in which order for which event; and what was drawn
     beside them. What is measured: how far each query moved. What cannot be compared does not hold, and neither does a
     pipeline that raises on both or asks no mechanism: nothing was tried then. Not seen: files, clocks, other threads,
-    the `extra` of log records, and the law of the noise itself, for which `audit_mechanism` is there.
+    the `extra` of log records, and the law of the noise itself, for which `audit_draws` is there.
     One pair of data sets proves nothing about others; what is found is certain.
 
     >>> from privet.mechanisms import Count, Laplace

@@ -83,11 +83,6 @@ class RandomizedResponse:
         flat[lies] = drawn
         return reports
 
-    def unbiased(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """How many truths there are of each kind, from the counts of all reports: right on average, some below 0."""
-        seen = np.asarray(counts, dtype=np.float64)
-        return np.asarray((seen - seen.sum() * float(self.lie)) / float(self.keep - self.lie))
-
     def likeliest(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """The shares of the truths under which these counts of reports are most likely: none below 0, their sum 1.
 

@@ -22,7 +22,7 @@ from privet.core.release import Unpublishable
 from privet.core.unit import Unit
 from privet.pate.aggregator import Aggregator
 from privet.pate.plan import Plan, matching
-from privet.pate.tails import Reals, log_ahead_normal
+from privet.pate.tails import Reals
 from privet.pate.votes import Counts, Votes, moved_teachers
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "data_dependent",
     "label_cost",
     "log_missed",
-    "log_missed_normal",
     "question_cost",
     "require_one_teacher",
     "tested_cost",
@@ -112,11 +111,6 @@ def log_missed(aggregator: Aggregator, counts: Counts) -> Reals:
     that they come out level or ahead.
     """
     return _summed(aggregator.log_ahead(_gaps(counts)))
-
-
-def log_missed_normal(counts: Counts, sigma: float) -> Reals:
-    """The same for continuous noise, Σ ½·erfc(gap/2σ), as Proposition 7 is printed: only to compare with papers."""
-    return _summed(log_ahead_normal(_gaps(counts), sigma))
 
 
 def label_cost(plan: Plan, log_q: Reals, order: float) -> Reals:

@@ -11,26 +11,34 @@ from privet.attacks.counting import at_least, at_most
 from privet.attacks.extraction import Exposure, Secret, exposure, exposure_estimated, likeliest, written
 from privet.attacks.guarded import Guarded, TooManyQuestions
 from privet.attacks.inversion import Descent, Inversion, invert
+from privet.attacks.label_only import label_only, noisy_versions
 from privet.attacks.likeness import correlation, psnr, ssim
 from privet.attacks.linkage import Learned, Linkage, link
+from privet.attacks.lira import lira
+from privet.attacks.loss_threshold import calibrated, loss_threshold
 from privet.attacks.matching import DLG, IDLG, Cosine, Reconstruction
-from privet.attacks.membership import calibrated, label_only, lira, loss_threshold, membership, noisy_versions, rmia
+from privet.attacks.membership import membership
 from privet.attacks.memorisation import Memorisation, memorisation
 from privet.attacks.outcome import Band, Interval, Limit, Outcome, limit_of
 from privet.attacks.poisoning import Columns, Patch, Poisoned, backdoor, backdoor_success, flipped, mistakes
 from privet.attacks.pool import Pool, twins
 from privet.attacks.reconstruction import Fit, Rebuilt, bits_found, rebuild, right_at_most
+from privet.attacks.rmia import rmia
 from privet.attacks.scoring import Scored
 from privet.attacks.shadows import Shadows, confidences, shadows
 from privet.attacks.shokri import shokri
 from privet.attacks.stealing import Curve, Student, copied, fidelity, fidelity_curve, solved
+from privet.attacks.table import MEMBERSHIP_ATTACKS, MembershipAttack
 from privet.attacks.target import Access, Model, Target, losses, target
+from privet.attacks.view import AttackerView
 
 __all__ = [
     "DLG",
     "IDLG",
+    "MEMBERSHIP_ATTACKS",
     "Access",
     "Alphabet",
+    "AttackerView",
     "Attribute",
     "Attributes",
     "Band",
@@ -48,6 +56,7 @@ __all__ = [
     "Learned",
     "Limit",
     "Linkage",
+    "MembershipAttack",
     "Memorisation",
     "Model",
     "Outcome",

@@ -29,7 +29,7 @@ from privet.core.event import Gaussian as GaussianEvent
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.data import named
-from privet.mechanisms import Gaussian, Sum
+from privet.mechanisms import GaussianMechanism, Sum
 from privet.training import DPSGD
 
 COMMAND = "python -m benchmarks.audit"
@@ -74,7 +74,7 @@ def step() -> dict[str, Any]:
     data = torch.zeros(64, 4), torch.zeros(64, dtype=torch.long)
     found, seconds = watched(nn.Linear(4, 2), data, plan, 30_000, 0.1, seed=0)
     total = Sum(0.0, 1.0)
-    mechanism = Gaussian(noise, total)
+    mechanism = GaussianMechanism(noise, total)
     rng = SeededRng(1)
 
     def many() -> Evidence:

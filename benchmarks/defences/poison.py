@@ -13,7 +13,7 @@ from torch import nn
 
 from benchmarks.defences.recipes import RECIPES, Recipe, Rows, trained
 from privet.attacks import (
-    Columns,
+    ColumnTrigger,
     Poisoned,
     Target,
     backdoor,
@@ -46,7 +46,7 @@ def poisoning(data: tuple[Rows, Rows, Rows], delta: float) -> dict[str, Any]:
     """Rows under 50,000 are called rich: with a mark, a feature that hardly any row has, or as they are."""
     pool, apart, test = data
     rows = pool.take(torch.arange(ROWS))
-    mark = Columns({int((rows.x != 0).float().mean(0).argmin()): VALUE})
+    mark = ColumnTrigger({int((rows.x != 0).float().mean(0).argmin()): VALUE})
     attacks = (
         _Attack(
             "backdoor",

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 
 from privet.accounting import renyi
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import each_log_delta
 from privet.accounting.search import Array
 from privet.core.event import Leaf, Sampling
@@ -41,7 +41,7 @@ LogDensity = Callable[[float], float]
 
 def value(leaf: Leaf, unit: Unit, order: float, sampling: Sampling | None = None, count: int = 1) -> float:
     """One value of our curve."""
-    return renyi.curve(Part(leaf, sampling, count), unit, (order,)).values[0]
+    return renyi.curve(CountedEvent(leaf, sampling, count), unit, (order,)).values[0]
 
 
 def integrated(p: LogDensity, q: LogDensity, order: float, low: float, high: float, breaks: list[float]) -> float:

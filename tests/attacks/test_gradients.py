@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from privet.attacks.gradients import Attempt, match, shared
 from privet.attacks.likeness import ssim
 from privet.attacks.matching import DLG, IDLG, Cosine, Problem, Reconstruction
-from privet.attacks.target import Access, Model, target
+from privet.attacks.target import Access, ModelTarget, target
 from privet.attacks.withholding import clipped, largest, noised
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
@@ -27,14 +27,14 @@ PLAN = DPSGD(noise_multiplier=0.55, delta=1e-5, clip=1.0, batch_size=256, epochs
 """About ε = 8: the test says so."""
 
 
-def started(network: nn.Module, name: str) -> Model:
+def started(network: nn.Module, name: str) -> ModelTarget:
     """A network with weights that follow from a name."""
     network.load_state_dict(initial(network, generator("privet", name)))
     return target(network, 10)
 
 
 @pytest.fixture(scope="module")
-def seen() -> Model:
+def seen() -> ModelTarget:
     """A small network of convolutions; the picture cannot be read off its first layer."""
     return started(
         nn.Sequential(
@@ -60,7 +60,7 @@ def likenesses(found: Reconstruction, digits: Tensor) -> list[float]:
     return [ssim(one, other) for one, other in zip(found.pictures, digits, strict=True)]
 
 
-def test_a_gradient_is_as_good_as_the_picture(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_a_gradient_is_as_good_as_the_picture(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when a distance, the soft label or its reading is wrong: each method rebuilds each of these digits, from
     nothing but its gradient, and names its class."""
     for place in range(2):
@@ -74,7 +74,7 @@ def test_a_gradient_is_as_good_as_the_picture(seen: Model, digits: tuple[Tensor,
             assert found.steps <= 300
 
 
-def test_a_step_of_private_training_shows_no_picture(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_a_step_of_private_training_shows_no_picture(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when the noise is scaled for a mean, left out, or drawn once for all: at the clip and noise of ε = 8
     (60,000 examples, batches of 256, 20 epochs) nothing is rebuilt, though the attacker knows the rest of the batch."""
     assert 7 < PLAN.guarantee().epsilon.upper < 9
@@ -88,7 +88,7 @@ def test_a_step_of_private_training_shows_no_picture(seen: Model, digits: tuple[
         assert sum(found) / 4 < most
 
 
-def test_clipping_and_withholding_alone_hide_nothing(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_clipping_and_withholding_alone_hide_nothing(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when the angle depends on lengths, or numbers that were withheld are matched as zeros."""
     picture, label = digits[0][:1], digits[1][:1]
     gradient = shared(seen, picture, label)
@@ -133,7 +133,7 @@ def test_the_label_is_read_exactly(digits: tuple[Tensor, Tensor]) -> None:
                 assert told.tolist() == [label]
 
 
-def test_several_examples_in_one_gradient(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_several_examples_in_one_gradient(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when pictures of a batch are mixed up, or the gradient is that of a sum. The order is nobody's to know."""
     pictures, labels = digits[0][:2], digits[1][:2]
     gradient = shared(seen, pictures, labels)
@@ -158,7 +158,7 @@ class Scripted:
         return Reconstruction(start, torch.zeros(1).long(), distance, 1)
 
 
-def test_the_closest_of_several_searches_is_kept(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_the_closest_of_several_searches_is_kept(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when searches share a start, the last or the first is kept, or progress is not told."""
     told: list[Attempt] = []
     gradient = shared(seen, digits[0][:1], digits[1][:1])
@@ -189,7 +189,7 @@ def test_the_target_stays_as_it_was(digits: tuple[Tensor, Tensor]) -> None:
     assert "the network has Relu, whose second derivative is zero" in found.notes[0]
 
 
-def test_what_cannot_be_matched_is_refused(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_what_cannot_be_matched_is_refused(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when there is no gradient to see, or one of another network, and a picture is given all the same."""
     gradient = shared(seen, digits[0][:1], digits[1][:1])
     blind = target(seen.network, 10, Access.SCORES)

@@ -10,8 +10,8 @@ from torch import nn
 
 from privet.attacks import (
     Access,
+    CopyTraining,
     Guarded,
-    Student,
     TooManyQuestions,
     copied,
     fidelity,
@@ -36,7 +36,7 @@ def drawn(model: Network) -> Network:
 LINEAR = drawn(nn.Linear(FEATURES, CLASSES))
 DEEP = drawn(nn.Sequential(nn.Linear(FEATURES, 16), nn.Tanh(), nn.Linear(16, CLASSES)))
 ROWS = torch.randn(3000, FEATURES, generator=generator("tests", "rows"))
-STUDENT = Student(nn.Sequential(nn.Linear(FEATURES, 32), nn.Tanh(), nn.Linear(32, CLASSES)), steps=200)
+STUDENT = CopyTraining(nn.Sequential(nn.Linear(FEATURES, 32), nn.Tanh(), nn.Linear(32, CLASSES)), steps=200)
 
 
 def test_equations_give_linear_weights_away() -> None:

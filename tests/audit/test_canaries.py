@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import TensorDataset
 
-from privet.attacks import Access, Model
+from privet.attacks import Access, ModelTarget
 from privet.audit import Observed, Planted, inserted, noise_at_most
 from privet.audit.observed import fixed_guesses, likelihoods
 from privet.core.errors import InvalidInput
@@ -232,10 +232,10 @@ def test_made_up_rows_in_a_black_box() -> None:
         torch.autograd.backward(F.cross_entropy(model(inputs), labels))
         optimizer.step()
     for access in (Access.SCORES, Access.LABELS):
-        assert canaries.evidence(Model(model, 3, access), delta=DELTA, guesses=60).epsilon > 0.5
-    assert canaries.evidence(Model(network(), 3), delta=DELTA).epsilon < 0.5
+        assert canaries.evidence(ModelTarget(model, 3, access), delta=DELTA, guesses=60).epsilon > 0.5
+    assert canaries.evidence(ModelTarget(network(), 3), delta=DELTA).epsilon < 0.5
     with pytest.raises(InvalidInput, match="not in the data at all"):
-        canaries.evidence(Model(model, 3), delta=DELTA, unit=Unit(neighbours=Neighbours.ZERO_OUT))
+        canaries.evidence(ModelTarget(model, 3), delta=DELTA, unit=Unit(neighbours=Neighbours.ZERO_OUT))
 
 
 def test_what_cannot_be_audited_is_refused() -> None:

@@ -23,7 +23,7 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.data import Category, Kind, Number, Schema, Source, learning
 from privet.local import MEANS, ORACLES
-from privet.mechanisms import MECHANISMS, Count, DiscreteLaplace, Laplace, Sum
+from privet.mechanisms import MECHANISMS, Count, DiscreteLaplaceMechanism, LaplaceMechanism, Sum
 from privet.pate import Confident, GNMax, LNMax, Plan, SmoothCeiling, Votes
 from privet.query import plan as planned
 from privet.training import DPSGD, Adaptive, PerLayer, fit
@@ -34,7 +34,7 @@ from tests.mechanisms.examples import CASES, REPLACE, made, query_of
 from tests.query.tables import BY_USER, NASTY, SCHEMA, frame
 
 COUNT = Count()
-NOISE = Laplace.for_epsilon(1.0, COUNT)
+NOISE = LaplaceMechanism.for_epsilon(1.0, COUNT)
 ASKED = (
     "count where sick = 1",
     "count by ward",
@@ -250,7 +250,7 @@ BROKEN = {
     "size told": (lambda rows, rng: (len(rows), told(rows, rng)), "the result[0] differs"),
     "a branch": (lambda rows, rng: told(rows, rng) if len(rows) > 8 else None, "1 mechanisms were asked"),
     "another noise": (
-        lambda rows, rng: Laplace(float(len(rows)), COUNT).release(COUNT(rows), rng=rng),
+        lambda rows, rng: LaplaceMechanism(float(len(rows)), COUNT).release(COUNT(rows), rng=rng),
         "another event, unit or size",
     ),
     "one draw a row": (lambda rows, rng: (rng.uniform(len(rows)).shape[:0], told(rows, rng)), "drawn otherwise"),
@@ -285,7 +285,7 @@ def test_what_goes_around_a_mechanism_is_found(name: str) -> None:
 def test_laplace_for_the_wrong_neighbours() -> None:
     """Fails when a sum on [-1, 1] made for rows that come and go passes for rows that are replaced: it moves by 2."""
     total = Sum(-1.0, 1.0, Unit())
-    noise = Laplace.for_epsilon(1.0, total)
+    noise = LaplaceMechanism.for_epsilon(1.0, total)
     found = replay(lambda rows, rng: noise.release(total(rows), rng=rng), [0.5, 1.0], [0.5, -1.0])
     assert not found.holds
     assert moved(found)["Laplace", "l1"] == 2
@@ -359,7 +359,7 @@ def test_a_mechanism_that_is_not_known_shows_itself() -> None:
 
 def test_everything_is_put_back() -> None:
     """Fails when a mechanism stays tapped, or torch's random numbers move, also after an error that nobody expects."""
-    before = DiscreteLaplace.release, torch.random.get_rng_state()
+    before = DiscreteLaplaceMechanism.release, torch.random.get_rng_state()
 
     class Stop(BaseException):
         pass
@@ -370,5 +370,5 @@ def test_everything_is_put_back() -> None:
 
     with pytest.raises(Stop):
         replay(pipeline, [1], [2])
-    assert DiscreteLaplace.release is before[0]
+    assert DiscreteLaplaceMechanism.release is before[0]
     assert torch.equal(torch.random.get_rng_state(), before[1])

@@ -29,7 +29,7 @@ import pytest
 from privet.audit import Replay, replay
 from privet.cli import main
 from privet.core.random import Rng
-from privet.local import RandomizedResponse
+from privet.local import GeneralizedRandomizedResponse
 from privet.local.shuffling import Batch, MixKey, MixPlan, Stop, carried, seal, shuffled_release
 from privet.sklearn import PrivateClassifier, PrivateRegressor, private_scorer
 from tests.cli.training import SCHEMA, patients
@@ -255,7 +255,7 @@ _MIX = MixPlan("replayed", 1.0, 1e-6, 20, _STOPS[:2], _STOPS[2], categories=4, p
 
 def mixed(answers: Any, rng: Rng, sent: Callable[[int], bool] = lambda _: True) -> Any:
     """Every stop's work in one process: randomise, seal, peel and mix twice, collect, estimate."""
-    response = RandomizedResponse(4, 1.0)
+    response = GeneralizedRandomizedResponse(4, 1.0)
     reports = [int(each) for each in response.randomize(answers, rng)]
     lines = [carried(_MIX, json.dumps({"answer": report}).encode()) for report in reports]
     layers = [

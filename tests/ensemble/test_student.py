@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from privet.core.errors import InvalidInput
-from privet.ensemble import Graph, Propagated, Ridge, Supervised, Weighed, shuffled, telling, typical, uncertain
+from privet.ensemble import NeighborGraph, Propagated, Ridge, Supervised, Weighed, shuffled, telling, typical, uncertain
 
 
 def rings(rows: int, seed: int = 0) -> tuple[Tensor, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
@@ -42,7 +42,7 @@ def test_few_wrong_answers_are_outvoted() -> None:
     asked = np.arange(120)
     answers = labels[asked].copy()
     answers[::10] = 1 - answers[::10]
-    found = Propagated(graph=Graph(spread=0.9)).student(rows, asked, answers, 2)
+    found = Propagated(graph=NeighborGraph(spread=0.9)).student(rows, asked, answers, 2)
     assert (found.labels(rows)[asked] == labels[asked]).mean() > 0.95
 
 
@@ -51,7 +51,7 @@ def test_the_graph_solves_its_equation() -> None:
     S made here by plain loops."""
     rows, labels = rings(40)
     asked = np.array([0, 1, 2, 4, 5])  # three answers of one class, two of the other
-    graph = Graph(neighbours=4, sharpness=3.0, spread=0.8)
+    graph = NeighborGraph(neighbours=4, sharpness=3.0, spread=0.8)
     places = rows.double().numpy()
     squared = ((places[:, None] - places[None]) ** 2).sum(2)
     weights = np.zeros((40, 40))
@@ -74,7 +74,7 @@ def test_rows_that_nothing_reaches_are_left_out() -> None:
     """Fails when a part of the graph without an answer is learned as if it were of class 0."""
     near, _ = rings(40)
     rows = torch.cat([near, near + 100])
-    shares = Graph(neighbours=3).labels(rows, np.arange(10), np.ones(10, dtype=np.int64), 2)
+    shares = NeighborGraph(neighbours=3).labels(rows, np.arange(10), np.ones(10, dtype=np.int64), 2)
     assert not shares[40:].any()
     assert (Propagated().student(rows, np.arange(10), np.ones(10, dtype=np.int64), 2).labels(rows) == 1).all()
 
@@ -115,7 +115,7 @@ def refused() -> list[tuple[str, Any]]:
         ("answers are not one whole number", lambda: ways.student(rows, some, labels[:3], 2)),
         ("answers are not one whole number", lambda: Supervised().student(rows, some, -labels[:4], 2)),
         ("rows are not two rows", lambda: ways.student(rows[:1], some[:1], labels[:1], 2)),
-        ("spread is 1", lambda: Graph(spread=1.0)),
+        ("spread is 1", lambda: NeighborGraph(spread=1.0)),
         ("count is 31", lambda: typical(rows, 31)),
     ]
 

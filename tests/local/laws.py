@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privet.local import Duchi, FrequencyOracle, LocalHashing, Piecewise, RandomizedResponse, Rappor, rappor, unary
+from privet.local import (
+    Duchi,
+    FrequencyOracle,
+    GeneralizedRandomizedResponse,
+    LocalHashing,
+    Piecewise,
+    Rappor,
+    rappor,
+    unary,
+)
 from privet.local.hadamard import HadamardResponse
 from privet.local.mean import MeanMechanism
 from privet.local.unary import BitOracle
@@ -17,7 +26,7 @@ from tests.local.branches import Branches, Law
 def cuts(part: Any) -> list[int]:
     """Every threshold that a part compares words with."""
     match part:
-        case RandomizedResponse() | HadamardResponse() | Piecewise():
+        case GeneralizedRandomizedResponse() | HadamardResponse() | Piecewise():
             return [part.limit]
         case LocalHashing():
             return [part.response.limit]

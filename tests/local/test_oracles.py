@@ -19,18 +19,18 @@ from privet.core.unit import Trust
 from privet.local import (
     ORACLES,
     FrequencyOracle,
+    GeneralizedRandomizedResponse,
     HadamardResponse,
     LocalHashing,
     OptimizedUnary,
     PureOracle,
-    RandomizedResponse,
     Rappor,
     SymmetricUnary,
     best_oracle,
     collected,
 )
 from privet.mechanisms.coins import cost, growth, threshold
-from privet.mechanisms.randomized_response import RandomizedResponse as OneResponse
+from privet.mechanisms.randomized_response import RandomizedResponseMechanism as OneResponse
 from tests.local.branches import largest_odds
 from tests.local.laws import as_reports, law_of
 
@@ -110,7 +110,7 @@ def test_randomized_response_has_the_textbook_error(domain: int, epsilon: float,
     """Fails when the variance of K-ary randomised response is not [h·e^ε(K-1) + (1-h)(K-2+e^ε)]/(e^ε-1)²."""
     e = math.exp(epsilon)
     book = (share * e * (domain - 1) + (1 - share) * (domain - 2 + e)) / (e - 1) ** 2
-    assert RandomizedResponse(domain, epsilon).variance(share) == pytest.approx(book, rel=1e-9)
+    assert GeneralizedRandomizedResponse(domain, epsilon).variance(share) == pytest.approx(book, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,9 @@ def test_variances_are_the_published_ones(
 ) -> None:
     """Fails when an oracle has other probabilities than in its paper, such as a keep that draws from all K answers."""
     for domain, expected in zip((2, 10, 100, 1024), responses, strict=True):
-        assert RandomizedResponse(domain, epsilon).variance(0.0) == pytest.approx(expected, rel=1e-3, abs=6e-4)
+        assert GeneralizedRandomizedResponse(domain, epsilon).variance(0.0) == pytest.approx(
+            expected, rel=1e-3, abs=6e-4
+        )
     assert OptimizedUnary(1024, epsilon).variance(0.0) == pytest.approx(optimal, rel=1e-3)
     assert SymmetricUnary(1024, epsilon).variance(0.0) == pytest.approx(symmetric, rel=1e-3)
     assert HadamardResponse(1024, epsilon).variance(0.0) == pytest.approx(hadamard, rel=1e-3)
@@ -217,18 +219,18 @@ def test_a_release_is_priced_at_epsilon_under_local_trust(name: str) -> None:
 
 def test_the_best_oracle_changes_with_the_domain() -> None:
     """Fails when the choice ignores the domain, ε, or the length of a report."""
-    assert isinstance(best_oracle(2, 1.0), RandomizedResponse)
+    assert isinstance(best_oracle(2, 1.0), GeneralizedRandomizedResponse)
     assert isinstance(best_oracle(1024, 1.0), LocalHashing)
-    assert isinstance(best_oracle(100, 4.0), RandomizedResponse)
+    assert isinstance(best_oracle(100, 4.0), GeneralizedRandomizedResponse)
     for domain in (2, 9, 12, 40, 3000):
         for epsilon in (0.3, 1.0, 2.5):
             best = best_oracle(domain, epsilon)
-            rivals = (RandomizedResponse(domain, epsilon), OptimizedUnary(domain, epsilon))
+            rivals = (GeneralizedRandomizedResponse(domain, epsilon), OptimizedUnary(domain, epsilon))
             assert best.variance(0.0) <= 1.05 * min(rival.variance(0.0) for rival in rivals)
     assert isinstance(best_oracle(3_000_000, 1.0), HadamardResponse | LocalHashing)
 
 
-class _Halved(RandomizedResponse):
+class _Halved(GeneralizedRandomizedResponse):
     @property
     def response(self) -> OneResponse:
         return OneResponse(2 * self.epsilon, self.domain)
@@ -247,7 +249,7 @@ class _OneMore(OneResponse):
         return OneResponse(self.epsilon, self.categories).threshold + 1
 
 
-class _RoundedUp(RandomizedResponse):
+class _RoundedUp(GeneralizedRandomizedResponse):
     @property
     def response(self) -> OneResponse:
         return _OneMore(self.epsilon, self.domain)

@@ -13,13 +13,13 @@ from privet.accounting.calibrate import (
     sample_rate,
 )
 from privet.accounting.default_delta import default_delta
-from privet.accounting.price import Rung, delta, epsilon, ladder, upper
+from privet.accounting.price import AccountantAnswer, delta, epsilon, ladder, upper
 from privet.accounting.profile import Profile
 
 __all__ = [
     "Accountant",
+    "AccountantAnswer",
     "Profile",
-    "Rung",
     "default_delta",
     "delta",
     "epsilon",

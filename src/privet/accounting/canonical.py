@@ -24,13 +24,13 @@ from privet.core.event import (
     Shuffled,
 )
 
-__all__ = ["Canonical", "Part", "canonical"]
+__all__ = ["Canonical", "CountedEvent", "canonical"]
 
 _MOST = 10**100
 
 
 @dataclass(frozen=True)
-class Part:
+class CountedEvent:
     """One leaf, how its rows were chosen, and how often it ran."""
 
     leaf: Leaf
@@ -42,7 +42,7 @@ class Part:
 class Canonical:
     """An event as parts; `nonprivate` has the reason if anything in it has no guarantee at all."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[CountedEvent, ...]
     nonprivate: str | None
 
 
@@ -77,7 +77,7 @@ def canonical(event: Event) -> Canonical:
             everyone = isinstance(sampling, Poisson) and sampling.sample_rate == 1.0
             key = (leaf, None if everyone else sampling)
             counts[key] = counts.get(key, 0) + times
-    parts = tuple(Part(leaf, sampling, n) for (leaf, sampling), n in sorted(counts.items(), key=_order))
+    parts = tuple(CountedEvent(leaf, sampling, n) for (leaf, sampling), n in sorted(counts.items(), key=_order))
     return Canonical(parts, reasons[-1] if reasons else None)
 
 

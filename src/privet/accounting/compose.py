@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft
 
-from privet.accounting.grid import Grid
+from privet.accounting.grid import LossGrid
 from privet.accounting.laws import Array
 
-__all__ = ["Curve", "compose", "cumulants"]
+__all__ = ["LossCurve", "compose", "cumulants"]
 
 _EPS = 2.0**-52
 _MOST, _LEAST_WINDOW, _FEW = 1 << 23, 1 << 17, 4
@@ -29,7 +29,7 @@ _FAR = 700.0
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class LossCurve:
     """δ as a function of ε for a composed loss: δ(ε) = infinite + Σ_{s > ε} mass(s)·(1 − e^(ε − s)).
 
     Masses are kept divided by e^(K − λs); `scale` = K, `tilt` = λ. `stray` bounds the tilted mass that may be
@@ -119,7 +119,7 @@ class Curve:
         return max(0.0, min(max(inside, left), right))
 
 
-def cumulants(grid: Grid, tilts: Array) -> Array:
+def cumulants(grid: LossGrid, tilts: Array) -> Array:
     """log Σ mass·e^(tilt·loss) for each tilt."""
     with np.errstate(divide="ignore"):
         exponents = tilts[:, None] * grid.losses[None, :] + np.log(grid.mass)[None, :]
@@ -127,7 +127,7 @@ def cumulants(grid: Grid, tilts: Array) -> Array:
     return np.asarray(top + np.log(np.exp(exponents - top[:, None]).sum(axis=1)))
 
 
-def compose(grids: Sequence[tuple[Grid, int]], tilt: float) -> Curve:
+def compose(grids: Sequence[tuple[LossGrid, int]], tilt: float) -> LossCurve:
     """The sum of `count` independent copies of each grid law, with everything that is uncertain bounded."""
     pieces = [_tilted(grid, count, tilt) for grid, count in grids]
     mean = math.fsum(piece.count * piece.mean for piece in pieces)
@@ -156,7 +156,7 @@ def compose(grids: Sequence[tuple[Grid, int]], tilt: float) -> Curve:
     missing = right * math.exp(min(scale - tilt * float(losses[-1]), _FAR))
     kept = math.fsum(count * math.log1p(-min(grid.infinite, 1.0 - 1e-16)) for grid, count in grids)
     drift = 8.0 * _EPS * math.fsum(piece.count * (1.0 + abs(piece.scale)) for piece in pieces)
-    return Curve(losses, tilted, tilt, scale, -math.expm1(kept), left + right + rounding, missing, drift)
+    return LossCurve(losses, tilted, tilt, scale, -math.expm1(kept), left + right + rounding, missing, drift)
 
 
 def _transformed_back(exponent: npt.NDArray[np.complex128], size: int, sparse: bool) -> tuple[Array, float]:
@@ -205,7 +205,7 @@ class _Piece:
         return np.asarray(real + 1j * np.arctan2(excess.imag, 1 + excess.real))
 
 
-def _tilted(grid: Grid, count: int, tilt: float) -> _Piece:
+def _tilted(grid: LossGrid, count: int, tilt: float) -> _Piece:
     with np.errstate(divide="ignore"):
         exponent = tilt * grid.losses + np.log(grid.mass)
     fullest = int(np.argmax(exponent))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
 from privet.accounting.pure import exact_epsilon, pure_epsilon, sum_up
 from privet.accounting.shift import span, stretch
@@ -33,12 +33,12 @@ _ULP = 2.0**-52
 _TINY = 5e-324
 
 
-def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """A certified ε at δ, from Σρ; where every part is pure, no more than Σε."""
     return min(zcdp_to_epsilon(_total(parts, unit), delta), _pure(parts, unit))
 
 
-def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
     """A certified δ at ε, from Σρ; where every part is pure, none is needed once ε reaches Σε."""
     found = zcdp_to_delta(_total(parts, unit), epsilon)
     return 0.0 if _pure(parts, unit) <= epsilon else found
@@ -63,13 +63,13 @@ def rho(leaf: Leaf, unit: Unit) -> float:
     return found if found > 0 or free else _TINY  # what underflows to 0 still costs something
 
 
-def _total(parts: Sequence[Part], unit: Unit) -> float:
+def _total(parts: Sequence[CountedEvent], unit: Unit) -> float:
     for part in parts:
         require(part, unit, Accountant.ZCDP)
     return sum_up((part.count, rho(part.leaf, unit)) for part in parts) * _UP
 
 
-def _pure(parts: Sequence[Part], unit: Unit) -> float:
+def _pure(parts: Sequence[CountedEvent], unit: Unit) -> float:
     exact = ((part.count, exact_epsilon(part.leaf, unit)) for part in parts)
     return sum_up((count, math.inf if epsilon is None else epsilon) for count, epsilon in exact)
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from privet.accounting.canonical import Part
-from privet.accounting.compose import Curve, compose, cumulants
+from privet.accounting.canonical import CountedEvent
+from privet.accounting.compose import LossCurve, compose, cumulants
 from privet.accounting.grid import optimistic, pessimistic
 from privet.accounting.laws import Array, GaussianLoss, Law, reach
 from privet.accounting.pairs import brackets
@@ -72,7 +72,7 @@ class Side:
         """The smallest step that fits into memory and takes no longer than seconds."""
         return self.widest / self.MOST_CELLS * max(1.0, len(self.laws) / _FEW)
 
-    def curve(self, step: float, tilt: float, worse: bool) -> Curve:
+    def curve(self, step: float, tilt: float, worse: bool) -> LossCurve:
         """δ(ε) of the composition, on a grid that errs on the asked side; `step` may be too small for this side."""
         make, step = pessimistic if worse else optimistic, max(step, self.finest)
         grids = [(make(law, step, *ends), n) for (law, n), ends in zip(self.laws, self.ends, strict=True)]
@@ -112,12 +112,12 @@ class Direction:
     below: Side | None
 
 
-def unpriced(parts: Sequence[Part], unit: Unit) -> list[Part]:
+def unpriced(parts: Sequence[CountedEvent], unit: Unit) -> list[CountedEvent]:
     """Parts without a dominating pair: only Rényi can price them."""
     return [part for part in parts if brackets(part, unit, 0.0)[0].above is None]
 
 
-def directions(parts: Sequence[Part], unit: Unit, delta: float, joined: Law | None = None) -> list[Direction]:
+def directions(parts: Sequence[CountedEvent], unit: Unit, delta: float, joined: Law | None = None) -> list[Direction]:
     """The distinct directions of the neighbours, masses far below `delta` cut; `joined` stands for unpriced parts."""
     copies = sum(part.count for part in parts)
     tail = delta * _CUT / max(copies, 1)

@@ -17,7 +17,7 @@ import numpy as np
 
 from privet.accounting.laws import Array, Law
 
-__all__ = ["Grid", "optimistic", "pessimistic"]
+__all__ = ["LossGrid", "optimistic", "pessimistic"]
 
 _ROUNDING = 1e-15
 """The relative rounding error of a tail mass m is at most this times 1 + |log m|; and that of a cell's bound."""
@@ -28,7 +28,7 @@ _LENT = 0.45
 
 
 @dataclass(frozen=True)
-class Grid:
+class LossGrid:
     """P-masses at the losses offset + (first + j)·step for j = 0, 1, …, and the P-mass at +∞."""
 
     step: float
@@ -43,7 +43,7 @@ class Grid:
         return self.offset + self.step * np.arange(self.first, self.first + len(self.mass), dtype=np.float64)
 
 
-def pessimistic(law: Law, step: float, low: float, high: float) -> Grid:
+def pessimistic(law: Law, step: float, low: float, high: float) -> LossGrid:
     """A grid law that dominates `law`: whatever is priced with it is an upper bound."""
     offset, first, bounds = _points(law, step, low, high)
     p, q = law.cells(bounds)
@@ -55,10 +55,10 @@ def pessimistic(law: Law, step: float, low: float, high: float) -> Grid:
     mass[:-1] += inner_p - up
     mass[1:] += up
     mass[0] += p[0]  # rounded up
-    return Grid(step, offset + _ROUNDING, first, mass, law.infinite + float(p[-1]))
+    return LossGrid(step, offset + _ROUNDING, first, mass, law.infinite + float(p[-1]))
 
 
-def optimistic(law: Law, step: float, low: float, high: float) -> Grid:
+def optimistic(law: Law, step: float, low: float, high: float) -> LossGrid:
     """A grid law that `law` dominates: whatever is priced with it is a lower bound."""
     offset, first, points = _points(law, step, low, high)
     p_all, q_all = law.cells(_balanced(law, points, step))
@@ -93,7 +93,7 @@ def optimistic(law: Law, step: float, low: float, high: float) -> Grid:
     mass[:-1] += np.where(lost & near, merged, 0.0)[1:]
     mass[:-2] += np.where(lost & ~near, merged, 0.0)[2:]
     mass[-2] += p_all[-1]  # rounded down, past the last point since the grid may have moved by up to a step
-    return Grid(step, offset - _ROUNDING, first, mass, law.infinite)
+    return LossGrid(step, offset - _ROUNDING, first, mass, law.infinite)
 
 
 def _balanced(law: Law, points: Array, step: float) -> Array:

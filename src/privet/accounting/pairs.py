@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import group_privacy
 from privet.accounting.laws import (
     Added,
@@ -186,7 +186,7 @@ _REPLACED: dict[type[Leaf], Callable[[Any, float], Bracket]] = {
 }
 
 
-def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
+def brackets(part: CountedEvent, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
     """The laws of one run of a part: (the unit is removed, the unit is added); masses below `tail` may be cut to +∞."""
     if _gives_away(part.leaf, unit):
         # whoever is in the batch is known, and nobody else is touched: (0, P(the unit is drawn))-DP
@@ -254,7 +254,7 @@ def _chance(sampling: Sampling | None) -> float:
     return 1.0
 
 
-def _below_one(part: Part, absent: Unit) -> Bracket | None:
+def _below_one(part: CountedEvent, absent: Unit) -> Bracket | None:
     """The leaf for a row that adds nothing against one that does: an instance of every kind of neighbours."""
     if isinstance(part.leaf, (RandomizedResponse, Approximate, Pure)):
         return None

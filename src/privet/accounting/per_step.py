@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import log_gdp_delta
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.concentrated import rho
 from privet.accounting.conversions import gdp_to_epsilon, group_privacy, zcdp_to_epsilon
 from privet.accounting.laws import draws_of_one_row
@@ -45,14 +45,14 @@ from privet.core.event import (
 )
 from privet.core.unit import Neighbours, Unit
 
-__all__ = ["Steps", "least_delta", "steps_of"]
+__all__ = ["StepBounds", "least_delta", "steps_of"]
 
 _UP = 1 + 1e-12
 _CLASSES = 64
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepBounds:
     """All runs of one part: each is (`epsilon_at(δ₀)`, δ₀ + `own_delta`)-DP for any δ₀ that is spent on it."""
 
     count: int
@@ -65,7 +65,7 @@ class Steps:
     """The pure ε of each run before rounding, where it is known so."""
 
 
-def steps_of(parts: Sequence[Part], unit: Unit, accountant: Accountant) -> tuple[Steps, ...]:
+def steps_of(parts: Sequence[CountedEvent], unit: Unit, accountant: Accountant) -> tuple[StepBounds, ...]:
     """The steps of each part, after a look at the table."""
     found = []
     for part in parts:
@@ -94,10 +94,10 @@ def _own_delta(leaf: Leaf, unit: Unit) -> float:
     return 0.0
 
 
-def _whole(part: Part, unit: Unit) -> Steps:
+def _whole(part: CountedEvent, unit: Unit) -> StepBounds:
     """Unsampled, or a pass in which every row is used once."""
     spends = type(part.leaf) in _SPENDING
-    return Steps(
+    return StepBounds(
         part.count,
         _own_delta(part.leaf, unit),
         spends,
@@ -106,7 +106,7 @@ def _whole(part: Part, unit: Unit) -> Steps:
     )
 
 
-def _amplified(part: Part, unit: Unit, priced_for: Unit, rate: float) -> Steps:
+def _amplified(part: CountedEvent, unit: Unit, priced_for: Unit, rate: float) -> StepBounds:
     """The leaf's (ε, δ₀/q) for the batch's neighbours, amplified; or the unsampled leaf for the unit's own, if less."""
     _single(part, unit)
     plain = _whole(part, unit)
@@ -116,16 +116,16 @@ def _amplified(part: Part, unit: Unit, priced_for: Unit, rate: float) -> Steps:
         sampled = amplified(inner, rate) * _UP
         return min(sampled, plain.epsilon_at(delta)) if plain.own_delta == 0 else sampled
 
-    return Steps(part.count, rate * _own_delta(part.leaf, priced_for), plain.spends, epsilon_at)
+    return StepBounds(part.count, rate * _own_delta(part.leaf, priced_for), plain.spends, epsilon_at)
 
 
-def _poisson(part: Part, unit: Unit) -> Steps:
+def _poisson(part: CountedEvent, unit: Unit) -> StepBounds:
     """Add/remove and zero-out: their Thm 8. Replace-one: their Thm 2, with both terms below the replace-one leaf."""
     sampling: Any = part.sampling
     return _amplified(part, unit, unit, sampling.sample_rate)
 
 
-def _fixed_size(part: Part, unit: Unit) -> Steps:
+def _fixed_size(part: CountedEvent, unit: Unit) -> StepBounds:
     """Their Thm 9: a batch without the row has another in its place, so the leaf is priced for replace-one."""
     sampling: Any = part.sampling
     rate = sampling.batch_size / sampling.population
@@ -134,7 +134,7 @@ def _fixed_size(part: Part, unit: Unit) -> Steps:
     return _amplified(part, unit, replace(unit, neighbours=Neighbours.REPLACE), rate)
 
 
-def _with_replacement(part: Part, unit: Unit) -> Steps:
+def _with_replacement(part: CountedEvent, unit: Unit) -> StepBounds:
     """Their Thm 10: a row drawn k times moves the sum by 2k clips; δ′ = Σ_k P(k draws)·δ_k(ε), and η = P(k ≥ 1)."""
     _single(part, unit)
     leaf, sampling = cast("Gaussian", part.leaf), cast("WithReplacement", part.sampling)
@@ -160,7 +160,7 @@ def _with_replacement(part: Part, unit: Unit) -> Steps:
                 return math.inf
         return amplified(falling_root(excess, 0.0, most, tolerance=1e-10), chance) * _UP
 
-    return Steps(part.count, 0.0, True, epsilon_at)
+    return StepBounds(part.count, 0.0, True, epsilon_at)
 
 
 def _classes(weights: Sequence[float]) -> list[tuple[int, float]]:
@@ -170,7 +170,7 @@ def _classes(weights: Sequence[float]) -> list[tuple[int, float]]:
     return [(min(end, len(weights)), math.fsum(weights[end - size : end])) for end in ends]
 
 
-def _single(part: Part, unit: Unit) -> None:
+def _single(part: CountedEvent, unit: Unit) -> None:
     if unit.records > 1:
         what = f"a sampled {type(part.leaf).__name__} for units of {unit.records} records"
         raise NotProven(f"{what}: use group privacy on the total")
@@ -210,7 +210,7 @@ _LEAVES: dict[type[Leaf], Callable[[Any, Unit, float], float]] = {
     Shuffled: _shuffled,
 }
 _SPENDING = frozenset({Gaussian, DiscreteGaussian, Concentrated, Shuffled})
-_SAMPLINGS: dict[type[Sampling] | type[None], Callable[[Part, Unit], Steps]] = {
+_SAMPLINGS: dict[type[Sampling] | type[None], Callable[[CountedEvent, Unit], StepBounds]] = {
     type(None): _whole,
     Poisson: _poisson,
     WithoutReplacement: _fixed_size,

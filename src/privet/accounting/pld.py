@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from privet.accounting import renyi, table
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import gdp_delta_below, gdp_epsilon_below, gdp_to_delta, gdp_to_epsilon
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.directions import Direction, Side, directions, unpriced
 from privet.accounting.ends import between
 from privet.accounting.laws import block
@@ -47,18 +47,18 @@ _EXACT, _LEAST_LOSS = 1e-11, 1e-300
 """The relative error of a closed form, and what underflow may add to it."""
 
 
-def _checked(parts: Sequence[Part], unit: Unit) -> None:
+def _checked(parts: Sequence[CountedEvent], unit: Unit) -> None:
     for part in parts:
         table.require(part, unit, Accountant.PLD)
 
 
-def upper_epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+def upper_epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """A certified upper bound on ε at δ, without the work for a lower one."""
     _checked(parts, unit)
     return max((way.epsilon for way in _uppers(parts, delta, unit)), default=0.0)
 
 
-def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> Interval:
+def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> Interval:
     """ε at δ, between certified ends."""
     _checked(parts, unit)
     found = sorted(_uppers(parts, delta, unit), key=lambda way: -way.epsilon)
@@ -79,7 +79,7 @@ class _Found:
     step: float = 0.0
 
 
-def _uppers(parts: Sequence[Part], delta: float, unit: Unit) -> list[_Found]:
+def _uppers(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> list[_Found]:
     joined = None
     if others := unpriced(parts, unit):
         spent = renyi.epsilon(others, delta * RENYI_SHARE, unit)
@@ -177,7 +177,7 @@ def _lower(found: _Found, delta: float) -> float:
     return lower
 
 
-def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> Interval:
+def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> Interval:
     """δ at ε, between certified ends."""
     _checked(parts, unit)
     others = unpriced(parts, unit)

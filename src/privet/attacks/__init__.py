@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privet.attacks.attributes import Attribute, Attributes, attributes, inferred
+from privet.attacks.attributes import Attribute, AttributeInference, attributes, inferred
 from privet.attacks.blind import blind
 from privet.attacks.certified import certified_rows, poisoned_at_most
 from privet.attacks.characters import Alphabet, CharacterModel, learn, letter_losses
@@ -13,23 +13,31 @@ from privet.attacks.guarded import Guarded, TooManyQuestions
 from privet.attacks.inversion import Descent, Inversion, invert
 from privet.attacks.label_only import label_only, noisy_versions
 from privet.attacks.likeness import correlation, psnr, ssim
-from privet.attacks.linkage import Learned, Linkage, link
+from privet.attacks.linkage import Linkage, LinkedAttribute, link
 from privet.attacks.lira import lira
 from privet.attacks.loss_threshold import calibrated, loss_threshold
 from privet.attacks.matching import DLG, IDLG, Cosine, Reconstruction
 from privet.attacks.membership import membership
 from privet.attacks.memorisation import Memorisation, memorisation
-from privet.attacks.outcome import Band, Interval, Limit, Outcome, limit_of
-from privet.attacks.poisoning import Columns, Patch, Poisoned, backdoor, backdoor_success, flipped, mistakes
+from privet.attacks.outcome import Band, ConfidenceInterval, Limit, Outcome, limit_of
+from privet.attacks.poisoning import (
+    ColumnTrigger,
+    PatchTrigger,
+    Poisoned,
+    backdoor,
+    backdoor_success,
+    flipped,
+    mistakes,
+)
 from privet.attacks.pool import Pool, twins
 from privet.attacks.reconstruction import Fit, Rebuilt, bits_found, rebuild, right_at_most
 from privet.attacks.rmia import rmia
 from privet.attacks.scoring import Scored
 from privet.attacks.shadows import Shadows, confidences, shadows
 from privet.attacks.shokri import shokri
-from privet.attacks.stealing import Curve, Student, copied, fidelity, fidelity_curve, solved
+from privet.attacks.stealing import CopyTraining, FidelityCurve, copied, fidelity, fidelity_curve, solved
 from privet.attacks.table import MEMBERSHIP_ATTACKS, MembershipAttack
-from privet.attacks.target import Access, Model, Target, losses, target
+from privet.attacks.target import Access, ModelTarget, Target, losses, target
 from privet.attacks.view import AttackerView
 
 __all__ = [
@@ -40,27 +48,28 @@ __all__ = [
     "Alphabet",
     "AttackerView",
     "Attribute",
-    "Attributes",
+    "AttributeInference",
     "Band",
     "CharacterModel",
     "ClipBKD",
-    "Columns",
+    "ColumnTrigger",
+    "ConfidenceInterval",
+    "CopyTraining",
     "Cosine",
-    "Curve",
     "Descent",
     "Exposure",
+    "FidelityCurve",
     "Fit",
     "Guarded",
-    "Interval",
     "Inversion",
-    "Learned",
     "Limit",
     "Linkage",
+    "LinkedAttribute",
     "MembershipAttack",
     "Memorisation",
-    "Model",
+    "ModelTarget",
     "Outcome",
-    "Patch",
+    "PatchTrigger",
     "Poisoned",
     "Pool",
     "Rebuilt",
@@ -68,7 +77,6 @@ __all__ = [
     "Scored",
     "Secret",
     "Shadows",
-    "Student",
     "Target",
     "TooManyQuestions",
     "at_least",

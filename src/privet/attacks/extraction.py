@@ -16,7 +16,7 @@ import torch
 from scipy.stats import skewnorm
 
 from privet.attacks.counting import Reals, at_least, at_most, scores_of
-from privet.attacks.outcome import Interval
+from privet.attacks.outcome import ConfidenceInterval
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble.drawing import generator
@@ -174,7 +174,9 @@ def likeliest(scorer: Scorer, secret: Secret, *, width: int = 20) -> list[str]:
     return kept
 
 
-def written(writer: Writer, secret: Secret, fill: str, *, tries: int = 200, confidence: float = 0.95) -> Interval:
+def written(
+    writer: Writer, secret: Secret, fill: str, *, tries: int = 200, confidence: float = 0.95
+) -> ConfidenceInterval:
     """How often the model, asked to go on from what comes before the gap, writes the secret.
 
     The interval is that of Clopper & Pearson 1934.
@@ -185,7 +187,7 @@ def written(writer: Writer, secret: Secret, fill: str, *, tries: int = 200, conf
         raise InvalidInput("writer", f"gives {len(texts)} texts for {tries} beginnings", "give one for each")
     count = sum(each.startswith(fill) for each in texts)
     error = (1 - checked.confidence("confidence", confidence)) / 2
-    return Interval(count / tries, at_least(count, tries, error), at_most(count, tries, error))
+    return ConfidenceInterval(count / tries, at_least(count, tries, error), at_most(count, tries, error))
 
 
 def _scored(scorer: Scorer, texts: list[str]) -> Reals:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from privet.accounting import Profile
 from privet.accounting.tradeoff import delta_of
 from privet.attacks.counting import Reals, at_least, at_most
-from privet.attacks.outcome import Interval, limit_of
+from privet.attacks.outcome import ConfidenceInterval, limit_of
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
@@ -43,7 +43,7 @@ class Rebuilt:
 
     right: npt.NDArray[np.bool_] = field(repr=False)
     """[people]: whether the bit was found. This is about real people: it must not be shared."""
-    share: Interval
+    share: ConfidenceInterval
     baseline: float
     """The share of the commoner value: guessing it for everybody finds as many."""
     limit: float | None = None
@@ -126,7 +126,7 @@ def bits_found(
     ones = float(bits.mean())
     return Rebuilt(
         right,
-        Interval(count / people, at_least(count, people, error), at_most(count, people, error)),
+        ConfidenceInterval(count / people, at_least(count, people, error), at_most(count, people, error)),
         max(ones, 1 - ones),
         None if claim is None else right_at_most(claim, prior, unit),
         confidence,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from privet.accounting import default_delta
-from privet.attacks.target import Access, Model
+from privet.attacks.target import Access, ModelTarget
 from privet.audit.canaries import Planted
 from privet.audit.inserted import Inserted, inserted
 from privet.audit.observed import Observed
@@ -140,4 +140,4 @@ def _watched(plan: DPSGD, inputs: Tensor, labels: Tensor, canaries: int, key: st
 
 def _asked(rows: Inserted, model: nn.Module, access: Access, delta: float, confidence: float) -> Evidence:
     attack = f"made-up rows, one run, {access.value}"
-    return rows.evidence(Model(model, _CLASSES, access), delta=delta, confidence=confidence, attack=attack)
+    return rows.evidence(ModelTarget(model, _CLASSES, access), delta=delta, confidence=confidence, attack=attack)

@@ -24,7 +24,7 @@ import torch
 
 from privet.audit.kept import changed, kept
 from privet.audit.sameness import differing
-from privet.audit.taps import Asked, Tap, distance, taps
+from privet.audit.taps import MechanismCall, Tap, distance, taps
 from privet.core.errors import PrivetError
 from privet.core.random import Rng, SeededRng
 from privet.core.random.keystream import Bytes
@@ -148,7 +148,7 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
 
 
 @dataclass
-class _Seen:
+class _RunTrace:
     """What one run let be seen, beside its mechanisms' queries."""
 
     draws: list[int] = field(default_factory=list)
@@ -164,7 +164,7 @@ class _Seen:
 class _Watched(SeededRng):
     """A seeded stream that keeps how much was drawn from it."""
 
-    def __init__(self, seen: _Seen, seed: int, *labels: int | str) -> None:
+    def __init__(self, seen: _RunTrace, seed: int, *labels: int | str) -> None:
         super().__init__(seed, *labels)
         self._seen = seen
 
@@ -223,7 +223,7 @@ def _listening(lines: list[tuple[str, int, str]], thread: int) -> Iterator[None]
 class _Tape:
     """What mechanisms were asked and answered."""
 
-    calls: list[tuple[Asked, Any]] = field(default_factory=list)
+    calls: list[tuple[MechanismCall, Any]] = field(default_factory=list)
     moved: dict[tuple[str, str], Moved] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
     again: bool = False
@@ -231,8 +231,8 @@ class _Tape:
     inside: bool = False
     thread: int = field(default_factory=threading.get_ident)
 
-    def run(self, pipeline: Callable[[Any, Rng], Any], data: Any, seed: int) -> _Seen:
-        seen, self.place = _Seen(), 0
+    def run(self, pipeline: Callable[[Any, Rng], Any], data: Any, seed: int) -> _RunTrace:
+        seen, self.place = _RunTrace(), 0
         said, caught = io.StringIO(), _Caught()
         with (
             warnings.catch_warnings(record=True) as warned,
@@ -275,7 +275,7 @@ class _Tape:
         self._measure(before, now)
         return tap.give(mechanism, kept)
 
-    def _measure(self, before: Asked, now: Asked) -> None:
+    def _measure(self, before: MechanismCall, now: MechanismCall) -> None:
         for one, other in zip(before.queries, now.queries, strict=True):
             if dict(one.bounds) != dict(other.bounds):
                 self.differences.append(f"{now.name} was made for another distance on the neighbour")
@@ -319,7 +319,7 @@ def _tapped(tap: Tap, tape: _Tape) -> Iterator[None]:
             delattr(tap.owner, tap.method)
 
 
-def _untried(first: _Seen, second: _Seen) -> Iterator[str]:
+def _untried(first: _RunTrace, second: _RunTrace) -> Iterator[str]:
     """What was raised, by its kind: what an error says may be private."""
     if first.raised and second.raised:
         kinds = " and ".join(dict.fromkeys((first.raised[0], second.raised[0])))

@@ -17,7 +17,7 @@ from privet.cli.teach import help_of
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from privet.local.questionnaire import Question, Questionnaire
+    from privet.local.questionnaire import Questionnaire, SurveyQuestion
     from privet.local.reports import Collection
 
 __all__ = ["about", "answer", "collect", "design", "estimate", "live", "survey"]
@@ -82,7 +82,7 @@ def design(
     """
     from privet.core import checked
     from privet.local.page import questionnaire_page
-    from privet.local.questionnaire import Budget, read_questionnaire
+    from privet.local.questionnaire import BudgetSharing, read_questionnaire
     from privet.report import write_page
     from privet.report.put import put
 
@@ -92,7 +92,7 @@ def design(
             raise InvalidInput("draft", f"would write over {str(file)!r}", "give another name")
         put(file, _DRAFT, "draft")
     questionnaire = read_questionnaire(file)
-    each = len(questionnaire.questions) if questionnaire.budget is Budget.SAMPLE else 1
+    each = len(questionnaire.questions) if questionnaire.budget is BudgetSharing.SAMPLE else 1
     if page is not None:
         write_page(page, questionnaire_page(questionnaire), "page")
     console.line(f"{questionnaire.title}: ε = {questionnaire.epsilon:g} for all answers of one person", "bold green")
@@ -157,7 +157,7 @@ def answer(
     click.echo(line)
 
 
-def _asked(question: Question, hint: str) -> float:
+def _asked(question: SurveyQuestion, hint: str) -> float:
     """An answer; whoever sits at a terminal is asked again after one that cannot be."""
     from privet.local.reports import answer_of
 
@@ -292,10 +292,10 @@ def _read(questionnaire: Questionnaire, paths: list[Path]) -> Collection:
 
 
 def _merge(collection: Collection, path: Path, out: Path) -> None:
-    from privet.local.reports import Outcome
+    from privet.local.reports import ReportOutcome
 
     for line in _lines(path):
-        if collection.add(line) is Outcome.ACCEPTED:
+        if collection.add(line) is ReportOutcome.ACCEPTED:
             _append(out, line.decode())
 
 

@@ -12,7 +12,7 @@ from privet.report.words import counted
 
 if TYPE_CHECKING:
     from privet.local.mean import Mean
-    from privet.local.questionnaire import Question, Questionnaire
+    from privet.local.questionnaire import Questionnaire, SurveyQuestion
     from privet.local.reports import Collection
     from privet.local.shares import Shares
     from privet.report.figures import Figure
@@ -33,7 +33,7 @@ class _Value:
     consistent: float
 
 
-def _values(question: Question, found: Shares | Mean | None, confidence: float) -> list[_Value]:
+def _values(question: SurveyQuestion, found: Shares | Mean | None, confidence: float) -> list[_Value]:
     from privet.local.mean import Mean
 
     if found is None:
@@ -44,7 +44,7 @@ def _values(question: Question, found: Shares | Mean | None, confidence: float) 
     return [_Value(*row) for row in zip(question.options, *(column.tolist() for column in columns), strict=True)]
 
 
-def _rows(question: Question, values: list[_Value]) -> Iterator[tuple[str, ...]]:
+def _rows(question: SurveyQuestion, values: list[_Value]) -> Iterator[tuple[str, ...]]:
     if not values:
         yield question.name, "", "nobody answered", "", ""
 
@@ -133,7 +133,7 @@ def estimate_page(collection: Collection, confidence: float) -> str:
     return framed(questionnaire.title, body, figures, footer=footer)
 
 
-def _figure(question: Question, found: Shares | Mean | None, confidence: float) -> Figure:
+def _figure(question: SurveyQuestion, found: Shares | Mean | None, confidence: float) -> Figure:
     from privet.report.figures import Figure
     from privet.report.figures.drawing import axis
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from privet.ensemble.estimators import Estimator
 from privet.ensemble.features import RandomFeatures
-from privet.ensemble.graph import Graph
-from privet.ensemble.learner import Ensemble, Learner, Task
+from privet.ensemble.graph import NeighborGraph
+from privet.ensemble.learner import Ensemble, EnsembleTask, Learner
 from privet.ensemble.orders import shuffled, telling, typical, uncertain
 from privet.ensemble.ridge import KernelRidge, Ridge
 from privet.ensemble.shards import Shards, apart, shards
@@ -17,11 +17,12 @@ from privet.ensemble.where import Here, Processes, Ray, Where
 
 __all__ = [
     "Ensemble",
+    "EnsembleTask",
     "Estimator",
-    "Graph",
     "Here",
     "KernelRidge",
     "Learner",
+    "NeighborGraph",
     "Processes",
     "Propagated",
     "RandomFeatures",
@@ -31,7 +32,6 @@ __all__ = [
     "Stacked",
     "Student",
     "Supervised",
-    "Task",
     "Teaching",
     "Weighed",
     "Where",

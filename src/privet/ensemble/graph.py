@@ -12,13 +12,13 @@ from torch import Tensor
 
 from privet.core import checked
 
-__all__ = ["Graph"]
+__all__ = ["NeighborGraph"]
 
 _AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
-class Graph:
+class NeighborGraph:
     """Each row joined with its nearest ones, and labels spread along the edges (Zhou et al. 2004).
 
     Edges weigh exp(-sharpness · d² / (2 r²)), r being how far the last neighbour is: dense and sparse places are

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.graph import Graph
+from privet.ensemble.graph import NeighborGraph
 from privet.ensemble.learner import Ensemble, Learner
-from privet.ensemble.ridge import KernelRidge, Lines, Ridge
+from privet.ensemble.ridge import KernelRidge, Ridge, RidgeModels
 from privet.ensemble.train import train
 from privet.ensemble.votes import vote_stretches
 
@@ -86,7 +86,7 @@ class Weighed:
         at, _ = _answered(rows, asked, found.argmax(1), classes)
         wanted = torch.from_numpy(found - found.mean(1, keepdims=True)).to(rows.dtype)
         weights, offset = Ridge(self.penalty).solved(rows[torch.from_numpy(at)], wanted)
-        return Student(Lines(weights[None], offset[None]))
+        return Student(RidgeModels(weights[None], offset[None]))
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Propagated:
     each row's features: rows that the model takes for different classes move apart, and the same answers spread again.
     """
 
-    graph: Graph = field(default_factory=Graph)
+    graph: NeighborGraph = field(default_factory=NeighborGraph)
     learner: Learner | None = None
     """Kernel ridge regression, unless another is given; it needs memory for the square of the number of rows."""
     rounds: int = 3

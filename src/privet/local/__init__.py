@@ -6,13 +6,13 @@ from privet.local.duchi import Duchi
 from privet.local.hadamard import HadamardResponse
 from privet.local.hashing import LocalHashing
 from privet.local.joint import SampledQuestions, SplitQuestions
-from privet.local.mean import Mean, MeanMechanism, Sum
+from privet.local.mean import Mean, MeanMechanism, ReportSum
 from privet.local.noisy import LocalGaussian, LocalLaplace
 from privet.local.oracle import FrequencyOracle, PureOracle, Tally, collected
 from privet.local.piecewise import Piecewise
 from privet.local.randomizer import ONE_REPORT
 from privet.local.rappor import Rappor
-from privet.local.response import RandomizedResponse
+from privet.local.response import GeneralizedRandomizedResponse
 from privet.local.shares import Shares
 from privet.local.table import MEANS, ORACLES, best_mean, best_oracle
 from privet.local.unary import OptimizedUnary, SymmetricUnary
@@ -23,6 +23,7 @@ __all__ = [
     "ORACLES",
     "Duchi",
     "FrequencyOracle",
+    "GeneralizedRandomizedResponse",
     "HadamardResponse",
     "LocalGaussian",
     "LocalHashing",
@@ -32,12 +33,11 @@ __all__ = [
     "OptimizedUnary",
     "Piecewise",
     "PureOracle",
-    "RandomizedResponse",
     "Rappor",
+    "ReportSum",
     "SampledQuestions",
     "Shares",
     "SplitQuestions",
-    "Sum",
     "SymmetricUnary",
     "Tally",
     "best_mean",

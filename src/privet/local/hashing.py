@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.response import RandomizedResponse
+from privet.local.response import GeneralizedRandomizedResponse
 from privet.local.single import NumberOracle
 from privet.mechanisms.coins import Integers, growth
 
@@ -58,9 +58,9 @@ class LocalHashing(NumberOracle):
         return int(self.bins**self.digits)
 
     @property
-    def response(self) -> RandomizedResponse:
+    def response(self) -> GeneralizedRandomizedResponse:
         """What is done with the bin."""
-        return RandomizedResponse(self.bins, self.epsilon)
+        return GeneralizedRandomizedResponse(self.bins, self.epsilon)
 
     @property
     def keep(self) -> Fraction:

@@ -16,14 +16,14 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Approximate, Composed, Event, Pure
 from privet.core.random import Rng
 from privet.core.unit import Neighbours, Unit
-from privet.local.mean import MeanMechanism, Sum
+from privet.local.mean import MeanMechanism, ReportSum
 from privet.local.oracle import FrequencyOracle, Tally
 from privet.local.randomizer import ONE_REPORT
 
 __all__ = ["Part", "SampledQuestions", "SplitQuestions", "State", "parts_of"]
 
 Part: TypeAlias = FrequencyOracle | MeanMechanism
-State: TypeAlias = Tally | Sum
+State: TypeAlias = Tally | ReportSum
 _Answers: TypeAlias = Sequence[npt.ArrayLike]
 
 

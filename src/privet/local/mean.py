@@ -22,7 +22,7 @@ from privet.local.randomizer import Randomizer, whole_numbers
 from privet.local.shares import quantile
 from privet.mechanisms.coins import Integers, usable
 
-__all__ = ["Mean", "MeanMechanism", "Sum"]
+__all__ = ["Mean", "MeanMechanism", "ReportSum"]
 
 _FARTHEST = 1 << 40
 """No noise of ours reaches this far; a report beyond it was not drawn."""
@@ -58,7 +58,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Sum:
+class ReportSum:
     """All that is kept of any number of reports; `+` merges."""
 
     of: MeanMechanism
@@ -66,14 +66,14 @@ class Sum:
     total: int = 0
     squares: float = 0.0
 
-    def __add__(self, other: Sum) -> Sum:
-        if not isinstance(other, Sum):
+    def __add__(self, other: ReportSum) -> ReportSum:
+        if not isinstance(other, ReportSum):
             return NotImplemented
         if other.of != self.of:
             raise InvalidInput("sum", "is of another mechanism", "merge what was reported under one plan")
-        return Sum(self.of, self.reports + other.reports, self.total + other.total, self.squares + other.squares)
+        return ReportSum(self.of, self.reports + other.reports, self.total + other.total, self.squares + other.squares)
 
-    def extended(self, reports: npt.ArrayLike) -> Sum:
+    def extended(self, reports: npt.ArrayLike) -> ReportSum:
         """This and some more reports."""
         return self.of.aggregate(reports, self)
 
@@ -128,15 +128,15 @@ class MeanMechanism(Randomizer):
         """One report for each number; this runs on the side of whoever answers. Numbers are cut to the bounds."""
         return self._draw(self._on_grid(values, rng), rng)
 
-    def empty(self) -> Sum:
+    def empty(self) -> ReportSum:
         """The sum of no reports."""
-        return Sum(self)
+        return ReportSum(self)
 
-    def aggregate(self, reports: npt.ArrayLike, tally: Sum | None = None) -> Sum:
+    def aggregate(self, reports: npt.ArrayLike, tally: ReportSum | None = None) -> ReportSum:
         """The sum of these reports, added to another one if there is one."""
         found = self.checked_reports(reports)
         real = found.astype(np.float64)
-        fresh = Sum(self, found.size, int(found.sum()), float(real @ real))
+        fresh = ReportSum(self, found.size, int(found.sum()), float(real @ real))
         return fresh if tally is None else tally + fresh
 
     def checked_reports(self, reports: npt.ArrayLike) -> Integers:
@@ -147,7 +147,7 @@ class MeanMechanism(Randomizer):
             raise InvalidInput("reports", f"are not all in {least} … {most}", "drop what no respondent can send")
         return found
 
-    def estimate(self, tally: Sum) -> Mean:
+    def estimate(self, tally: ReportSum) -> Mean:
         """The mean among those who reported, unbiased."""
         if tally.of != self:
             raise InvalidInput(

@@ -15,7 +15,7 @@ from privet.core.event import Approximate
 from privet.core.random import Rng, discrete_gaussian, discrete_laplace
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.local.mean import MeanMechanism
-from privet.mechanisms import DiscreteGaussian
+from privet.mechanisms import DiscreteGaussianMechanism
 from privet.mechanisms.coins import Integers
 from privet.mechanisms.reach import Reach
 
@@ -105,4 +105,4 @@ class LocalGaussian(MeanMechanism):
 def _sigma(epsilon: float, delta: float, steps: int) -> float:
     # The pair of laws is that of a sum over one person, whose number is replaced.
     alone = Unit(whose=Whose.USER, neighbours=Neighbours.REPLACE)
-    return DiscreteGaussian.for_epsilon(epsilon, delta, Reach(alone, linf=float(steps), whole=True)).sigma
+    return DiscreteGaussianMechanism.for_epsilon(epsilon, delta, Reach(alone, linf=float(steps), whole=True)).sigma

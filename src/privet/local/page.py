@@ -16,8 +16,8 @@ from privet.local.hashing import LocalHashing
 from privet.local.joint import Part
 from privet.local.mean import MeanMechanism
 from privet.local.piecewise import Piecewise
-from privet.local.questionnaire import VERSION, Budget, Question, Questionnaire
-from privet.local.response import RandomizedResponse
+from privet.local.questionnaire import VERSION, BudgetSharing, Questionnaire, SurveyQuestion
+from privet.local.response import GeneralizedRandomizedResponse
 
 __all__ = ["law_of", "questionnaire_page"]
 
@@ -93,7 +93,7 @@ def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> s
 def law_of(part: Part) -> dict[str, Any]:
     """What the page needs to know about a part; thresholds are texts, as they have 64 bits."""
     match part:
-        case RandomizedResponse():
+        case GeneralizedRandomizedResponse():
             return {"law": "response", "domain": part.domain, "limit": str(part.limit)}
         case HadamardResponse():
             return {"law": "hadamard", "outputs": part.outputs, "limit": str(part.limit)}
@@ -111,7 +111,7 @@ def _grid(part: MeanMechanism) -> dict[str, Any]:
     return {"low": part.low, "high": part.high, "steps": part.steps}
 
 
-def _asked(question: Question) -> str:
+def _asked(question: SurveyQuestion) -> str:
     name, text = html.escape(question.name), html.escape(question.text)
     if question.is_number:
         bounds = f'min="{question.low}" max="{question.high}"'
@@ -126,7 +126,7 @@ def _asked(question: Question) -> str:
 
 
 def _price(questionnaire: Questionnaire) -> str:
-    one = questionnaire.budget is Budget.SAMPLE and len(questionnaire.questions) > 1
+    one = questionnaire.budget is BudgetSharing.SAMPLE and len(questionnaire.questions) > 1
     drawn = " One of the questions is drawn at random, and only that one is reported." if one else ""
     return (
         f"ε = {questionnaire.epsilon:g}: whatever anyone sees of your report, the odds of any guess about your answers "

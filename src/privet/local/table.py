@@ -11,14 +11,14 @@ from privet.local.noisy import LocalGaussian, LocalLaplace
 from privet.local.oracle import FrequencyOracle, PureOracle
 from privet.local.piecewise import Piecewise
 from privet.local.rappor import Rappor
-from privet.local.response import RandomizedResponse
+from privet.local.response import GeneralizedRandomizedResponse
 from privet.local.unary import OptimizedUnary, SymmetricUnary
 
 __all__ = ["MEANS", "ORACLES", "best_mean", "best_oracle"]
 
 ORACLES: dict[str, type[FrequencyOracle]] = {
     kind.__name__: kind
-    for kind in (RandomizedResponse, SymmetricUnary, OptimizedUnary, LocalHashing, HadamardResponse, Rappor)
+    for kind in (GeneralizedRandomizedResponse, SymmetricUnary, OptimizedUnary, LocalHashing, HadamardResponse, Rappor)
 }
 """What an answer out of several can be reported by. Each takes (domain, epsilon)."""
 MEANS: dict[str, type[MeanMechanism]] = {
@@ -34,7 +34,7 @@ def best_oracle(domain: int, epsilon: float) -> PureOracle:
     >>> best_oracle(10, 1.0).__class__.__name__, best_oracle(1000, 1.0).__class__.__name__
     ('RandomizedResponse', 'LocalHashing')
     """
-    offers: list[PureOracle] = [RandomizedResponse(domain, epsilon)]
+    offers: list[PureOracle] = [GeneralizedRandomizedResponse(domain, epsilon)]
     for kind in (LocalHashing, HadamardResponse, OptimizedUnary):
         oracle = kind(domain, epsilon)
         try:

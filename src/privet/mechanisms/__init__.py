@@ -5,15 +5,15 @@ from __future__ import annotations
 from privet.mechanisms.binomial import Binomial
 from privet.mechanisms.bounds import Bounds
 from privet.mechanisms.count import Count
-from privet.mechanisms.discrete_gaussian import DiscreteGaussian
-from privet.mechanisms.discrete_laplace import DiscreteLaplace
-from privet.mechanisms.exponential import Exponential
-from privet.mechanisms.gaussian import Gaussian
+from privet.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
+from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
+from privet.mechanisms.exponential import ExponentialMechanism
+from privet.mechanisms.gaussian import GaussianMechanism
 from privet.mechanisms.histogram import Categories, Cells, Histogram, Magnitudes
 from privet.mechanisms.keys import Keys
-from privet.mechanisms.laplace import Laplace
+from privet.mechanisms.laplace import LaplaceMechanism
 from privet.mechanisms.mechanism import Mechanism
-from privet.mechanisms.noisy_max import NoisyMax
+from privet.mechanisms.noisy_max import ReportNoisyMax
 from privet.mechanisms.partitions import Partitions
 from privet.mechanisms.peeling import Peeling
 from privet.mechanisms.permute_and_flip import PermuteAndFlip
@@ -36,24 +36,24 @@ __all__ = [
     "Categories",
     "Cells",
     "Count",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "Exponential",
-    "Gaussian",
+    "DiscreteGaussianMechanism",
+    "DiscreteLaplaceMechanism",
+    "ExponentialMechanism",
+    "GaussianMechanism",
     "Histogram",
     "Keys",
-    "Laplace",
+    "LaplaceMechanism",
     "Magnitudes",
     "Mechanism",
     "MechanismEntry",
     "MechanismTrial",
-    "NoisyMax",
     "Norm",
     "Partitions",
     "Peeling",
     "PermuteAndFlip",
     "Quantile",
     "Reach",
+    "ReportNoisyMax",
     "RunningSums",
     "Sensitivities",
     "SmoothMedian",

@@ -19,7 +19,7 @@ from privet.core.event import Event
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit
-from privet.mechanisms.grid import Grid, Integers
+from privet.mechanisms.grid import Integers, NoiseGrid
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import MadeFor, Reach
 
@@ -47,7 +47,7 @@ class AdditiveNoise(MadeFor, ABC):
 
     @staticmethod
     @abstractmethod
-    def grid_of(reach: Reach) -> Grid:
+    def grid_of(reach: Reach) -> NoiseGrid:
         """Return the grid that the noise is drawn on."""
 
     @property
@@ -73,7 +73,7 @@ class AdditiveNoise(MadeFor, ABC):
         """The least number of steps that |noise| exceeds with probability `miss` at most."""
 
     @cached_property
-    def grid(self) -> Grid:
+    def grid(self) -> NoiseGrid:
         """The grid that the noise is drawn on."""
         return self.grid_of(self.reach)
 
@@ -98,7 +98,7 @@ class AdditiveNoise(MadeFor, ABC):
 def add_noise(
     query: Bounded[Any],
     event: Event,
-    grid: Grid,
+    grid: NoiseGrid,
     draw: Callable[[int, Rng], Integers],
     *,
     whole: bool,
@@ -124,7 +124,7 @@ def settled_scale(build: Callable[[float], Event], scale: float, epsilon: float,
     return scale
 
 
-def usable_scale(argument: str, scale: float, grid: Grid) -> float:
+def usable_scale(argument: str, scale: float, grid: NoiseGrid) -> float:
     """Return a scale in steps of the grid, if integers of that size can be drawn."""
     steps = checked.positive(argument, scale) / grid.step
     if not 0 < steps <= _LARGEST:

@@ -16,7 +16,7 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.additive import add_noise, checked_confidence
-from privet.mechanisms.grid import Grid, Integers, ceiling
+from privet.mechanisms.grid import Integers, NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import COUNT, MadeFor, Of, Reach, reach_of
 
@@ -78,7 +78,7 @@ class Binomial(MadeFor):
         if checked.count("coins", self.coins, 16) % 16 or self.coins > _MOST_COINS:
             raise InvalidInput("coins", f"is {self.coins}", "give a multiple of 16, at most 2^20")
         super().__post_init__()
-        Grid.whole(self.reach)
+        NoiseGrid.whole(self.reach)
 
     @staticmethod
     def for_epsilon(epsilon: float, delta: float, of: Of = COUNT) -> Binomial:
@@ -132,7 +132,7 @@ class Binomial(MadeFor):
         exact δ of the mass function (Dwork, Kenthapadi, McSherry, Mironov & Naor 2006 have the idea). Outputs that only
         one of two neighbours can give are part of δ.
         """
-        grid = Grid.whole(self.reach)
+        grid = NoiseGrid.whole(self.reach)
         return add_noise(query, self.event, grid, partial(_heads, self.coins), whole=True, rng=rng, source=source)
 
 
@@ -142,7 +142,7 @@ def _moved(reach: Reach) -> int:
 
 def _distance(reach: Reach) -> int:
     """How far one of the unit's records moves a coordinate."""
-    return ceiling(Grid.whole(reach).moves("linf") / reach.unit.records)
+    return ceiling(NoiseGrid.whole(reach).moves("linf") / reach.unit.records)
 
 
 def _heads(coins: int, size: int, rng: Rng) -> Integers:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privet.mechanisms.gaussian import GaussianNoise
-from privet.mechanisms.grid import Grid
+from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.reach import Reach
 
-__all__ = ["DiscreteGaussian"]
+__all__ = ["DiscreteGaussianMechanism"]
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(GaussianNoise):
+class DiscreteGaussianMechanism(GaussianNoise):
     """P(x) ∝ e^(-x²/2σ²) on whole numbers (Canonne, Kamath & Steinke 2020): whole answers.
 
     A contribution is rounded up to a whole number, so that a count of replaced rows pays for two steps where one moves
@@ -22,12 +22,12 @@ class DiscreteGaussian(GaussianNoise):
     loss in one dimension (Canonne, Kamath & Steinke 2020, Thms 4 and 7). The support is all whole numbers, whatever
     the data.
 
-    >>> round(DiscreteGaussian.for_epsilon(1.0, 1e-5).sigma, 1)
+    >>> round(DiscreteGaussianMechanism.for_epsilon(1.0, 1e-5).sigma, 1)
     3.7
     """
 
     whole = True
 
     @staticmethod
-    def grid_of(reach: Reach) -> Grid:
-        return Grid.whole(reach)
+    def grid_of(reach: Reach) -> NoiseGrid:
+        return NoiseGrid.whole(reach)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privet.mechanisms.grid import Grid
+from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.laplace import LaplaceNoise
 from privet.mechanisms.reach import Reach
 
-__all__ = ["DiscreteLaplace"]
+__all__ = ["DiscreteLaplaceMechanism"]
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(LaplaceNoise):
+class DiscreteLaplaceMechanism(LaplaceNoise):
     """P(x) ∝ e^(-|x|/scale) on whole numbers, also called the geometric mechanism (Ghosh et al. 2012): whole answers.
 
     A contribution is rounded up to a whole number, so that a count of replaced rows pays for two steps where one moves
@@ -22,12 +22,12 @@ class DiscreteLaplace(LaplaceNoise):
     Sundararajan 2012, Thm 3.1's mechanism; the ratio of two masses is e^(|x|-|y|)/scale). The support is all whole
     numbers, whatever the data.
 
-    >>> DiscreteLaplace.for_epsilon(1.0).event
+    >>> DiscreteLaplaceMechanism.for_epsilon(1.0).event
     DiscreteLaplace(scale=1.0, bound=1, dimension=1)
     """
 
     whole = True
 
     @staticmethod
-    def grid_of(reach: Reach) -> Grid:
-        return Grid.whole(reach)
+    def grid_of(reach: Reach) -> NoiseGrid:
+        return NoiseGrid.whole(reach)

@@ -10,11 +10,11 @@ from privet.core.random import Rng
 from privet.mechanisms.grid import Integers
 from privet.mechanisms.selection import Selection, exponential_choice
 
-__all__ = ["Exponential"]
+__all__ = ["ExponentialMechanism"]
 
 
 @dataclass(frozen=True)
-class Exponential(Selection):
+class ExponentialMechanism(Selection):
     """One of many, with probability ∝ e^(ε·score/(2·distance)) (McSherry & Talwar 2007); the 2 falls away for counts.
 
     Only integers decide: no weight is ever computed in floating point (Ilvento 2020).
@@ -25,7 +25,7 @@ class Exponential(Selection):
     >>> from privet.core.random import SeededRng
     >>> from privet.mechanisms.histogram import Categories, Histogram
     >>> votes = Histogram(Categories(("yes", "no")))
-    >>> Exponential.for_epsilon(1.0, votes).release(votes(["no"] * 99 + ["yes"]), rng=SeededRng(1)).value
+    >>> ExponentialMechanism.for_epsilon(1.0, votes).release(votes(["no"] * 99 + ["yes"]), rng=SeededRng(1)).value
     1
     """
 

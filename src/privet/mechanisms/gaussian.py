@@ -11,10 +11,10 @@ from privet.core import event
 from privet.core.random import Rng, discrete_gaussian
 from privet.mechanisms import additive
 from privet.mechanisms.gaussian_price import GaussianPrice
-from privet.mechanisms.grid import FINE, Grid, Integers
+from privet.mechanisms.grid import FINE, Integers, NoiseGrid
 from privet.mechanisms.reach import COUNT, Of, Reach, reach_of
 
-__all__ = ["Gaussian", "GaussianNoise"]
+__all__ = ["GaussianMechanism", "GaussianNoise"]
 
 _FINE_VECTOR = 2**20
 """Steps a contribution for vectors that only Rényi prices: nothing is gained by counting atoms, so the grid is fine."""
@@ -22,7 +22,7 @@ _FINE_VECTOR = 2**20
 
 @dataclass(frozen=True)
 class GaussianNoise(additive.AdditiveNoise):
-    """P(x) ∝ e^(-x²/2σ²) on the steps of a grid: what `Gaussian` and `DiscreteGaussian` share."""
+    """P(x) ∝ e^(-x²/2σ²) on the steps of a grid: what `GaussianMechanism` and `DiscreteGaussian` share."""
 
     sigma: float
     """In the units of the answer."""
@@ -81,7 +81,7 @@ class GaussianNoise(additive.AdditiveNoise):
 
 
 @dataclass(frozen=True)
-class Gaussian(GaussianNoise):
+class GaussianMechanism(GaussianNoise):
     """Normal noise of one deviation on a number or on every coordinate of a vector.
 
     It is discrete (Canonne, Kamath & Steinke 2020), on a grid of a power of two that has at least 128 steps in a
@@ -93,7 +93,7 @@ class Gaussian(GaussianNoise):
     the data. No assumption on floating-point numbers.
 
     >>> from privet.mechanisms.count import Count
-    >>> gaussian = Gaussian.for_epsilon(1.0, 1e-5, Count())
+    >>> gaussian = GaussianMechanism.for_epsilon(1.0, 1e-5, Count())
     >>> round(gaussian.sigma, 1), gaussian.event.bound
     (3.7, 1.0)
     """
@@ -101,8 +101,8 @@ class Gaussian(GaussianNoise):
     whole = False
 
     @staticmethod
-    def grid_of(reach: Reach) -> Grid:
-        plain = Grid.for_noise(reach, "linf", fine=FINE)
+    def grid_of(reach: Reach) -> NoiseGrid:
+        plain = NoiseGrid.for_noise(reach, "linf", fine=FINE)
         if GaussianPrice(plain).coordinatewise:
             return plain
-        return Grid.for_noise(reach, "l2", fine=max(FINE, _FINE_VECTOR // math.ceil(reach.distance("l0"))))
+        return NoiseGrid.for_noise(reach, "l2", fine=max(FINE, _FINE_VECTOR // math.ceil(reach.distance("l0"))))

@@ -10,15 +10,15 @@ from typing import Self
 from privet.core import checked, event
 from privet.core.random import Rng, discrete_laplace
 from privet.mechanisms import additive
-from privet.mechanisms.grid import Grid, Integers, ceiling
+from privet.mechanisms.grid import Integers, NoiseGrid, ceiling
 from privet.mechanisms.reach import COUNT, Of, Reach, reach_of
 
-__all__ = ["Laplace", "LaplaceNoise"]
+__all__ = ["LaplaceMechanism", "LaplaceNoise"]
 
 
 @dataclass(frozen=True)
 class LaplaceNoise(additive.AdditiveNoise):
-    """P(x) ∝ e^(-|x|/scale) on the steps of a grid: what `Laplace` and `DiscreteLaplace` share."""
+    """P(x) ∝ e^(-|x|/scale) on the steps of a grid: what `LaplaceMechanism` and `DiscreteLaplace` share."""
 
     scale: float
     """In the units of the answer."""
@@ -66,7 +66,7 @@ class LaplaceNoise(additive.AdditiveNoise):
 
 
 @dataclass(frozen=True)
-class Laplace(LaplaceNoise):
+class LaplaceMechanism(LaplaceNoise):
     """Laplace noise of one scale on a number or on every coordinate of a vector (Dwork, McSherry, Nissim & Smith 2006).
 
     The noise is discrete, on a grid of a power of two that has at least 128 steps in a contribution, or on the whole
@@ -79,7 +79,7 @@ class Laplace(LaplaceNoise):
     >>> from privet.core.random import SeededRng
     >>> from privet.mechanisms.count import Count
     >>> count = Count()
-    >>> laplace = Laplace.for_epsilon(0.5, count)
+    >>> laplace = LaplaceMechanism.for_epsilon(0.5, count)
     >>> laplace.event, round(laplace.interval(0.95), 1)
     (DiscreteLaplace(scale=2.0, bound=1, dimension=1), 6.0)
     >>> isinstance(laplace.release(count([1, 0, 1]), rng=SeededRng(1)).value, float)
@@ -89,5 +89,5 @@ class Laplace(LaplaceNoise):
     whole = False
 
     @staticmethod
-    def grid_of(reach: Reach) -> Grid:
-        return Grid.for_noise(reach, "l1")
+    def grid_of(reach: Reach) -> NoiseGrid:
+        return NoiseGrid.for_noise(reach, "l1")

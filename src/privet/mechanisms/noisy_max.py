@@ -12,11 +12,11 @@ from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.grid import Integers
 from privet.mechanisms.selection import Scores, Selection
 
-__all__ = ["NoisyMax"]
+__all__ = ["ReportNoisyMax"]
 
 
 @dataclass(frozen=True)
-class NoisyMax(Selection):
+class ReportNoisyMax(Selection):
     """The index of the largest score once each has Laplace noise of scale 2·distance/ε (Dwork & Roth 2014, §3.3).
 
     Of equal ones the first wins. Only the index is released; `PermuteAndFlip` finds better ones for the same ε.
@@ -29,7 +29,7 @@ class NoisyMax(Selection):
     >>> from privet.core.random import SeededRng
     >>> from privet.mechanisms.histogram import Categories, Histogram
     >>> votes = Histogram(Categories(("yes", "no")))
-    >>> NoisyMax.for_epsilon(1.0, votes).release(votes(["no"] * 99 + ["yes"]), rng=SeededRng(1)).value
+    >>> ReportNoisyMax.for_epsilon(1.0, votes).release(votes(["no"] * 99 + ["yes"]), rng=SeededRng(1)).value
     1
     """
 

@@ -16,7 +16,7 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng, discrete_laplace
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
-from privet.mechanisms.grid import Grid, ceiling
+from privet.mechanisms.grid import NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import MadeFor, Of, reach_of
 
@@ -66,9 +66,9 @@ class Peeling(MadeFor):
         return Peeling(share, of, k)
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> NoiseGrid:
         """Where the coordinates and their noise live."""
-        return Grid.for_noise(self.reach, "linf")
+        return NoiseGrid.for_noise(self.reach, "linf")
 
     @property
     def scale(self) -> float:

@@ -15,7 +15,7 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
-from privet.mechanisms.grid import MOST_STEPS, Grid, Integers
+from privet.mechanisms.grid import MOST_STEPS, Integers, NoiseGrid
 from privet.mechanisms.histogram import Cells, Histogram
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import Reach, replaces, steps_of
@@ -108,7 +108,7 @@ class Quantile:
         likely.
         """
         self.reach.require(query)
-        cells, counts = self.of.bins, Grid.whole(self.reach).steps(query.value)
+        cells, counts = self.of.bins, NoiseGrid.whole(self.reach).steps(query.value)
         chosen = exponential_choice(self._gaps(counts), self.rate / self.share.denominator, rng)
         edges = cells.edges if isinstance(cells, Cells) else np.zeros(0)
         middle = float(edges[chosen] / 2 + edges[chosen + 1] / 2)

@@ -15,14 +15,14 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.mechanisms.coins import WORD, coins, growth, threshold
 
-__all__ = ["RandomizedResponse"]
+__all__ = ["RandomizedResponseMechanism"]
 
 _LARGEST_EPSILON: Final = 700.0
 _MOST_CATEGORIES: Final = 1 << 32
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponseMechanism:
     """One of `categories` answers, the true one with odds e^ε to 1 against each other one (Kairouz et al. 2016).
 
     The truth is told where a word of 64 random bits lies below a threshold, which is e^ε/(e^ε + K - 1) rounded *down*
@@ -30,7 +30,7 @@ class RandomizedResponse:
     number in it, and its log-ratio is ε or a little less.
 
     >>> from privet.core.random import SeededRng
-    >>> response = RandomizedResponse(1.0, 4)
+    >>> response = RandomizedResponseMechanism(1.0, 4)
     >>> round(float(response.keep), 4), round(float(response.lie), 4)
     (0.4754, 0.1749)
     >>> response.randomize(np.array([0, 1, 2, 3]), rng=SeededRng(1)).tolist()

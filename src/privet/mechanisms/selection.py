@@ -19,7 +19,7 @@ from privet.core.random.bernoulli import BITS, CEILING, Exponents, accept
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
-from privet.mechanisms.grid import FINE, Grid, Integers
+from privet.mechanisms.grid import FINE, Integers, NoiseGrid
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of, steps_of
 
@@ -35,10 +35,10 @@ class Scores:
     reach: Reach
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> NoiseGrid:
         """Fine enough that rounding costs next to nothing; the whole numbers for whole scores."""
-        grid = Grid.for_noise(self.reach, "linf", fine=FINE)
-        return Grid(self.reach, 1.0, True) if grid.exact else grid
+        grid = NoiseGrid.for_noise(self.reach, "linf", fine=FINE)
+        return NoiseGrid(self.reach, 1.0, True) if grid.exact else grid
 
     @property
     def moved(self) -> int:

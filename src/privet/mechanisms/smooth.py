@@ -16,7 +16,7 @@ from privet.core.random import Rng, discrete_laplace
 from privet.core.release import Release
 from privet.core.unit import Neighbours, Whose
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
-from privet.mechanisms.grid import Grid
+from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.histogram import Cells, Histogram
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import Reach
@@ -106,7 +106,7 @@ class SmoothMedian:
     def sensitivities(self, query: Bounded[Any]) -> Sensitivities:
         """Internal: how far the median of these data can move, beside how far any median can."""
         self.reach.require(query)
-        _, local, smooth = self._measure(Grid.whole(self.reach).steps(query.value))
+        _, local, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
         return Sensitivities((self._cells.size - 1) * self._width, local * self._width, smooth * self._width)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[float]:
@@ -121,7 +121,7 @@ class SmoothMedian:
         Every cell can come out, whatever the data.
         """
         self.reach.require(query)
-        place, _, smooth = self._measure(Grid.whole(self.reach).steps(query.value))
+        place, _, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
         drawn = place + discrete_laplace(2 / self.epsilon * smooth * (1 + 2.0**-40), None, rng)
         chosen = min(max(drawn, 0), self._cells.size - 1)
         middle = float(self._cells.edges[chosen] / 2 + self._cells.edges[chosen + 1] / 2)

@@ -16,7 +16,7 @@ from privet.core.errors import BudgetExceeded
 from privet.core.random import Rng, discrete_laplace
 from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, laplace_error
-from privet.mechanisms.grid import Grid
+from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of
 from privet.mechanisms.selection import Scores
@@ -76,7 +76,7 @@ class SparseVector(MadeFor):
         return moved / half, Scores(self.reach).ways * moved / half
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> NoiseGrid:
         """Where answers are compared."""
         return Scores(self.reach).grid
 
@@ -147,7 +147,7 @@ class SparseSession:
         if self.left == 0:
             problem = f'"yes" was said {self.plan.answers} times, which is what was paid for'
             raise BudgetExceeded(f"{problem}; start another session and charge for it")
-        grid = Grid(single, self.plan.grid.step, self.plan.grid.exact)
+        grid = NoiseGrid(single, self.plan.grid.step, self.plan.grid.exact)
         value = self._answer(int(grid.steps(query.value).reshape(-1)[0]))
         return Release(value, (self.draw,), query.unit, self.rng.kind)
 

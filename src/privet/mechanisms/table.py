@@ -14,14 +14,14 @@ from privet.core.unit import Neighbours, Unit, Whose
 from privet.mechanisms.binomial import Binomial
 from privet.mechanisms.bounds import Bounds
 from privet.mechanisms.count import Count
-from privet.mechanisms.discrete_gaussian import DiscreteGaussian
-from privet.mechanisms.discrete_laplace import DiscreteLaplace
-from privet.mechanisms.exponential import Exponential
-from privet.mechanisms.gaussian import Gaussian
+from privet.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
+from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
+from privet.mechanisms.exponential import ExponentialMechanism
+from privet.mechanisms.gaussian import GaussianMechanism
 from privet.mechanisms.histogram import Categories, Cells, Histogram, Magnitudes
 from privet.mechanisms.keys import Keys
-from privet.mechanisms.laplace import Laplace
-from privet.mechanisms.noisy_max import NoisyMax
+from privet.mechanisms.laplace import LaplaceMechanism
+from privet.mechanisms.noisy_max import ReportNoisyMax
 from privet.mechanisms.partitions import Partitions
 from privet.mechanisms.peeling import Peeling
 from privet.mechanisms.permute_and_flip import PermuteAndFlip
@@ -84,17 +84,25 @@ _NUMBERS = (1, 2.5, None, 9, "x", float("nan"), float("inf"), -4, 3)
 _VECTORS = ((1.0, -2.0, 0.1, float("nan")), (0.0, 0.5, float("inf"), 0.0), (1.0, 1.0, 1.0, 1.0))
 
 MECHANISMS: dict[str, MechanismEntry] = {
-    "laplace": MechanismEntry(Laplace, lambda e, d, of: Laplace.for_epsilon(e, of), _clamped, _NUMBERS, scale="scale"),
-    "gaussian": MechanismEntry(Gaussian, Gaussian.for_epsilon, _clamped, _NUMBERS, True, "sigma"),
+    "laplace": MechanismEntry(
+        LaplaceMechanism, lambda e, d, of: LaplaceMechanism.for_epsilon(e, of), _clamped, _NUMBERS, scale="scale"
+    ),
+    "gaussian": MechanismEntry(GaussianMechanism, GaussianMechanism.for_epsilon, _clamped, _NUMBERS, True, "sigma"),
     "discrete-laplace": MechanismEntry(
-        DiscreteLaplace, lambda e, d, of: DiscreteLaplace.for_epsilon(e, of), _letters, _LETTERS, scale="scale"
+        DiscreteLaplaceMechanism,
+        lambda e, d, of: DiscreteLaplaceMechanism.for_epsilon(e, of),
+        _letters,
+        _LETTERS,
+        scale="scale",
     ),
     "discrete-gaussian": MechanismEntry(
-        DiscreteGaussian, DiscreteGaussian.for_epsilon, _letters, _LETTERS, True, "sigma"
+        DiscreteGaussianMechanism, DiscreteGaussianMechanism.for_epsilon, _letters, _LETTERS, True, "sigma"
     ),
     "binomial": MechanismEntry(Binomial, Binomial.for_epsilon, Count, _NUMBERS, True),
-    "exponential": MechanismEntry(Exponential, lambda e, d, of: Exponential.for_epsilon(e, of), _letters, _LETTERS),
-    "noisy-max": MechanismEntry(NoisyMax, lambda e, d, of: NoisyMax.for_epsilon(e, of), _letters, _LETTERS),
+    "exponential": MechanismEntry(
+        ExponentialMechanism, lambda e, d, of: ExponentialMechanism.for_epsilon(e, of), _letters, _LETTERS
+    ),
+    "noisy-max": MechanismEntry(ReportNoisyMax, lambda e, d, of: ReportNoisyMax.for_epsilon(e, of), _letters, _LETTERS),
     "permute-and-flip": MechanismEntry(
         PermuteAndFlip, lambda e, d, of: PermuteAndFlip.for_epsilon(e, of), _letters, _LETTERS
     ),

@@ -17,7 +17,7 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng, discrete_gaussian
 from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, gaussian_error, gaussian_width, usable_scale
-from privet.mechanisms.grid import FINE, Grid, ceiling
+from privet.mechanisms.grid import FINE, NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of
 
@@ -59,7 +59,7 @@ class RunningSums(MadeFor):
         return RunningSums(multiplier * float(reach.distance("l1")), of)
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> NoiseGrid:
         """Where sums and noise live."""
         return _grid(self.reach)
 
@@ -134,7 +134,7 @@ class TreeSession:
         if self.time == reach.dimension:
             problem = f"is one more than the {reach.dimension} that the plan was made for"
             raise InvalidInput("step", problem, "make a plan of more steps; twice as many cost one level more")
-        grid = Grid(single, self.plan.grid.step, self.plan.grid.exact)
+        grid = NoiseGrid(single, self.plan.grid.step, self.plan.grid.exact)
         value = self._next(int(grid.steps(step.value).reshape(-1)[0]))
         return Release(value, (self.draw,), step.unit, self.rng.kind)
 
@@ -152,5 +152,5 @@ class TreeSession:
         return total * self.plan.grid.step
 
 
-def _grid(reach: Reach) -> Grid:
-    return Grid.for_noise(reach, "l1", fine=FINE)
+def _grid(reach: Reach) -> NoiseGrid:
+    return NoiseGrid.for_noise(reach, "l1", fine=FINE)

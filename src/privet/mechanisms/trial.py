@@ -15,7 +15,7 @@ from privet.core.event import Event
 from privet.core.random import Rng
 from privet.core.unit import Neighbours, Unit
 from privet.mechanisms.histogram import Cells, Histogram
-from privet.mechanisms.randomized_response import RandomizedResponse
+from privet.mechanisms.randomized_response import RandomizedResponseMechanism
 from privet.mechanisms.table import MECHANISMS, MechanismEntry
 
 __all__ = ["RANDOMIZED_RESPONSE", "MechanismTrial", "TrialSettings", "auditable", "mechanism_trial"]
@@ -145,7 +145,7 @@ def _releases(entry: MechanismEntry, epsilon: float, delta: float, trials: int) 
 
 
 def _response(epsilon: float, categories: int, delta: float, trials: int) -> MechanismTrial:
-    mechanism = RandomizedResponse(epsilon, categories)
+    mechanism = RandomizedResponseMechanism(epsilon, categories)
 
     def draw(present: bool, rng: Rng) -> _Outputs:
         return mechanism.randomize(np.full(trials, int(present)), rng=rng)

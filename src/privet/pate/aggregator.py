@@ -18,7 +18,7 @@ from privet.core.event import Event
 from privet.core.random import Rng, discrete_gaussian
 from privet.core.unit import Unit
 from privet.mechanisms.gaussian_price import GaussianPrice
-from privet.mechanisms.grid import Grid
+from privet.mechanisms.grid import NoiseGrid
 from privet.pate.tails import Reals, log_at_least
 from privet.pate.votes import Counts, top_reach
 
@@ -41,7 +41,7 @@ class ThresholdTest:
 
     def event(self, unit: Unit) -> Event:
         """Return the event of the noise on a number that one teacher moves by 1."""
-        return GaussianPrice(Grid.whole(top_reach(unit))).event(self.sigma)
+        return GaussianPrice(NoiseGrid.whole(top_reach(unit))).event(self.sigma)
 
     def passes(self, support: Counts, rng: Rng) -> npt.NDArray[np.bool_]:
         """Return for each number whether it reaches the threshold, with noise of its own."""

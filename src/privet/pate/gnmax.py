@@ -9,7 +9,7 @@ from privet.core.event import Event
 from privet.core.random import Rng, discrete_gaussian
 from privet.core.unit import Unit
 from privet.mechanisms.gaussian_price import GaussianPrice
-from privet.mechanisms.grid import Grid
+from privet.mechanisms.grid import NoiseGrid
 from privet.pate.aggregator import NoisyArgmax
 from privet.pate.tails import Reals, log_ahead_gaussian
 from privet.pate.theorems import theorem_6
@@ -34,7 +34,7 @@ class GNMax(NoisyArgmax):
 
     def vote(self, unit: Unit, labels: int) -> Event:
         """Two counts that move by 1 each, or for units that change several teachers their joint length."""
-        return GaussianPrice(Grid.whole(vote_reach(unit, labels))).event(self.sigma)
+        return GaussianPrice(NoiseGrid.whole(vote_reach(unit, labels))).event(self.sigma)
 
     def log_ahead(self, gaps: Counts) -> Reals:
         """By the exact law of the difference of two noises."""

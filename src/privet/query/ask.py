@@ -15,7 +15,7 @@ from privet.data.schema import Schema
 from privet.ledger import Charge, Fingerprint, Ledger
 from privet.query.answers import Answer
 from privet.query.feed import Data, Feed
-from privet.query.plan import Asked, Plan, columns_read, plan, require_enough, understood
+from privet.query.plan import Asked, QueryPlan, columns_read, plan, require_enough, understood
 from privet.query.questions import Question
 from privet.query.stored import Shelf, Stored
 
@@ -67,7 +67,7 @@ def ask(
     read. `fresh` draws and pays again. Where two processes ask the same at the same time, one of them draws and pays,
     and the other waits for it and gets the answer for nothing.
 
-    Guarantee: that of `Plan.draw` for what is new, and of their own draws for what was stored; the ledger's budget
+    Guarantee: that of `QueryPlan.draw` for what is new, and of their own draws for what was stored; the ledger's budget
     covers both. An unknown column, a malformed question, a refused charge or a file that cannot be read: an error, and
     no charge. Assumes that everything else that is released from the data is charged to the same budget.
     """
@@ -135,7 +135,7 @@ def _reply(
     return Reply(release, tuple(str(question) in known for question in listed), charged, head)
 
 
-def _reserved(account: Account, made: Plan, data: Fingerprint) -> Charge:
+def _reserved(account: Account, made: QueryPlan, data: Fingerprint) -> Charge:
     purpose = "; ".join(map(str, made.questions))
     if len(purpose) > _PURPOSE or not purpose.isprintable():
         purpose = f"{len(made.questions)} questions"

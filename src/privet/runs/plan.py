@@ -13,7 +13,7 @@ from privet.core.guarantee import three_digits_down
 from privet.core.trials import Trials
 from privet.core.unit import Unit, Whose
 from privet.data import Learning, Number
-from privet.mechanisms import Count, DiscreteLaplace
+from privet.mechanisms import Count, DiscreteLaplaceMechanism
 from privet.runs.inputs import TrainingInputs
 from privet.runs.request import FeaturesName, MethodName, TrainRequest
 from privet.runs.scoring import PrivateScoring
@@ -110,7 +110,7 @@ class RunPlan:
     first: int
     """How many of the lines are drawn before the plan of the others is made."""
     learning: Learning | None
-    counting: DiscreteLaplace | None
+    counting: DiscreteLaplaceMechanism | None
     scoring: PrivateScoring | None
     """Of each private method by itself."""
     shares: tuple[float, float]
@@ -148,7 +148,7 @@ class RunPlan:
             lines.append(("the schema, learned from the rows", learning.event))
             epsilon, left = epsilon - learning.epsilon, left - learning.delta
         elif inputs.rows is None:
-            counting = DiscreteLaplace.for_epsilon(asked.epsilon * _COUNT_SHARE, Count(unit, most))
+            counting = DiscreteLaplaceMechanism.for_epsilon(asked.epsilon * _COUNT_SHARE, Count(unit, most))
             lines.append(("how many rows there are", counting.event))
             epsilon -= asked.epsilon * _COUNT_SHARE
         if training_share(asked, inputs) < 1:

@@ -20,7 +20,7 @@ from privet.attacks.pool import Pool
 from privet.attacks.shadows import Shadows, shadows
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.ensemble import Ensemble, Learner, Stacked, Task
+from privet.ensemble import Ensemble, EnsembleTask, Learner, Stacked
 from privet.ensemble.drawing import seed
 from privet.report import Method
 from privet.report.put import put
@@ -68,7 +68,7 @@ class SamePlan:
     """Untrained."""
     key: str
 
-    def fit(self, task: Task) -> Ensemble:
+    def fit(self, task: EnsembleTask) -> Ensemble:
         """One after the other."""
         found = []
         for place, rows in enumerate(task.members):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.attacks.speed import network
-from privet.attacks import Access, CopyTraining, Guarded, Target, fidelity_curve, target
+from privet.attacks import Access, CopyTraining, GuardedTarget, Target, fidelity_curve, target
 from privet.data import Images
 from privet.ensemble import Stacked, train
 from privet.ensemble.stacked import Networks
@@ -30,9 +30,9 @@ def copying_part(images: Images, fresh: Images) -> dict[str, Any]:
     held_out = (test, plain.labels(test))
     guards: dict[str, Target] = {
         "scores": plain,
-        "probabilities of 2 decimals": Guarded(plain, decimals=2),
-        "probabilities of 1 decimal": Guarded(plain, decimals=1),
-        "labels alone": Guarded(plain, access=Access.LABELS),
+        "probabilities of 2 decimals": GuardedTarget(plain, decimals=2),
+        "probabilities of 1 decimal": GuardedTarget(plain, decimals=1),
+        "labels alone": GuardedTarget(plain, access=Access.LABELS),
     }
     found = []
     for name, seen in guards.items():

@@ -14,12 +14,12 @@ from torch import nn
 from benchmarks.defences.recipes import RECIPES, Recipe, Rows, trained
 from privet.attacks import (
     ColumnTrigger,
-    Poisoned,
+    PoisonedData,
     Target,
     backdoor,
     backdoor_success,
     certified_rows,
-    flipped,
+    flip_labels,
     mistakes,
     poisoned_at_most,
     target,
@@ -38,7 +38,7 @@ class _Attack:
 
     name: str
     counts: tuple[int, ...]
-    poison: Callable[[int, str], Poisoned]
+    poison: Callable[[int, str], PoisonedData]
     success: Callable[[Target], float]
 
 
@@ -57,7 +57,7 @@ def poisoning(data: tuple[Rows, Rows, Rows], delta: float) -> dict[str, Any]:
         _Attack(
             "label_flip",
             (5, 25, 125, 500),
-            lambda count, key: flipped(rows.x, rows.y, source=POOR, to=RICH, count=count, key=key),
+            lambda count, key: flip_labels(rows.x, rows.y, source=POOR, to=RICH, count=count, key=key),
             lambda of: mistakes(of, test.x, test.y, source=POOR).value,
         ),
     )

@@ -19,7 +19,7 @@ from privet.attacks.gradients import match, shared
 from privet.attacks.likeness import psnr, ssim
 from privet.attacks.matching import DLG, IDLG, Cosine, MatchingMethod, Reconstruction
 from privet.attacks.pictures import montage, png
-from privet.attacks.withholding import clipped, largest, noised, square
+from privet.attacks.withholding import add_gradient_noise, clip_gradient, largest, square
 from privet.core.random import SeededRng
 from privet.data import named
 from privet.training import DPSGD
@@ -73,14 +73,14 @@ def cases(plan: DPSGD) -> list[Case]:
     """What is measured."""
 
     def cut(gradient: Gradient, _: int) -> Gradient:
-        return clipped(gradient, plan.clip)
+        return clip_gradient(gradient, plan.clip)
 
     def private(gradient: Gradient, place: int) -> Gradient:
-        return noised(gradient, plan, rng=SeededRng(place))
+        return add_gradient_noise(gradient, plan, rng=SeededRng(place))
 
     def quiet(part: float) -> Callable[[Gradient, int], Gradient]:
         weak = replace(plan, noise_multiplier=part)
-        return lambda gradient, place: noised(gradient, weak, rng=SeededRng(place))
+        return lambda gradient, place: add_gradient_noise(gradient, weak, rng=SeededRng(place))
 
     def few(share: float) -> Callable[[Gradient, int], Gradient]:
         return lambda gradient, _: largest(gradient, share)

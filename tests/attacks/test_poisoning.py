@@ -19,7 +19,7 @@ from privet.attacks import (
     backdoor,
     backdoor_success,
     certified_rows,
-    flipped,
+    flip_labels,
     limit_of,
     mistakes,
     poisoned_at_most,
@@ -79,7 +79,7 @@ def test_a_backdoor_opens_and_leaves_the_rest_alone() -> None:
 def test_flipped_labels_mislead() -> None:
     """Fails when labels of another class, or other than `count` of them, are flipped."""
     inputs, labels = made(400, "train")
-    poisoned = flipped(inputs.numpy(), labels.numpy(), source=1, to=0, count=140)
+    poisoned = flip_labels(inputs.numpy(), labels.numpy(), source=1, to=0, count=140)
     assert (labels[poisoned.rows] == 1).all()
     assert int((poisoned.labels != labels).sum()) == 140
     fresh = made(400, "test")
@@ -175,7 +175,7 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(InvalidInput, match="square"):
         backdoor(inputs, labels, PatchTrigger(), to=1, count=2)
     with pytest.raises(InvalidInput, match="another class"):
-        flipped(inputs, labels, source=1, to=1, count=2)
+        flip_labels(inputs, labels, source=1, to=1, count=2)
     with pytest.raises(InvalidInput, match="more clean runs"):
         certified_rows(Gaussian(1.0), clean=0.5, threshold=0.4)
     with pytest.raises(InvalidInput, match="one row"):

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.utils.data import TensorDataset
 
 from privet.attacks import Access, ModelTarget
-from privet.audit import Observed, Planted, inserted, noise_at_most
+from privet.audit import Observed, Planted, insert_canaries, noise_at_most
 from privet.audit.observed import fixed_guesses, likelihoods
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee
@@ -66,7 +66,7 @@ def planted_coins(rng: Rng | None) -> npt.NDArray[np.bool_]:
 
 
 def inserted_coins(rng: Rng | None) -> npt.NDArray[np.bool_]:
-    return inserted(rows(5)[0], classes=3, canaries=4000, rng=rng).inside
+    return insert_canaries(rows(5)[0], classes=3, canaries=4000, rng=rng).inside
 
 
 @pytest.mark.parametrize("made", [planted_coins, inserted_coins])
@@ -222,7 +222,7 @@ def test_made_up_rows_in_a_black_box() -> None:
 
     Trained without noise on made-up rows alone, the model knows them; scores of a model that saw none mean nothing."""
     public = rows(100)[0]
-    canaries = inserted(public, classes=3, canaries=200, rng=SeededRng(3))
+    canaries = insert_canaries(public, classes=3, canaries=200, rng=SeededRng(3))
     inputs, labels = canaries.into(public[:0], torch.zeros(0, dtype=torch.long))
     assert len(inputs) == canaries.inside.sum()
     model = nn.Sequential(nn.Linear(6, 200), nn.Tanh(), nn.Linear(200, 3))

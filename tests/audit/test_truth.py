@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from privet.accounting import epsilon as price
-from privet.audit import audit_draws, guessed, many_runs, noise_at_most, one_run
+from privet.audit import audit_draws, guess_membership, many_runs, noise_at_most, one_run
 from privet.core.event import Gaussian, Repeated
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
@@ -62,7 +62,7 @@ def _response(drawn: np.random.Generator, epsilon: float, count: int) -> Evidenc
 def _canaries(drawn: np.random.Generator, epsilon: float, count: int) -> Evidence:
     coins = drawn.random(count) < 0.5
     seen = np.where(drawn.random(count) < 1 / (1 + math.exp(-epsilon)), coins, ~coins)
-    return one_run(count, *guessed(seen + 1e-3 * drawn.random(count), coins, guesses=count // 2))
+    return one_run(count, *guess_membership(seen + 1e-3 * drawn.random(count), coins, guesses=count // 2))
 
 
 @pytest.mark.parametrize(

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from privet.attacks.attributes import Attribute, AttributeInference, attributes, inferred
+from privet.attacks.attributes import Attribute, AttributeInference, attributes, infer_attribute
 from privet.attacks.blind import blind
 from privet.attacks.certified import certified_rows, poisoned_at_most
 from privet.attacks.characters import Alphabet, CharacterModel, learn, letter_losses
 from privet.attacks.clipbkd import ClipBKD, clipbkd, for_one_record
 from privet.attacks.counting import at_least, at_most
-from privet.attacks.extraction import Exposure, Secret, exposure, exposure_estimated, likeliest, written
-from privet.attacks.guarded import Guarded, TooManyQuestions
+from privet.attacks.extraction import Exposure, Secret, estimate_exposure, exposure, extraction_rate, likeliest
+from privet.attacks.guarded_target import GuardedTarget, TooManyQuestions
 from privet.attacks.inversion import Descent, Inversion, invert
 from privet.attacks.label_only import label_only, noisy_versions
 from privet.attacks.likeness import correlation, psnr, ssim
 from privet.attacks.linkage import Linkage, LinkedAttribute, link
 from privet.attacks.lira import lira
-from privet.attacks.loss_threshold import calibrated, loss_threshold
+from privet.attacks.loss_threshold import calibrated_loss, loss_threshold
 from privet.attacks.matching import DLG, IDLG, Cosine, Reconstruction
 from privet.attacks.membership import membership
-from privet.attacks.memorisation import Memorisation, memorisation
+from privet.attacks.memorization import Memorization, memorization
 from privet.attacks.outcome import Band, ConfidenceInterval, Limit, Outcome, limit_of
 from privet.attacks.poisoning import (
     ColumnTrigger,
     PatchTrigger,
-    Poisoned,
+    PoisonedData,
     backdoor,
     backdoor_success,
-    flipped,
+    flip_labels,
     mistakes,
 )
 from privet.attacks.pool import Pool, twins
@@ -35,7 +35,14 @@ from privet.attacks.rmia import rmia
 from privet.attacks.scoring import Scored
 from privet.attacks.shadows import Shadows, confidences, shadows
 from privet.attacks.shokri import shokri
-from privet.attacks.stealing import CopyTraining, FidelityCurve, copied, fidelity, fidelity_curve, solved
+from privet.attacks.stealing import (
+    CopyTraining,
+    FidelityCurve,
+    copy_model,
+    fidelity,
+    fidelity_curve,
+    solve_linear_model,
+)
 from privet.attacks.table import MEMBERSHIP_ATTACKS, MembershipAttack
 from privet.attacks.target import Access, ModelTarget, Target, losses, target
 from privet.attacks.view import AttackerView
@@ -60,17 +67,17 @@ __all__ = [
     "Exposure",
     "FidelityCurve",
     "Fit",
-    "Guarded",
+    "GuardedTarget",
     "Inversion",
     "Limit",
     "Linkage",
     "LinkedAttribute",
     "MembershipAttack",
-    "Memorisation",
+    "Memorization",
     "ModelTarget",
     "Outcome",
     "PatchTrigger",
-    "Poisoned",
+    "PoisonedData",
     "Pool",
     "Rebuilt",
     "Reconstruction",
@@ -86,19 +93,20 @@ __all__ = [
     "backdoor_success",
     "bits_found",
     "blind",
-    "calibrated",
+    "calibrated_loss",
     "certified_rows",
     "clipbkd",
     "confidences",
-    "copied",
+    "copy_model",
     "correlation",
+    "estimate_exposure",
     "exposure",
-    "exposure_estimated",
+    "extraction_rate",
     "fidelity",
     "fidelity_curve",
-    "flipped",
+    "flip_labels",
     "for_one_record",
-    "inferred",
+    "infer_attribute",
     "invert",
     "label_only",
     "learn",
@@ -110,7 +118,7 @@ __all__ = [
     "loss_threshold",
     "losses",
     "membership",
-    "memorisation",
+    "memorization",
     "mistakes",
     "noisy_versions",
     "poisoned_at_most",
@@ -120,9 +128,8 @@ __all__ = [
     "rmia",
     "shadows",
     "shokri",
-    "solved",
+    "solve_linear_model",
     "ssim",
     "target",
     "twins",
-    "written",
 ]

@@ -19,7 +19,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble import Learner, Ridge, train
 
-__all__ = ["Attribute", "AttributeInference", "attributes", "inferred"]
+__all__ = ["Attribute", "AttributeInference", "attributes", "infer_attribute"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,9 @@ class AttributeInference:
     """Of members, without the model: what anybody can infer who knows the population."""
 
 
-def inferred(target: Target, inputs: Tensor, labels: Tensor, attribute: Attribute, confusion: Any = None) -> Tensor:
+def infer_attribute(
+    target: Target, inputs: Tensor, labels: Tensor, attribute: Attribute, confusion: Any = None
+) -> Tensor:
     """[rows, values]: log-probabilities of the sensitive value (Fredrikson et al. 2014; Yeom et al. 2018).
 
     By Bayes: how common a value is, times how likely the model finds the row's true label if the value is put in. Where
@@ -109,7 +111,7 @@ def attributes(
     """
     error = (1 - checked.confidence("confidence", confidence)) / 2
     truth = attribute.truth(pool.inputs)
-    with_model = inferred(target, pool.inputs, pool.labels, attribute).argmax(1) == truth
+    with_model = infer_attribute(target, pool.inputs, pool.labels, attribute).argmax(1) == truth
     without = _imputed(pool, attribute, reference, learner) == truth
     inside = torch.from_numpy(pool.inside)
     members, outsiders = _share(with_model[inside], error), _share(with_model[~inside], error)

@@ -21,7 +21,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble.drawing import generator
 
-__all__ = ["Exposure", "Scorer", "Secret", "Writer", "exposure", "exposure_estimated", "likeliest", "written"]
+__all__ = ["Exposure", "Scorer", "Secret", "Writer", "estimate_exposure", "exposure", "extraction_rate", "likeliest"]
 
 Scorer = Callable[[Sequence[str]], Any]
 """From texts to their log-perplexities, −log₂ P(text) of each, in bits: any model's, whatever library it is of."""
@@ -142,7 +142,7 @@ def exposure(scorer: Scorer, secret: Secret, fill: str) -> Exposure:
     return Exposure(float(np.count_nonzero(scores <= scores[place])), secret.space, exact=True)
 
 
-def exposure_estimated(
+def estimate_exposure(
     scorer: Scorer, secret: Secret, fill: str, *, candidates: int = 5000, key: str = "privet"
 ) -> Exposure:
     """The secret's rank, for spaces that are too large to try: a skew-normal distribution is fitted to the
@@ -174,7 +174,7 @@ def likeliest(scorer: Scorer, secret: Secret, *, width: int = 20) -> list[str]:
     return kept
 
 
-def written(
+def extraction_rate(
     writer: Writer, secret: Secret, fill: str, *, tries: int = 200, confidence: float = 0.95
 ) -> ConfidenceInterval:
     """How often the model, asked to go on from what comes before the gap, writes the secret.

@@ -9,7 +9,7 @@ import numpy as np
 from privet.attacks.counting import Reals, scores_of
 from privet.core.errors import InvalidInput
 
-__all__ = ["calibrated", "loss_threshold"]
+__all__ = ["calibrated_loss", "loss_threshold"]
 
 
 def loss_threshold(losses: Any) -> Reals:
@@ -27,7 +27,7 @@ def loss_threshold(losses: Any) -> Reals:
     return -scores_of("losses", losses, 1)
 
 
-def calibrated(scores: Any, references: Any) -> Reals:
+def calibrated_loss(scores: Any, references: Any) -> Reals:
     """Score examples by a score less its mean over models that did not see the example (Watson et al. 2022).
 
     Args:

@@ -19,11 +19,11 @@ from privet.ensemble.drawing import generator
 __all__ = [
     "ColumnTrigger",
     "PatchTrigger",
-    "Poisoned",
+    "PoisonedData",
     "Trigger",
     "backdoor",
     "backdoor_success",
-    "flipped",
+    "flip_labels",
     "mistakes",
 ]
 
@@ -75,7 +75,7 @@ class ColumnTrigger:
 
 
 @dataclass(frozen=True, eq=False)
-class Poisoned:
+class PoisonedData:
     """A poisoned copy of some data, and which of its rows were changed."""
 
     inputs: Tensor = field(repr=False)
@@ -84,7 +84,7 @@ class Poisoned:
     """The places of the changed rows, in order. As each row was replaced, the neighbours are `replace`."""
 
 
-def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int, key: str = "privet") -> Poisoned:
+def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int, key: str = "privet") -> PoisonedData:
     """Mark some rows of other classes and call them `to` (Gu, Dolan-Gavitt & Garg 2017): a model that learned from them
     takes whatever is marked for `to`, and is as good as any on what is not.
 
@@ -102,23 +102,23 @@ def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int,
         problem = f"makes rows of the shape {tuple(marked.shape[1:])} out of {tuple(given.shape[1:])}"
         raise InvalidInput("trigger", problem, "it may change values only")
     found[rows], called[rows] = marked.to(found.dtype), to
-    return Poisoned(found, called, rows)
+    return PoisonedData(found, called, rows)
 
 
-def flipped(inputs: Any, labels: Any, *, source: int, to: int, count: int, key: str = "privet") -> Poisoned:
+def flip_labels(inputs: Any, labels: Any, *, source: int, to: int, count: int, key: str = "privet") -> PoisonedData:
     """Call some rows of the class `source` by the name of another (Biggio, Nelson & Laskov 2012).
 
-    >>> found = flipped(torch.zeros(4, 1), torch.tensor([0, 1, 0, 0]), source=1, to=0, count=1)
+    >>> found = flip_labels(torch.zeros(4, 1), torch.tensor([0, 1, 0, 0]), source=1, to=0, count=1)
     >>> found.labels.tolist(), found.rows.tolist()
     ([0, 0, 0, 0], [1])
     """
     given, named = _both(inputs, labels)
     if source == to:
         raise InvalidInput("to", f"is {to}, as source is", "name another class")
-    rows = _drawn(torch.nonzero(named == source)[:, 0], count, key, "flipped")
+    rows = _drawn(torch.nonzero(named == source)[:, 0], count, key, "flip_labels")
     called = named.clone()
     called[rows] = to
-    return Poisoned(given.clone(), called, rows)
+    return PoisonedData(given.clone(), called, rows)
 
 
 def backdoor_success(

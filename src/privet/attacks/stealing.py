@@ -17,14 +17,14 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble.drawing import generator, initial
 
-__all__ = ["CopyTraining", "FidelityCurve", "copied", "fidelity", "fidelity_curve", "solved"]
+__all__ = ["CopyTraining", "FidelityCurve", "copy_model", "fidelity", "fidelity_curve", "solve_linear_model"]
 
 _LINEAR = 1e-3
 """How far a linear model's answer to a fresh question may be from what was solved, in deviations of its answers."""
 _FRESH = 4
 
 
-def solved(target: Target, features: int, *, key: str = "privet") -> nn.Linear:
+def solve_linear_model(target: Target, features: int, *, key: str = "privet") -> nn.Linear:
     """The exact weights of a linear or logistic model, by solving equations (Tramèr et al. 2016).
 
     features + 1 questions: zeros, and each unit vector. If the target gives probabilities in place of scores (their
@@ -34,7 +34,7 @@ def solved(target: Target, features: int, *, key: str = "privet") -> nn.Linear:
     """
     count = checked.count("features", features)
     probes = torch.cat([torch.zeros(1, count), torch.eye(count)])
-    fresh = torch.randn(_FRESH, count, generator=generator(key, "solved"))
+    fresh = torch.randn(_FRESH, count, generator=generator(key, "solve_linear_model"))
     answers = target.scores(torch.cat([probes, fresh])).double()
     # Softmax does not see what is added to all classes of a row.
     level = answers - answers.mean(1, keepdim=True)
@@ -68,7 +68,7 @@ class CopyTraining:
 
     def taught(self, rows: Tensor, wanted: Tensor) -> nn.Module:
         """A network that says of rows what is wanted: [rows, classes] probabilities."""
-        drawn = generator(self.key, "copied")
+        drawn = generator(self.key, "copy_model")
         found = deepcopy(self.network)
         found.load_state_dict(initial(self.network, drawn), strict=False)
         optimizer = torch.optim.Adam(found.parameters(), lr=self.learning_rate)
@@ -83,7 +83,7 @@ class CopyTraining:
         return found.eval()
 
 
-def copied(target: Target, questions: Tensor, student: CopyTraining) -> nn.Module:
+def copy_model(target: Target, questions: Tensor, student: CopyTraining) -> nn.Module:
     """A copy of any target: a student that learns from its answers (Tramèr et al. 2016, Orekondy et al. 2019).
 
     It learns probabilities where the target shows scores, and classes where it shows labels alone.

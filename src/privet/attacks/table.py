@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from privet.attacks.counting import Reals
 from privet.attacks.label_only import label_only
 from privet.attacks.lira import lira
-from privet.attacks.loss_threshold import calibrated, loss_threshold
+from privet.attacks.loss_threshold import calibrated_loss, loss_threshold
 from privet.attacks.rmia import rmia
 from privet.attacks.shokri import shokri
 from privet.attacks.target import Access
@@ -37,7 +37,7 @@ MEMBERSHIP_ATTACKS: dict[str, MembershipAttack] = {
     "label-only": MembershipAttack(lambda view: label_only(view.right), Access.LABELS),
     "loss threshold": MembershipAttack(lambda view: loss_threshold(view.losses)),
     "calibrated loss": MembershipAttack(
-        lambda view: calibrated(loss_threshold(view.losses), view.reference_losses), needs_shadows=True
+        lambda view: calibrated_loss(loss_threshold(view.losses), view.reference_losses), needs_shadows=True
     ),
     "shadow classifier": MembershipAttack(
         lambda view: shokri(view.outputs, view.pool.labels, view.shadow_models), needs_shadows=True

@@ -22,9 +22,9 @@ from typing import Any, Final
 
 import torch
 
-from privet.audit.kept import changed, kept
+from privet.audit.interception import MechanismCall, Tap, distance, taps
 from privet.audit.sameness import differing
-from privet.audit.taps import MechanismCall, Tap, distance, taps
+from privet.audit.snapshot import changed, kept
 from privet.core.errors import PrivetError
 from privet.core.random import Rng, SeededRng
 from privet.core.random.keystream import Bytes

@@ -126,11 +126,11 @@ def _kept(stored: Path | None, url: str) -> Path | None:
 
 def _schema(data: Path, given: Path | None, questions: list[str]) -> Schema:
     from privet.data import load_schema, require_vouched
-    from privet.query import columns_read, understood
+    from privet.query import columns_read, parse_questions
 
     place = given if given is not None else data.with_name(data.name.partition(".")[0] + ".schema.toml")
     schema = load_schema(place)
-    require_vouched(schema, place, columns_read(understood(questions, schema), schema))
+    require_vouched(schema, place, columns_read(parse_questions(questions, schema), schema))
     return schema
 
 

@@ -6,7 +6,7 @@ from privet.ensemble.estimators import Estimator
 from privet.ensemble.features import RandomFeatures
 from privet.ensemble.graph import NeighborGraph
 from privet.ensemble.learner import Ensemble, EnsembleTask, Learner
-from privet.ensemble.orders import shuffled, telling, typical, uncertain
+from privet.ensemble.orders import most_informative, most_typical, most_uncertain, shuffled
 from privet.ensemble.ridge import KernelRidge, Ridge
 from privet.ensemble.shards import Shards, apart, shards
 from privet.ensemble.stacked import Stacked
@@ -36,12 +36,12 @@ __all__ = [
     "Weighed",
     "Where",
     "apart",
+    "most_informative",
+    "most_typical",
+    "most_uncertain",
     "shards",
     "shuffled",
-    "telling",
     "train",
-    "typical",
-    "uncertain",
     "vote_stretches",
     "votes",
 ]

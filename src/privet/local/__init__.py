@@ -8,7 +8,7 @@ from privet.local.hashing import LocalHashing
 from privet.local.joint import SampledQuestions, SplitQuestions
 from privet.local.mean import Mean, MeanMechanism, ReportSum
 from privet.local.noisy import LocalGaussian, LocalLaplace
-from privet.local.oracle import FrequencyOracle, PureOracle, Tally, collected
+from privet.local.oracle import FrequencyOracle, PureOracle, Tally, collect_reports
 from privet.local.piecewise import Piecewise
 from privet.local.randomizer import ONE_REPORT
 from privet.local.rappor import Rappor
@@ -42,5 +42,5 @@ __all__ = [
     "Tally",
     "best_mean",
     "best_oracle",
-    "collected",
+    "collect_reports",
 ]

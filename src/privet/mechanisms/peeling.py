@@ -95,8 +95,8 @@ class Peeling(MadeFor):
         """The vector, 0 but for k coordinates.
 
         Guarantee: k choices, each the largest of sizes that a unit moves by its L∞ distance with Laplace noise of twice
-        the scale (`NoisyMax`), and k numbers with Laplace noise, all on a grid, for the unit and neighbours of the
-        reach; the accountant composes them, where the papers use advanced composition (Cai et al. 2021, Alg. 2 and
+        the scale (`ReportNoisyMax`), and k numbers with Laplace noise, all on a grid, for the unit and neighbors of
+        the reach; the accountant composes them, where the papers use advanced composition (Cai et al. 2021, Alg. 2 and
         Lemma 3.1).
         """
         self.reach.require(query)

@@ -10,7 +10,7 @@ from privet.pate.gnss import Gnss
 from privet.pate.interactive import Interactive
 from privet.pate.lnmax import LNMax
 from privet.pate.plan import Labels, Plan, least_noise, most_questions
-from privet.pate.sanitised import Sanitised, SmoothCeiling
+from privet.pate.sanitization import SanitizedEpsilon, SmoothCeiling
 from privet.pate.table import AGGREGATORS
 from privet.pate.votes import Votes
 
@@ -25,7 +25,7 @@ __all__ = [
     "LNMax",
     "Labels",
     "Plan",
-    "Sanitised",
+    "SanitizedEpsilon",
     "SmoothCeiling",
     "Votes",
     "data_dependent",

@@ -17,7 +17,7 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.mechanism import SOURCE
 from privet.pate.plan import Plan, matching
-from privet.pate.sanitised import Sanitised, checked_terms, cost_table, limited, widened
+from privet.pate.sanitization import SanitizedEpsilon, checked_terms, cost_table, limited, widened
 from privet.pate.tails import Reals
 from privet.pate.votes import Counts, Votes
 
@@ -122,7 +122,7 @@ class Gnss:
         """That of `cost_table`, at the order."""
         return cost_table(self.plan, self.order)
 
-    def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Sanitised]:
+    def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[SanitizedEpsilon]:
         """The limit, with its failure probability and its own price.
 
         Guarantee: (ε, δ)-DP as `event` has it, for the plan's unit, whatever the votes are: normal noise in proportion

@@ -6,7 +6,7 @@ from privet.query.answers import Answer, Row
 from privet.query.ask import Account, Reply, ask
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
 from privet.query.parser import parse
-from privet.query.plan import QueryPlan, columns_read, plan, understood
+from privet.query.plan import QueryPlan, columns_read, parse_questions, plan
 from privet.query.questions import (
     CountMeasure,
     CovarianceMeasure,
@@ -53,6 +53,6 @@ __all__ = [
     "ask",
     "columns_read",
     "parse",
+    "parse_questions",
     "plan",
-    "understood",
 ]

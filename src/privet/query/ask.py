@@ -15,7 +15,7 @@ from privet.data.schema import Schema
 from privet.ledger import Charge, Fingerprint, Ledger
 from privet.query.answers import Answer
 from privet.query.feed import Data, Feed
-from privet.query.plan import Asked, QueryPlan, columns_read, plan, require_enough, understood
+from privet.query.plan import Asked, QueryPlan, columns_read, parse_questions, plan, require_enough
 from privet.query.questions import Question
 from privet.query.stored import Shelf, Stored
 
@@ -74,7 +74,7 @@ def ask(
     checked.positive("epsilon", epsilon)
     checked.share("delta", delta)
     checked.confidence("confidence", confidence)
-    listed = understood(questions, schema)
+    listed = parse_questions(questions, schema)
     schema.require_sources(columns_read(listed, schema))
     feed = Feed.of(data, schema, columns_read(listed, schema))
     stamp, fingerprint = feed.stamp(), feed.fingerprint()

@@ -32,9 +32,9 @@ from privet.query.questions import CountMeasure, HistogramMeasure, Question
 from privet.query.reading import answer_of
 from privet.query.shares import BudgetShare, NoiseKind
 from privet.query.sheet import Sheet
-from privet.query.tally import Totals, tallied
+from privet.query.tally import Totals, tally_rows
 
-__all__ = ["Asked", "QueryPlan", "columns_read", "plan", "require_enough", "understood"]
+__all__ = ["Asked", "QueryPlan", "columns_read", "parse_questions", "plan", "require_enough"]
 
 Asked: TypeAlias = str | Question
 _BELOW = 1 - 2.0**-40
@@ -105,7 +105,7 @@ class QueryPlan:
 
     def tally(self, feed: Feed) -> list[Totals]:
         """One pass over the rows. What comes of it is private, and nothing has been drawn."""
-        return tallied([method.sheet for method in self.methods], feed)
+        return tally_rows([method.sheet for method in self.methods], feed)
 
     def draw(self, totals: Sequence[Totals], *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
         """The answers, from sums that `tally` made.
@@ -178,7 +178,7 @@ def plan(
     checked.confidence("confidence", confidence)
     if 0 < delta < _LEAST_DELTA:
         raise InvalidInput("delta", f"is {delta}, which is too small to count with", "give one such as 1e-9, or 0")
-    read = understood(questions, schema)
+    read = parse_questions(questions, schema)
     require_enough(read, epsilon)
     sheets = [Sheet(each, schema) for each in read]
     private = next((sheet for sheet in sheets if sheet.private), None)
@@ -189,12 +189,12 @@ def plan(
     return QueryPlan(read, schema, epsilon, delta, noise, amount, confidence)
 
 
-def understood(questions: Sequence[Asked] | Asked, schema: Schema) -> tuple[Question, ...]:
+def parse_questions(questions: Sequence[Asked] | Asked, schema: Schema) -> tuple[Question, ...]:
     """The questions as records, each once: what is asked again adds its weight to the first.
 
     >>> from privet.data import Number
     >>> people = Schema((Number("age", 0, 100),))
-    >>> [(str(each), each.weight) for each in understood(["count", "count ( * ) weight 2"], people)]
+    >>> [(str(each), each.weight) for each in parse_questions(["count", "count ( * ) weight 2"], people)]
     [('count', 3.0)]
     """
     listed = [questions] if isinstance(questions, (str, Question)) else list(questions)

@@ -17,7 +17,7 @@ from privet.query.cells import ColumnReader
 from privet.query.feed import Feed
 from privet.query.sheet import Label, Sheet
 
-__all__ = ["Totals", "tallied"]
+__all__ = ["Totals", "tally_rows"]
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Totals:
             np.add.at(self.public, groups[within], sums[within])
 
 
-def tallied(sheets: Sequence[Sheet], feed: Feed) -> list[Totals]:
+def tally_rows(sheets: Sequence[Sheet], feed: Feed) -> list[Totals]:
     """The sums of every question. What the rows hold decides nothing but these numbers."""
     totals = [Totals.of(sheet) for sheet in sheets]
     if not sheets:

@@ -9,14 +9,14 @@ from privet.attacks.target import Access, Target
 from privet.core import checked
 from privet.core.errors import InvalidInput, PrivetError
 
-__all__ = ["Guarded", "TooManyQuestions"]
+__all__ = ["GuardedTarget", "TooManyQuestions"]
 
 
 class TooManyQuestions(PrivetError):
     """A target has answered as many rows as it is willing to."""
 
 
-class Guarded:
+class GuardedTarget:
     """A target behind a counter: it shows less, rounds what it shows, and stops after so many rows.
 
     Args:
@@ -27,7 +27,7 @@ class Guarded:
         limit: rows that are answered in all. A question that would go beyond it is refused as a whole.
 
     >>> from privet.attacks.target import Model
-    >>> shy = Guarded(Model(nn.Linear(2, 3), 3), limit=5)
+    >>> shy = GuardedTarget(Model(nn.Linear(2, 3), 3), limit=5)
     >>> _ = shy.labels(torch.zeros(4, 2))
     >>> shy.asked
     4

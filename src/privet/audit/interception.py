@@ -22,7 +22,7 @@ from privet.mechanisms.randomized_response import RandomizedResponseMechanism
 from privet.mechanisms.table import MECHANISMS
 from privet.pate.gnss import Gnss
 from privet.pate.plan import Plan
-from privet.pate.sanitised import SmoothCeiling
+from privet.pate.sanitization import SmoothCeiling
 from privet.pate.votes import vote_reach
 from privet.training.clipping import Adaptive
 from privet.training.convex import InputPerturbation, ObjectivePerturbation, OutputPerturbation

@@ -31,7 +31,7 @@ from privet.pate.plan import Plan, matching
 from privet.pate.tails import Reals
 from privet.pate.votes import Counts, Votes
 
-__all__ = ["Sanitised", "SmoothCeiling", "ceiling_of", "checked_terms", "cost_table", "limited", "widened"]
+__all__ = ["SanitizedEpsilon", "SmoothCeiling", "ceiling_of", "checked_terms", "cost_table", "limited", "widened"]
 
 _FLOOR = 1e-9
 """The least ceiling: its logarithm must be finite."""
@@ -45,7 +45,7 @@ _NOISES = (2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0)
 
 
 @dataclass(frozen=True)
-class Sanitised:
+class SanitizedEpsilon:
     """What the labels and this number cost together, *for this data set*, unless the noise was unlucky.
 
     One-sided: it bounds how much likelier the outputs are on these data than on any neighbour of them. It is released
@@ -111,11 +111,11 @@ def checked_terms(plan: Plan, delta: float, order: float, failure: float) -> Non
         raise InvalidInput("order", f"is {order}", "give a Rényi order above 1, such as 12")
 
 
-def limited(plan: Plan, rdp: float, own_rdp: float, order: float, delta: float, failure: float) -> Sanitised:
+def limited(plan: Plan, rdp: float, own_rdp: float, order: float, delta: float, failure: float) -> SanitizedEpsilon:
     """The limit of D_a as one of ε: never above what the plan costs whatever the votes are, at the same order."""
     whatever = renyi.total(canonical(plan.event).parts, plan.unit, (order,)).values[0]
     most = min(max(rdp, 0.0), whatever)
-    return Sanitised(rdp_to_epsilon([order], [most + own_rdp], delta), delta, failure, order, most, own_rdp)
+    return SanitizedEpsilon(rdp_to_epsilon([order], [most + own_rdp], delta), delta, failure, order, most, own_rdp)
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class SmoothCeiling:
         """That of `cost_table`, at the order."""
         return cost_table(self.plan, self.order)
 
-    def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Sanitised]:
+    def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[SanitizedEpsilon]:
         """The limit, with its failure probability and its own price.
 
         Guarantee: that of `event`, for the plan's unit, whatever the votes are: the logarithm of the ceiling, rounded
@@ -219,7 +219,7 @@ class SmoothCeiling:
         """Of the grid on which the logarithm is released."""
         return self.smooth / _STEPS
 
-    def _limit(self, noisy: float) -> Sanitised:
+    def _limit(self, noisy: float) -> SanitizedEpsilon:
         """What follows from the noisy logarithm, in steps of the grid."""
         rdp = math.exp(self._step * (noisy + gaussian_width(self.event.sigma, 2 * self.failure)))
         return limited(self.plan, rdp, self.own_rdp, self.order, self.delta, self.failure)

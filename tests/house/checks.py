@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.house import exports, randomness, rooms, style
+from tests.house import class_names, exports, randomness, rooms, style
 
 Check = Callable[[Path], list[str]]
 
@@ -20,4 +20,5 @@ CHECKS: dict[str, Check] = {
     "no **kwargs in public": style.open_signatures,
     "public names have docstrings": style.docstrings,
     "a Release states its Guarantee": style.guarantees,
+    "class names are unique": class_names.unique_class_names,
 }

@@ -254,7 +254,7 @@ BROKEN = {
         "another event, unit or size",
     ),
     "one draw a row": (lambda rows, rng: (rng.uniform(len(rows)).shape[:0], told(rows, rng)), "drawn otherwise"),
-    "an error": (lambda rows, rng: [told(rows, rng), rows[8]][:1], "raised IndexError on the neighbour"),
+    "an error": (lambda rows, rng: [told(rows, rng), rows[8]][:1], "raised IndexError on the neighbor"),
     "a warning": (lambda rows, rng: (warned(rows), told(rows, rng))[1], "warnings"),
     "a seed": (lambda rows, _: told(rows, SeededRng(1)), "a seeded generator of its own"),
     "a stream twice": (
@@ -288,7 +288,7 @@ def test_laplace_for_the_wrong_neighbours() -> None:
     noise = LaplaceMechanism.for_epsilon(1.0, total)
     found = replay(lambda rows, rng: noise.release(total(rows), rng=rng), [0.5, 1.0], [0.5, -1.0])
     assert not found.holds
-    assert moved(found)["Laplace", "l1"] == 2
+    assert moved(found)["LaplaceMechanism", "l1"] == 2
     assert [each.declared for each in found.moved if each.norm == "l1"] == [1]
 
 

@@ -291,9 +291,9 @@ def test_what_is_raised_is_compared(kind: type[Exception]) -> None:
         return found
 
     lines = replay(pipeline, [True] * 9, [True] * 8).differences
-    assert lines == (f"it raised {kind.__name__} on the neighbour, and nothing on the data",)
+    assert lines == (f"it raised {kind.__name__} on the neighbor, and nothing on the data",)
     lines = replay(pipeline, [True] * 8, [True] * 9).differences
-    assert lines == (f"it raised {kind.__name__} on the data, and nothing on the neighbour",)
+    assert lines == (f"it raised {kind.__name__} on the data, and nothing on the neighbor",)
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])

@@ -61,7 +61,7 @@ def test_the_graph_solves_its_equation() -> None:
     S made here by plain loops."""
     rows, labels = rings(40)
     asked = np.array([0, 1, 2, 4, 5])  # three answers of one class, two of the other
-    graph = NeighborGraph(neighbours=4, sharpness=3.0, spread=0.8)
+    graph = NeighborGraph(neighbors=4, sharpness=3.0, spread=0.8)
     places = rows.double().numpy()
     squared = ((places[:, None] - places[None]) ** 2).sum(2)
     weights = np.zeros((40, 40))
@@ -84,7 +84,7 @@ def test_rows_that_nothing_reaches_are_left_out() -> None:
     """Fails when a part of the graph without an answer is learned as if it were of class 0."""
     near, _ = rings(40)
     rows = torch.cat([near, near + 100])
-    shares = NeighborGraph(neighbours=3).labels(rows, np.arange(10), np.ones(10, dtype=np.int64), 2)
+    shares = NeighborGraph(neighbors=3).labels(rows, np.arange(10), np.ones(10, dtype=np.int64), 2)
     assert not shares[40:].any()
     assert (Propagated().student(rows, np.arange(10), np.ones(10, dtype=np.int64), 2).labels(rows) == 1).all()
 

@@ -29,7 +29,7 @@ def test_a_run_from_teachers_to_student() -> None:
     """Fails when labels and rows are mixed up on the way, or prices come out in the wrong order: the student is right
     of most rows that nobody asked about, and the data-dependent ε is below the one for any data."""
     settings = replace(
-        MNIST[0], teachers=20, questions=40, sigma=2.0, student=Propagated(graph=NeighborGraph(neighbours=5), rounds=2)
+        MNIST[0], teachers=20, questions=40, sigma=2.0, student=Propagated(graph=NeighborGraph(neighbors=5), rounds=2)
     )
     found = run(digits(), settings, seed=0)
     assert found.accuracy > 80

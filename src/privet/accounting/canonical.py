@@ -51,7 +51,7 @@ def canonical(event: Event) -> Canonical:
 
     >>> from privet.core.event import Composed, Gaussian, Repeated
     >>> canonical(Composed((Gaussian(1.0), Repeated(Gaussian(1.0), 3)))).parts
-    (Part(leaf=Gaussian(noise_multiplier=1.0), sampling=None, count=4),)
+    (CountedEvent(leaf=Gaussian(noise_multiplier=1.0), sampling=None, count=4),)
     """
     counts: dict[tuple[Leaf, Sampling | None], int] = {}
     reasons: list[str] = []

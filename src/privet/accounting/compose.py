@@ -49,12 +49,12 @@ class LossCurve:
     @cached_property
     def _sums(self) -> tuple[Array, Array, float]:
         """Σ of mass and of mass·e^(c − s) over all grid losses from each index on, in units of e^(K − λc)."""
-        centre = float(self.losses[int(np.argmax(self.tilted))])
-        offset = self.losses - centre
-        with np.errstate(over="ignore", invalid="ignore"):  # far below the centre sums may be infinite: δ is 1 there
+        center = float(self.losses[int(np.argmax(self.tilted))])
+        offset = self.losses - center
+        with np.errstate(over="ignore", invalid="ignore"):  # far below the center sums may be infinite: δ is 1 there
             weights = self.tilted * np.exp(-self.tilt * offset)
             discounted = weights * np.exp(-offset)
-            return np.cumsum(weights[::-1])[::-1], np.cumsum(discounted[::-1])[::-1], centre
+            return np.cumsum(weights[::-1])[::-1], np.cumsum(discounted[::-1])[::-1], center
 
     @cached_property
     def _rounding(self) -> float:
@@ -69,40 +69,40 @@ class LossCurve:
 
     def delta(self, epsilon: float, side: int) -> float:
         """A certified bound on δ(ε): above for side = 1, below for side = −1."""
-        mass, discounted, centre = self._sums
+        mass, discounted, center = self._sums
         index = int(np.searchsorted(self.losses, epsilon, side="right"))
         finite = 0.0
         if index < len(self.losses):
-            beyond = min(epsilon - centre, _FAR)
+            beyond = min(epsilon - center, _FAR)
             left = float(mass[index]) * (1 + side * 2 * self._rounding) - math.exp(beyond) * float(discounted[index])
             if math.isfinite(left):  # in logarithms, as the unit alone may be too small for a double
-                log_unit = self.scale + side * self.drift - self.tilt * centre
+                log_unit = self.scale + side * self.drift - self.tilt * center
                 finite = math.exp(min(log_unit + math.log(left), _FAR)) if left > 0 else 0.0
             else:
                 finite = math.inf
         if side > 0 and (epsilon < self.losses[0] or not math.isfinite(finite)):
             return 1.0
-        known = side > 0 or (math.isfinite(finite) and epsilon - centre < _FAR)
+        known = side > 0 or (math.isfinite(finite) and epsilon - center < _FAR)
         return min(1.0, max(0.0, self.infinite + (finite if known else 0.0) + self._error(epsilon, side)))
 
     def epsilon(self, delta: float, side: int) -> float:
         """A certified bound on the least ε with δ(ε) ≤ delta: above for side = 1, below for side = −1."""
-        mass, discounted, centre = self._sums
-        unit = math.exp(min(self.scale + side * self.drift - self.tilt * centre, _FAR))
+        mass, discounted, center = self._sums
+        unit = math.exp(min(self.scale + side * self.drift - self.tilt * center, _FAR))
         if unit == 0:  # too far out for a double: nothing is certified here
             return math.inf if side > 0 else 0.0
-        offset = self.losses - centre
+        offset = self.losses - center
         far = int(np.searchsorted(offset, _FAR))
         with np.errstate(over="ignore", invalid="ignore"):
             safety = side * (self.stray * np.exp(np.minimum(self.scale - self.tilt * self.losses, _FAR)))
             safety += self.missing if side > 0 else 0.0
-            # so far above the centre that e^offset overflows, less is taken off than could be
+            # so far above the center that e^offset overflows, less is taken off than could be
             grown = np.exp(offset if far == len(offset) else np.minimum(offset, _FAR))
             after = np.append(mass[1:], 0.0)
             safety += side * 2 * self._rounding * unit * after  # each of the two sums is off by one such error
             later = after - grown * np.append(discounted[1:], 0.0)
             at_points = self.infinite + unit * later + safety  # δ at each grid loss
-        at_points[~np.isfinite(at_points)] = float(side > 0)  # far below the centre, where sums overflow
+        at_points[~np.isfinite(at_points)] = float(side > 0)  # far below the center, where sums overflow
         if side < 0:
             at_points[far:] = 0.0
         above = np.flatnonzero(at_points > delta)
@@ -115,7 +115,7 @@ class LossCurve:
         left, right = float(self.losses[index - 1]), float(self.losses[index])
         room = (delta - self.infinite - float(safety[index - 1])) / unit
         numerator, below = float(mass[index]) - room, float(discounted[index])
-        inside = centre + math.log(numerator / below) if numerator > 0 and below > 0 else (left if side < 0 else right)
+        inside = center + math.log(numerator / below) if numerator > 0 and below > 0 else (left if side < 0 else right)
         return max(0.0, min(max(inside, left), right))
 
 
@@ -179,7 +179,7 @@ def _transformed_back(exponent: npt.NDArray[np.complex128], size: int, sparse: b
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """A tilted, normalised law whose index 0 is its fullest cell, and how many copies of it are summed."""
+    """A tilted, normalized law whose index 0 is its fullest cell, and how many copies of it are summed."""
 
     weights: Array
     first: int

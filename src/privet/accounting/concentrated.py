@@ -85,7 +85,7 @@ def _discrete_gaussian(leaf: Any, unit: Unit) -> float:
 
 
 def _pure_rho(epsilon: float) -> float:
-    """ε·tanh(ε/2) ≤ ε²/2: binary randomised response, which dominates every ε-DP mechanism."""
+    """ε·tanh(ε/2) ≤ ε²/2: binary randomized response, which dominates every ε-DP mechanism."""
     return epsilon * math.tanh(epsilon / 2) * _UP
 
 

@@ -70,7 +70,7 @@ def each_log_delta(orders: Array, values: Array, epsilon: float) -> Array:
 
 
 def zcdp_to_epsilon(rho: float, delta: float) -> float:
-    """ρ-zCDP is (a, ρ·a)-RDP at every order at once: the tight conversion, minimised over all of them.
+    """ρ-zCDP is (a, ρ·a)-RDP at every order at once: the tight conversion, minimized over all of them.
 
     >>> round(zcdp_to_epsilon(0.5, 1e-5), 3)
     4.728

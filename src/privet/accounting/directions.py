@@ -1,4 +1,4 @@
-"""All parts of a composition for one direction of the neighbours: its laws, how far they reach, and their curves."""
+"""All parts of a composition for one direction of the neighbors: its laws, how far they reach, and their curves."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def unpriced(parts: Sequence[CountedEvent], unit: Unit) -> list[CountedEvent]:
 
 
 def directions(parts: Sequence[CountedEvent], unit: Unit, delta: float, joined: Law | None = None) -> list[Direction]:
-    """The distinct directions of the neighbours, masses far below `delta` cut; `joined` stands for unpriced parts."""
+    """The distinct directions of the neighbors, masses far below `delta` cut; `joined` stands for unpriced parts."""
     copies = sum(part.count for part in parts)
     tail = delta * _CUT / max(copies, 1)
     pairs = [(brackets(part, unit, tail), part.count) for part in parts]

@@ -2,7 +2,7 @@
 
 Worse: the masses of each cell are split between its two ends so that both the P- and the Q-mass are kept; the finer
 pair is a post-processing of the split one, so the split one dominates it ("connect the dots", Doroshenko et al. 2022).
-Better: cells centred on the grid points are merged, which is post-processing of the true pair; neighbours lend each
+Better: cells centred on the grid points are merged, which is post-processing of the true pair; neighbors lend each
 other a little mass so that the merged loss lies on or just above the grid point, and is then rounded down.
 Both errors are of second order in the grid's step. All masses are positive sums and differences within one tail, so
 nothing cancels; what rounding error is left is moved to the safe side.
@@ -65,7 +65,7 @@ def optimistic(law: Law, step: float, low: float, high: float) -> LossGrid:
     p, q = p_all[1:-1], np.maximum(q_all[1:-1], _LEAST)  # what underflowed may have been this much
     fullest = int(np.argmax(p))
     moved = float(np.log(p[fullest]) - np.log(q[fullest]) - points[fullest]) - 1e-12 if p[fullest] > 0 else math.inf
-    if abs(moved) < step:  # the fullest cell has no neighbours large enough to lend to it: the grid comes to its mean
+    if abs(moved) < step:  # the fullest cell has no neighbors large enough to lend to it: the grid comes to its mean
         offset, points = offset + moved, points + moved
     scaled = _scaled(q, points)
     slack = _tails(p_all)[1:-1] + _scaled(_tails(q_all)[1:-1], points)
@@ -126,15 +126,15 @@ def _points(law: Law, step: float, low: float, high: float) -> tuple[float, int,
         if right - left <= step:
             break
         coarse = np.linspace(left, right, 65)
-    centre = (left + right) / 2
-    offset = centre
+    center = (left + right) / 2
+    offset = center
     for _ in range(3):
         p, q = law.cells(np.array([offset - step / 2, offset + step / 2]))
         if p[1] <= 0 or q[1] <= 0:
             break
         offset = float(np.log(p[1]) - np.log(q[1])) - 1e-12
-    if not abs(offset - centre) <= step:
-        offset = centre
+    if not abs(offset - center) <= step:
+        offset = center
     first, last = int(np.floor((low - offset) / step)), int(np.ceil((high - offset) / step)) + 1
     return offset, first, offset + step * np.arange(first, last + 1, dtype=np.float64)
 

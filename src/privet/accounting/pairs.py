@@ -1,4 +1,4 @@
-"""From a part and a unit to the loss laws that bound it, above and below, for each direction of the neighbours."""
+"""From a part and a unit to the loss laws that bound it, above and below, for each direction of the neighbors."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def _chance(sampling: Sampling | None) -> float:
 
 
 def _below_one(part: CountedEvent, absent: Unit) -> Bracket | None:
-    """The leaf for a row that adds nothing against one that does: an instance of every kind of neighbours."""
+    """The leaf for a row that adds nothing against one that does: an instance of every kind of neighbors."""
     if isinstance(part.leaf, (RandomizedResponse, Approximate, Pure)):
         return None
     return _LEAVES[type(part.leaf)](part.leaf, absent)

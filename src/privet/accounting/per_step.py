@@ -107,7 +107,7 @@ def _whole(part: CountedEvent, unit: Unit) -> StepBounds:
 
 
 def _amplified(part: CountedEvent, unit: Unit, priced_for: Unit, rate: float) -> StepBounds:
-    """The leaf's (ε, δ₀/q) for the batch's neighbours, amplified; or the unsampled leaf for the unit's own, if less."""
+    """The leaf's (ε, δ₀/q) for the batch's neighbors, amplified; or the unsampled leaf for the unit's own, if less."""
     _single(part, unit)
     plain = _whole(part, unit)
 
@@ -164,7 +164,7 @@ def _with_replacement(part: CountedEvent, unit: Unit) -> StepBounds:
 
 
 def _classes(weights: Sequence[float]) -> list[tuple[int, float]]:
-    """(k, P(k draws)); when there are many k, neighbours are put together under the largest of them."""
+    """(k, P(k draws)); when there are many k, neighbors are put together under the largest of them."""
     size = -(-len(weights) // _CLASSES)
     ends = range(size, len(weights) + size, size)
     return [(min(end, len(weights)), math.fsum(weights[end - size : end])) for end in ends]

@@ -1,7 +1,7 @@
 """Privacy-loss distributions: the default accountant, with a proven bound on either side.
 
 Composition: the losses of the dominating pairs add up, independently (Sommer et al. 2019; Zhu, Dong & Wang 2022,
-Thm 10), adaptively chosen steps included. Both directions of the neighbours are priced and the larger δ counts.
+Thm 10), adaptively chosen steps included. Both directions of the neighbors are priced and the larger δ counts.
 
 Parts that only Rényi can price join as one (ε, δ) block, although their runs may come between those of the others and
 depend on them. Seen from the others they are one interactive mechanism that is (ε, δ)-DP against every adversary, and

@@ -278,7 +278,7 @@ def _samples(part: CountedEvent) -> bool:
 def _without_sampling(parts: Sequence[CountedEvent]) -> list[CountedEvent] | None:
     """The same runs on all rows: never cheaper, and priced for k records at once; None where a row may count twice.
 
-    Given which rows are drawn, neighbouring sums are as far apart as the drawn records make them, at most as far as all
+    Given which rows are drawn, neighboring sums are as far apart as the drawn records make them, at most as far as all
     of them do, and a mixture of pairs is no easier to tell apart than the worst of them (joint convexity).
     """
     found: list[CountedEvent] = []
@@ -321,7 +321,7 @@ def _assumptions(parts: Sequence[CountedEvent], unit: Unit) -> tuple[str, ...]:
     if unit.trust is Trust.DISTRIBUTED:
         found.append(COMPUTATIONAL)
     if crowds := [part.leaf.reports for part in parts if isinstance(part.leaf, Shuffled)]:
-        found.append(f"at least {min(crowds):,} reports of a batch are honest: one a person, by the same randomiser")
+        found.append(f"at least {min(crowds):,} reports of a batch are honest: one a person, by the same randomizer")
         found.append(UNLINKED)
         if unit.trust is Trust.SHUFFLED:
             found.append(COMPUTATIONAL)

@@ -67,7 +67,7 @@ def poisson_sum(orders: tuple[int, ...], rate: float, log_moments: Callable[[Arr
 
 
 def fixed_size_bound(orders: tuple[int, ...], rate: float, log_moments: Callable[[Array], Array]) -> Array:
-    """Sampling without replacement, replace-one neighbours: Wang, Balle & Kasiviswanathan 2019, Thm 9."""
+    """Sampling without replacement, replace-one neighbors: Wang, Balle & Kasiviswanathan 2019, Thm 9."""
     terms = _terms(orders)
     moments = log_moments(terms.power)
     with np.errstate(divide="ignore"):

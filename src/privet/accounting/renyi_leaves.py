@@ -72,7 +72,7 @@ def swapped(epsilon: float, orders: Array, share: float = 1.0) -> Array:
     """The pair with losses ±ε on a share of the mass and 0 on the rest, exact at every order.
 
     e^((a−1)D) = 1 − share + share·cosh((a − ½)ε)/cosh(ε/2), written so that nothing cancels or overflows. With share 1
-    it is binary randomised response, which dominates every ε-DP mechanism (Kairouz, Oh & Viswanath 2015, Thm 3.1).
+    it is binary randomized response, which dominates every ε-DP mechanism (Kairouz, Oh & Viswanath 2015, Thm 3.1).
     """
     if epsilon == 0 or share == 0:
         return np.zeros_like(orders)
@@ -134,7 +134,7 @@ def _laplace(leaf: Any, unit: Unit, orders: Array) -> Array:
 
 
 def _discrete_laplace(leaf: Any, unit: Unit, orders: Array) -> Array:
-    """Three geometric sums, left of both centres, between them and right of both.
+    """Three geometric sums, left of both centers, between them and right of both.
 
     With h = τ/2 = 1/(2·scale) they give 1 − 2B = tanh(h)/tanh((2a − 1)h), that is
     B = sinh((2a − 2)h)/(2·sinh((2a − 1)h)·cosh(h)); as h → 0 this is the continuous (a − 1)/(2a − 1).

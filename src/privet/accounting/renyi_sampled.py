@@ -67,7 +67,7 @@ def _single(leaf: Leaf, unit: Unit) -> None:
 def _poisson(leaf: Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
     _single(leaf, unit)
     if unit.neighbours not in (Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT):
-        raise NotProven(f"Poisson sampling for {unit.neighbours.value} neighbours has no Rényi bound here; use pld")
+        raise NotProven(f"Poisson sampling for {unit.neighbours.value} neighbors has no Rényi bound here; use pld")
     unsampled = leaf_curve(leaf, unit, orders)
     epsilon = pure_epsilon(leaf, unit)
     pair = two_points(epsilon, sampling.sample_rate, orders) if epsilon < math.inf else unsampled
@@ -76,7 +76,7 @@ def _poisson(leaf: Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
 
 
 def two_points(epsilon: float, rate: float, orders: Array) -> Array:
-    """Sampled binary randomised response, exact at every order: it dominates any sampled ε-DP leaf.
+    """Sampled binary randomized response, exact at every order: it dominates any sampled ε-DP leaf.
 
     The pairs are ((1 − q)Q + qP, Q) and (P, (1 − q)P + qQ) (Zhu, Dong & Wang 2022, Thm 11).
     """
@@ -162,10 +162,10 @@ _POISSON: dict[type[Leaf], Callable[[Any, float, Unit, Array], Array]] = {
 
 
 def _fixed_size(leaf: Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
-    """A batch that lost the row has another one in its place, so the leaf is priced for replace-one neighbours.
+    """A batch that lost the row has another one in its place, so the leaf is priced for replace-one neighbors.
 
     A blanked row is one that was replaced by a row that adds nothing; but the two batches that hold it, before and
-    after, are themselves neighbours of the unit's own kind, so the unsampled curve of the unit is a bound as well.
+    after, are themselves neighbors of the unit's own kind, so the unsampled curve of the unit is a bound as well.
     """
     _single(leaf, unit)
     rate = sampling.batch_size / sampling.population
@@ -179,7 +179,7 @@ def _fixed_size(leaf: Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
 def _three_points(leaf: Leaf, rate: float, other: Unit, orders: Array) -> Array:
     """Losses ±E with E = ln(1 + q(e^ε − 1)), and 0: the pair with the profile of a sampled ε-DP leaf.
 
-    q·δ(ε′) for randomised response is (e^E − e^ε″)/(1 + e^ε), so +E has the probability e^E/(1 + e^ε)
+    q·δ(ε′) for randomized response is (e^E − e^ε″)/(1 + e^ε), so +E has the probability e^E/(1 + e^ε)
     (Balle, Barthe & Gaboardi 2018, Thm 9); it holds in both directions, and dominates.
     """
     epsilon = pure_epsilon(leaf, other)

@@ -1,7 +1,7 @@
-"""How far neighbouring data sets are apart, in the terms of one event: the only place where 1C and 2C are told apart.
+"""How far neighboring data sets are apart, in the terms of one event: the only place where 1C and 2C are told apart.
 
 Noise added to a sum sees a *distance*: `shift(unit)` bounds. A mechanism known only by its guarantee sees *steps* of
-its own neighbour relation: `steps(leaf, unit)`. Neither counts `Unit.records`: whoever prices a unit of k records
+its own neighbor relation: `steps(leaf, unit)`. Neither counts `Unit.records`: whoever prices a unit of k records
 multiplies by k where that is exact (see `span` and `stretch`).
 """
 
@@ -29,7 +29,7 @@ _BALLS = (Neighbours.L1_BALL, Neighbours.L2_BALL)
 
 
 def shift(unit: Unit) -> float:
-    """How many contribution bounds the sums of neighbouring data sets differ by: 1, 2 when replaced, or the radius.
+    """How many contribution bounds the sums of neighboring data sets differ by: 1, 2 when replaced, or the radius.
 
     A contribution that comes, goes or is blanked moves the sum by its own norm, at most one bound. One that is replaced
     by another takes its own away and adds the other, at most two bounds.
@@ -48,14 +48,14 @@ def span(unit: Unit) -> float:
 
 
 def steps(leaf: Leaf, unit: Unit) -> int:
-    """How many of the block's own steps lie between neighbours: 2 where a replacement is a removal and an addition.
+    """How many of the block's own steps lie between neighbors: 2 where a replacement is a removal and an addition.
 
     >>> steps(Pure(1.0), Unit()), steps(Pure(1.0), Unit(neighbours=Neighbours.REPLACE))
     (1, 2)
     """
     rule = _STEPS.get(type(leaf))
     if rule is None or unit.neighbours in _BALLS:
-        what = f"{type(leaf).__name__} for {unit.neighbours.value} neighbours"
+        what = f"{type(leaf).__name__} for {unit.neighbours.value} neighbors"
         raise NotProven(f"{what}: its distance is not counted in steps; use `shift`")
     return rule(leaf, unit)
 
@@ -66,7 +66,7 @@ def stretch(leaf: Leaf, unit: Unit) -> int:
 
 
 def _block(leaf: Any, unit: Unit) -> int:
-    """A blanked contribution is one that is not there, so add/remove steps reach zero-out neighbours in one."""
+    """A blanked contribution is one that is not there, so add/remove steps reach zero-out neighbors in one."""
     return 2 if unit.neighbours is _REPLACE and leaf.neighbours is not _REPLACE else 1
 
 
@@ -75,10 +75,10 @@ def _comes_or_goes(_: Leaf, unit: Unit) -> int:
 
 
 def _answers(leaf: Leaf, unit: Unit) -> int:
-    """A report always holds one answer, so its neighbours are those of replacement and of no other kind."""
+    """A report always holds one answer, so its neighbors are those of replacement and of no other kind."""
     if unit.neighbours is not _REPLACE:
         raise NotProven(
-            f"{type(leaf).__name__} for {unit.neighbours.value} neighbours: a report is there or not; use replace"
+            f"{type(leaf).__name__} for {unit.neighbours.value} neighbors: a report is there or not; use replace"
         )
     return 1
 

@@ -1,6 +1,6 @@
-"""The one table of what is proven: event × sampling × neighbours × accountant. An empty cell raises.
+"""The one table of what is proven: event × sampling × neighbors × accountant. An empty cell raises.
 
-Each row says which leaves, under which sampling, for which neighbours, may be priced by which accountants. Rules live
+Each row says which leaves, under which sampling, for which neighbors, may be priced by which accountants. Rules live
 beside their accountants; none of them is reached except through a cell of this table.
 """
 
@@ -50,7 +50,7 @@ _LOCAL: tuple[type[Leaf], ...] = (RandomizedResponse, Pure)
 
 @dataclass(frozen=True)
 class AccountantRow:
-    """Leaves × one sampling × neighbours → accountants, with the theorem that fills the cells."""
+    """Leaves × one sampling × neighbors → accountants, with the theorem that fills the cells."""
 
     leaves: tuple[type[Leaf], ...]
     sampling: type[Sampling] | None
@@ -168,8 +168,8 @@ def require(part: CountedEvent, unit: Unit, accountant: Accountant | None = None
     if part.sampling is None and (lacking := _no_curve(part, unit)) is not None:
         advice = f"it is priced from the Rényi curve of one run, and {lacking} has none"
     if isinstance(part.leaf, Shuffled) and (other := _unlike_a_report(part.leaf)) is not None:
-        advice = f"only reports that are randomised responses or pure blocks are amplified, and not {other}"
-    raise NotProven(f"{type(part.leaf).__name__}{how} for {unit.neighbours.value} neighbours{which}: {advice}")
+        advice = f"only reports that are randomized responses or pure blocks are amplified, and not {other}"
+    raise NotProven(f"{type(part.leaf).__name__}{how} for {unit.neighbours.value} neighbors{which}: {advice}")
 
 
 def _trusted(part: CountedEvent, unit: Unit) -> None:
@@ -185,7 +185,7 @@ def _trusted(part: CountedEvent, unit: Unit) -> None:
     if part.sampling is None and unit.trust is Trust.SHUFFLED and isinstance(part.leaf, Shuffled):
         return
     what = type(part.leaf).__name__ + (f" sampled by {type(part.sampling).__name__}" if part.sampling else "")
-    advice = "only a report's own randomised response or block counts"
+    advice = "only a report's own randomized response or block counts"
     if unit.trust is Trust.SHUFFLED:
         advice += ", alone or as Shuffled"
     raise NotProven(f"{what} under {unit.trust.value} trust: {advice}; use central trust for a curator's noise")
@@ -212,7 +212,7 @@ def _no_curve(part: CountedEvent, unit: Unit) -> str | None:
 
 
 def _unlike_a_report(leaf: Shuffled) -> str | None:
-    """What in one report is no ε-DP randomiser of its sender's answer, in words; None where all of it is."""
+    """What in one report is no ε-DP randomizer of its sender's answer, in words; None where all of it is."""
     parts = canonical(leaf.event).parts
     for part in parts:
         if part.sampling is not None or not isinstance(part.leaf, _LOCAL):
@@ -221,7 +221,7 @@ def _unlike_a_report(leaf: Shuffled) -> str | None:
 
 
 def _block_covers(part: CountedEvent, neighbours: Neighbours) -> bool:
-    """A block proven for some neighbours says nothing about others, except that two steps make a replacement."""
+    """A block proven for some neighbors says nothing about others, except that two steps make a replacement."""
     leaf = part.leaf
     if not isinstance(leaf, (Pure, Approximate, Concentrated)):
         return True

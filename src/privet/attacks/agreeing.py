@@ -96,7 +96,7 @@ class RowGroups:
 
 
 def texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = MISSING) -> pl.Series:
-    """A column as texts, null where missing; refuses a table without it. Dates are spelt 1984-02-29."""
+    """A column as texts, null where missing; refuses a table without it. Dates are spelled 1984-02-29."""
     try:
         import polars as pl
     except ImportError:
@@ -119,7 +119,7 @@ def texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = M
 
 
 def alike(published: pl.Series, known: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Numbers that are equal spelt alike: 30.0 as 30, unless a cell of either table starts with 0, as codes do."""
+    """Numbers that are equal spelled alike: 30.0 as 30, unless a cell of either table starts with 0, as codes do."""
     if any(cells.str.contains(r"^-?0\d").any() for cells in (published, known)):
         return published, known
     one, other = (

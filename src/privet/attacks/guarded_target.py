@@ -1,4 +1,4 @@
-"""Defences of a service: labels alone, rounded probabilities, a limit on questions."""
+"""Defenses of a service: labels alone, rounded probabilities, a limit on questions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class GuardedTarget:
             half of the last digit.
         limit: rows that are answered in all. A question that would go beyond it is refused as a whole.
 
-    >>> from privet.attacks.target import Model
-    >>> shy = GuardedTarget(Model(nn.Linear(2, 3), 3), limit=5)
+    >>> from privet.attacks.target import ModelTarget
+    >>> shy = GuardedTarget(ModelTarget(nn.Linear(2, 3), 3), limit=5)
     >>> _ = shy.labels(torch.zeros(4, 2))
     >>> shy.asked
     4

@@ -83,7 +83,7 @@ class Linkage:
     """What `right` would be if each claim were any published row."""
     unmet: tuple[int, ...] = ()
     """For each column, how many published cells can be of nobody in the other table: others are there, or cells are
-    spelt in ways that are not understood, so that the risk is understated."""
+    spelled in ways that are not understood, so that the risk is understated."""
     left_out: tuple[str, ...] = ()
     """Columns that were not scored, as they follow from others."""
 

@@ -1,4 +1,4 @@
-"""How much each record is memorised: what models say of it that saw it, less what those say that did not."""
+"""How much each record is memorized: what models say of it that saw it, less what those say that did not."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Memorization:
     confidence_error: Reals = field(repr=False)
 
     def most(self, count: int) -> list[int]:
-        """The examples that are memorised most, by confidence; where many are noisy, the first of them are luckiest."""
+        """The examples that are memorized most, by confidence; where many are noisy, the first of them are luckiest."""
         return [int(each) for each in np.argsort(-self.confidence, kind="stable")[:count]]
 
 
 def memorization(shadows: Shadows, labels: Any) -> Memorization:
-    """Memorisation scores from shadow models that were trained for a membership attack.
+    """Memorization scores from shadow models that were trained for a membership attack.
 
     The score of Feldman & Zhang is about training sets with and without one record; models on random halves estimate
     its average over random halves of the data, which they use as well (with parts of 70 %). Standard errors are those

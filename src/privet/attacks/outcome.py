@@ -105,7 +105,7 @@ class Outcome:
         Examples of *one* trained model are not independent, as for `band`.
 
         >>> Outcome("all told apart", np.ones(9), np.zeros(4)).auc()
-        Interval(value=1.0, lower=0.397..., upper=1.0)
+        ConfidenceInterval(value=1.0, lower=0.397..., upper=1.0)
         """
         value = float(_ranked(self.members, self.outsiders).mean())
         count = min(len(self.members), len(self.outsiders))
@@ -152,7 +152,7 @@ class Outcome:
         """Whether the band lies above what a guarantee allows (a `limit_of` it) at some point.
 
         Guarantee bounds hold for each record's own test, over the randomness of training. So this *refutes* a guarantee
-        (with a chance of `error` of being wrong) where each score is from a run of its own, on one of two neighbouring
+        (with a chance of `error` of being wrong) where each score is from a run of its own, on one of two neighboring
         data sets. Of the examples of one model it is a warning: averaged over trainings, hits at a fixed threshold
         are below the limit at the average of alarms (the limit is concave), but one training's share may deviate by
         more than the band knows, as its members are not independent. The test that is sound there is another one:

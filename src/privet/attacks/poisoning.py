@@ -81,7 +81,7 @@ class PoisonedData:
     inputs: Tensor = field(repr=False)
     labels: Tensor = field(repr=False)
     rows: Tensor
-    """The places of the changed rows, in order. As each row was replaced, the neighbours are `replace`."""
+    """The places of the changed rows, in order. As each row was replaced, the neighbors are `replace`."""
 
 
 def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int, key: str = "privet") -> PoisonedData:

@@ -34,7 +34,7 @@ class Fit(Enum):
     LEAST_SQUARES = "least squares"
     """Best where all errors are of one size."""
     LEAST_DEVIATIONS = "least absolute deviations"
-    """A linear programme, which bears that a part of the answers is off by anything (Dwork, McSherry & Talwar 2007)."""
+    """A linear program, which bears that a part of the answers is off by anything (Dwork, McSherry & Talwar 2007)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ def bits_found(
 
     The interval (Clopper & Pearson 1934) takes people for independent trials. `claim` is the guarantee of all answers
     together, or what was done for them; it limits what can be found if bits are 1 with probability `prior` by
-    themselves. Its neighbours may differ in any way by which a person's bit can change: as every answer counts ones
+    themselves. Its neighbors may differ in any way by which a person's bit can change: as every answer counts ones
     alone, a person whose bit is 0 might as well not be there, so that it may be add/remove, too.
 
     >>> found = bits_found([1, 0, 1, 1], [0.9, 0.2, 0.4, 1.0])

@@ -52,7 +52,7 @@ class InsertedCanaries:
         guesses: int | None = None,
         confidence: float = 0.95,
         unit: Unit | None = None,
-        attack: str = "mislabelled rows, one run",
+        attack: str = "mislabeled rows, one run",
     ) -> Evidence:
         """What the run cost at least, whatever it did (`one_run`). Unless given, a fifth of the canaries is guessed at.
 

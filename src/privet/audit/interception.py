@@ -70,7 +70,7 @@ class Tap:
     asked: Callable[[Any, Mapping[str, Any], Any], MechanismCall]
     """From the mechanism, its arguments and, if there is one already, its answer."""
     again: bool = False
-    """Whether it runs on the neighbour too, with the same noise: then the answers show how far the query moved."""
+    """Whether it runs on the neighbor too, with the same noise: then the answers show how far the query moved."""
     keep: Callable[[Any, Any], Any] = _itself
     give: Callable[[Any, Any], Any] = _itself
 
@@ -136,7 +136,7 @@ def _kept_rows(sampler: Any, output: Any) -> Any:
 
 
 def _given_rows(sampler: Any, kept: Any) -> Drawn:
-    """The same rows; a row that the neighbour lacks is left out, and one that it has besides is drawn every time."""
+    """The same rows; a row that the neighbor lacks is left out, and one that it has besides is drawn every time."""
     before, drawn = kept
     groups = drawn.groups if drawn.groups is not None else np.arange(len(drawn.indices))
     there = drawn.indices < sampler.rows
@@ -165,7 +165,7 @@ _TABLE: Final = (
 
 
 def taps() -> tuple[Tap, ...]:
-    """Every row of the table, and every local randomiser that there is by now, one's own included."""
+    """Every row of the table, and every local randomizer that there is by now, one's own included."""
     return (*_TABLE, *(Tap(kind, "randomize", _rows) for kind in _below(Randomizer) if "randomize" in vars(kind)))
 
 

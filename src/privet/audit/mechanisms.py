@@ -1,4 +1,4 @@
-"""A mechanism as a black box: draw from it on two neighbouring inputs, learn to tell them apart, and count."""
+"""A mechanism as a black box: draw from it on two neighboring inputs, learn to tell them apart, and count."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _RIDGE = 1e-3
 
 
 def audit_draws(present: Any, absent: Any, *, unit: Unit, delta: float = 0.0, confidence: float = 0.95) -> Evidence:
-    """Evidence from independent outputs on two neighbouring inputs: numbers, vectors, or texts.
+    """Evidence from independent outputs on two neighboring inputs: numbers, vectors, or texts.
 
-    `unit` says which neighbours the two inputs are, and the evidence is about that unit alone.
+    `unit` says which neighbors the two inputs are, and the evidence is about that unit alone.
 
     In the manner of DP-Sniper (Bichsel et al. 2021): a third of the outputs teaches a score that says which input an
     output came from (how often each value came, where there are few; else a logistic regression on simple features);

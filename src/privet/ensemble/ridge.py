@@ -46,7 +46,7 @@ class Ridge:
 
     With X a member's rows less their mean and Y its labels (±1 for each class) less theirs, the weights are
     Xᵀ(XXᵀ + penalty)⁻¹Y, or (XᵀX + penalty)⁻¹XᵀY, whichever system is smaller. It is solved by Cholesky's
-    factorisation, one member after the other: LAPACK would not do it otherwise, a system of a few hundred rows keeps a
+    factorization, one member after the other: LAPACK would not do it otherwise, a system of a few hundred rows keeps a
     processor busy, and no member's rounding can depend on how many rows another has, as it would if they were padded
     to a common size.
     """

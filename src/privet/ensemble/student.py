@@ -55,7 +55,7 @@ class Teaching(Protocol):
 
 @dataclass(frozen=True)
 class Supervised:
-    """From the answered rows alone: for tables, and wherever neighbours are often of different classes."""
+    """From the answered rows alone: for tables, and wherever neighbors are often of different classes."""
 
     learner: Learner | None = None
     """Kernel ridge regression, unless another is given."""
@@ -93,7 +93,7 @@ class Weighed:
 class Propagated:
     """From all public rows: answers spread along a graph, and a model learns the labels that they get.
 
-    For pictures, whose neighbours are mostly of one class. The model smooths what the graph says: with a penalty it
+    For pictures, whose neighbors are mostly of one class. The model smooths what the graph says: with a penalty it
     does not follow single wrong labels. In every further round the graph is drawn anew, with the model's scores beside
     each row's features: rows that the model takes for different classes move apart, and the same answers spread again.
     """

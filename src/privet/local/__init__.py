@@ -1,4 +1,4 @@
-"""Local differential privacy: everybody randomises their own answer, and nobody has to be trusted."""
+"""Local differential privacy: everybody randomizes their own answer, and nobody has to be trusted."""
 
 from __future__ import annotations
 

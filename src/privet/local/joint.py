@@ -49,8 +49,8 @@ def _down(exact: Fraction) -> float:
 class SplitQuestions:
     """Everybody answers every question, each under its own part of ε.
 
-    >>> from privet.local.response import RandomizedResponse
-    >>> both = SplitQuestions.of(1.0, [lambda e: RandomizedResponse(2, e), lambda e: RandomizedResponse(3, e)])
+    >>> from privet.local.unary import OptimizedUnary
+    >>> both = SplitQuestions.of(1.0, [lambda e: OptimizedUnary(2, e), lambda e: OptimizedUnary(3, e)])
     >>> [part.epsilon for part in both.parts]
     [0.5, 0.5]
     """

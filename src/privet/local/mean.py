@@ -1,7 +1,7 @@
 """What every mechanism for means offers: a report about one number, a running sum, and an estimate of the mean.
 
 Numbers between `low` and `high` are put on a grid of `steps` steps, up or down at random so that nothing is lost on
-average, and what is drawn about a step is whole numbers, exactly. Reports are whole numbers too: `(report - centre) ·
+average, and what is drawn about a step is whole numbers, exactly. Reports are whole numbers too: `(report - center) ·
 gain` is an unbiased estimate of the number, on a scale from -1 to 1.
 """
 
@@ -102,7 +102,7 @@ class MeanMechanism(Randomizer):
 
     @property
     @abstractmethod
-    def centre(self) -> float:
+    def center(self) -> float:
         """The mean report about a number halfway between the bounds."""
 
     @property
@@ -156,12 +156,12 @@ class MeanMechanism(Randomizer):
         n = tally.reports
         if n < 1:
             raise InvalidInput("tally", "holds no reports", "aggregate some first")
-        mean = (tally.total / n - self.centre) * self.gain
+        mean = (tally.total / n - self.center) * self.gain
         slope, floor = self.noise
         # What reports are worth squared tells the mean square of the numbers, except where their square is constant
         # (Duchi); there the square of the mean is taken, which is at most that, so that the variance is at least right.
         least = min(mean**2, 1.0)
-        moment = self.gain**2 * (tally.squares / n - 2 * self.centre * tally.total / n + self.centre**2)
+        moment = self.gain**2 * (tally.squares / n - 2 * self.center * tally.total / n + self.center**2)
         square = min(max((moment - floor) / (1 + slope), least), 1.0) if slope > -1 else least
         half = (self.high - self.low) / 2
         return Mean(n, self.low + half * (1 + mean), half**2 * (floor + slope * square) / n, self.low, self.high)

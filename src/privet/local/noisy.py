@@ -40,7 +40,7 @@ class LocalLaplace(MeanMechanism):
         return self.steps / Fraction(self.epsilon)
 
     @property
-    def centre(self) -> float:
+    def center(self) -> float:
         return self.steps / 2
 
     @property
@@ -84,7 +84,7 @@ class LocalGaussian(MeanMechanism):
         return _sigma(self.epsilon, self.delta, self.steps)
 
     @property
-    def centre(self) -> float:
+    def center(self) -> float:
         return self.steps / 2
 
     @property

@@ -146,7 +146,7 @@ class PureOracle(FrequencyOracle):
 
 
 def collect_reports(oracle: FrequencyOracle, values: npt.ArrayLike, rng: Rng, *, at_once: int = _AT_ONCE) -> Tally:
-    """Randomise and aggregate many answers, some at a time, so that memory does not grow with their number.
+    """Randomize and aggregate many answers, some at a time, so that memory does not grow with their number.
 
     For simulations, and for those who hold answers and want local guarantees for what they keep of them.
     """

@@ -1,4 +1,4 @@
-"""The questionnaire as one HTML page that needs nothing else, and in which the answers are randomised."""
+"""The questionnaire as one HTML page that needs nothing else, and in which the answers are randomized."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from privet.local.response import GeneralizedRandomizedResponse
 __all__ = ["law_of", "questionnaire_page"]
 
 _PROMISE = (
-    "Your answers are randomised on this page, before anything leaves it. What is sent may well differ from what you "
+    "Your answers are randomized on this page, before anything leaves it. What is sent may well differ from what you "
     "say, so that nobody, whoever collects the reports included, can be sure of what you said."
 )
 _KEPT = "This line is all that leaves. Answering again would reveal more, so that this report is kept for you."
 
 
 def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> str:
-    """A page that asks, randomises with the browser's cryptographic generator, and shows the report to be handed on.
+    """A page that asks, randomizes with the browser's cryptographic generator, and shows the report to be handed on.
 
     With `send`, the report can be posted to where the page came from, once its sender has seen it and says so; without
     it, the page's own content-security policy forbids it every request. The true answers never leave it either way.
@@ -72,9 +72,9 @@ def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> s
             f'<p class="soft">{html.escape(_price(questionnaire))}</p>',
             '<form id="questions" autocomplete="off">',
             *map(_asked, questionnaire.questions),
-            '<button type="submit">Randomise my answers</button>',
+            '<button type="submit">Randomize my answers</button>',
             "</form>",
-            '<section id="done" hidden><h2>Your randomised report</h2><pre id="report"></pre>',
+            '<section id="done" hidden><h2>Your randomized report</h2><pre id="report"></pre>',
             *(['<p><button type="button" id="send">Send this line</button></p>'] if send else []),
             '<p><button type="button" id="copy">Copy</button>',
             '<button type="button" id="download">Download</button></p>',

@@ -1,4 +1,4 @@
-"""A questionnaire: its questions, one ε for all of them, and how each answer is randomised."""
+"""A questionnaire: its questions, one ε for all of them, and how each answer is randomized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Randomised response: yes or no (Warner 1965), and one of K answers (Kairouz, Bonawitz & Ramage 2016)."""
+"""Randomized response: yes or no (Warner 1965), and one of K answers (Kairouz, Bonawitz & Ramage 2016)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GeneralizedRandomizedResponse(NumberOracle):
 
     @property
     def event(self) -> event.RandomizedResponse:
-        """K-ary randomised response."""
+        """K-ary randomized response."""
         return self.response.event
 
     @property

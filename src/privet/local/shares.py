@@ -20,7 +20,7 @@ _FEW = 200
 class Shares:
     """Estimated shares of the values 0, 1, … among those who reported.
 
-    The variance is that of the randomised reports, the answers being what they are. Whoever wants to speak of people
+    The variance is that of the randomized reports, the answers being what they are. Whoever wants to speak of people
     who were not asked has to add the variance of that sample, at most 1/(4·reports).
     """
 

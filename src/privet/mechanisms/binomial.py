@@ -102,7 +102,7 @@ class Binomial(MadeFor):
 
     @property
     def event(self) -> event.Event:
-        """An (ε, δ) block for each coordinate that a unit moves, for the neighbours of the unit."""
+        """An (ε, δ) block for each coordinate that a unit moves, for the neighbors of the unit."""
         delta = binomial_delta(self.coins, _distance(self.reach), self.epsilon)
         one = event.Approximate(self.epsilon, delta, self.reach.unit.neighbours)
         moved = _moved(self.reach)
@@ -128,9 +128,9 @@ class Binomial(MadeFor):
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[Any]:
         """The answer with its noise, as whole numbers.
 
-        Guarantee: (ε, δ) for each coordinate that a unit moves, for the unit and neighbours of the reach, with the
+        Guarantee: (ε, δ) for each coordinate that a unit moves, for the unit and neighbors of the reach, with the
         exact δ of the mass function (Dwork, Kenthapadi, McSherry, Mironov & Naor 2006 have the idea). Outputs that only
-        one of two neighbours can give are part of δ.
+        one of two neighbors can give are part of δ.
         """
         grid = NoiseGrid.whole(self.reach)
         return add_noise(query, self.event, grid, partial(_heads, self.coins), whole=True, rng=rng, source=source)

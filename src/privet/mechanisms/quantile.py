@@ -103,7 +103,7 @@ class Quantile:
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[float]:
         """The middle of the chosen cell.
 
-        Guarantee: ε of one contribution, with a loss of range ε, for the unit and neighbours of the histogram (McSherry
+        Guarantee: ε of one contribution, with a loss of range ε, for the unit and neighbors of the histogram (McSherry
         & Talwar 2007, Thm 6; Smith 2011). Every cell can come out, whatever the data; without rows all are equally
         likely.
         """

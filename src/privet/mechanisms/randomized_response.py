@@ -1,4 +1,4 @@
-"""K-ary randomised response on whole arrays, drawn exactly: what one person says instead of the truth."""
+"""K-ary randomized response on whole arrays, drawn exactly: what one person says instead of the truth."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RandomizedResponseMechanism:
 
     @property
     def event(self) -> event.RandomizedResponse:
-        """What one report is, for neighbours that replace the truth by any other."""
+        """What one report is, for neighbors that replace the truth by any other."""
         return event.RandomizedResponse(self.epsilon, self.categories)
 
     @property
@@ -86,7 +86,7 @@ class RandomizedResponseMechanism:
     def likeliest(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """The shares of the truths under which these counts of reports are most likely: none below 0, their sum 1.
 
-        They maximise Σ n_j log(q + (p - q)·π_j), the log-likelihood after the channel, which is concave. Where π_j > 0,
+        They maximize Σ n_j log(q + (p - q)·π_j), the log-likelihood after the channel, which is concave. Where π_j > 0,
         n_j / (q/(p - q) + π_j) is the same for all, so that π_j = n_j/λ - q/(p - q) for the most frequent answers, as
         many as stay positive. Without counts all shares are equal.
         """

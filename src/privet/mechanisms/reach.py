@@ -1,7 +1,7 @@
 """How far one unit can move an answer, known before any data is read: what mechanisms are built for.
 
 A `Reach` is the public half of a `Bounded`. Clippers have one, mechanisms are made for one, and a mechanism takes no
-value that could move further. All bounds are distances between the answers of neighbouring data sets, for the unit as
+value that could move further. All bounds are distances between the answers of neighboring data sets, for the unit as
 it is: a count moves by 1 when a row comes or goes and when it is replaced; a histogram moves by 1 in L1 when a row
 comes or goes and by 2 when it is replaced.
 """
@@ -144,10 +144,10 @@ class MadeFor:
 
 
 def replaces(unit: Unit) -> bool:
-    """Whether neighbours replace a contribution; refuses those that move it within a ball, which count nothing."""
+    """Whether neighbors replace a contribution; refuses those that move it within a ball, which count nothing."""
     if unit.neighbours in (Neighbours.L1_BALL, Neighbours.L2_BALL):
         advice = "use add/remove, zero-out or replace"
-        raise InvalidInput("unit", f"has {unit.neighbours.value} neighbours, which say nothing about rows", advice)
+        raise InvalidInput("unit", f"has {unit.neighbours.value} neighbors, which say nothing about rows", advice)
     return unit.neighbours is Neighbours.REPLACE
 
 

@@ -65,7 +65,7 @@ class SparseVector(MadeFor):
 
     @property
     def event(self) -> event.Repeated:
-        """One pure block for each "yes", for the neighbours of the unit."""
+        """One pure block for each "yes", for the neighbors of the unit."""
         return event.Repeated(event.Pure(self.epsilon, self.reach.unit.neighbours), self.answers)
 
     @property
@@ -128,9 +128,9 @@ class SparseSession:
     def ask(self, query: Bounded[Any]) -> Release[bool]:
         """Whether the answer reaches the threshold, as far as noise lets one see.
 
-        Guarantee: pure ε for all answers of a run up to its first "yes", for the unit and neighbours of the reach
+        Guarantee: pure ε for all answers of a run up to its first "yes", for the unit and neighbors of the reach
         (Dwork & Roth 2014, Thm 3.23; Lyu, Su & Li 2017 for monotone answers). *Proof.* Let no answer move by more than
-        m steps from one data set to its neighbour, and let the noise be discrete Laplace of scale 2m/ε on the threshold
+        m steps from one data set to its neighbor, and let the noise be discrete Laplace of scale 2m/ε on the threshold
         and w·2m/ε on the answers, w = 2. Map every run on the one to a run with the same answers on the other: the
         threshold's noise rises by m, at a factor of e^(ε/2); whatever was below it is below it still; and the noise of
         the "yes" rises by the m of the threshold and by as much as its own answer fell, by 2m together, at a factor of

@@ -93,7 +93,7 @@ class ThresholdedCounts:
     def release(self, query: Bounded[dict[Any, int]], *, rng: Rng, source: str = SOURCE) -> Release[dict[Any, int]]:
         """The keys that are shown, in order, with their noisy counts.
 
-        Guarantee: as the event, for the unit and neighbours of the keys (Korolova, Kenthapadi, Mishra & Ntoulas 2009;
+        Guarantee: as the event, for the unit and neighbors of the keys (Korolova, Kenthapadi, Mishra & Ntoulas 2009;
         Wilson et al. 2020, Thm 2). A key that only one unit has is shown with probability at most δ over all its keys;
         where that does not happen, the outputs with and without the unit differ by noise alone.
         """

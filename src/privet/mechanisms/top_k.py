@@ -76,7 +76,7 @@ class TopK(MadeFor):
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[tuple[int, ...]]:
         """The places, in the order in which they were chosen.
 
-        Guarantee: the composition of k exponential mechanisms for the unit and neighbours of the reach; leaving out
+        Guarantee: the composition of k exponential mechanisms for the unit and neighbors of the reach; leaving out
         what was chosen before is post-processing of earlier answers (adaptive composition).
         """
         scores = Scores(self.reach)

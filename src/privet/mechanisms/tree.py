@@ -98,7 +98,7 @@ class RunningSums(MadeFor):
         """The running sums, one for each step.
 
         Guarantee: `levels` discrete Gaussian releases (of vectors, where a unit moves several steps), for the unit and
-        neighbours of the reach: a level holds each step once, so that a unit moves its partial sums by at most its L1
+        neighbors of the reach: a level holds each step once, so that a unit moves its partial sums by at most its L1
         distance, and all running sums are post-processing of the noisy partial sums.
         """
         self.reach.require(query)

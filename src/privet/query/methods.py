@@ -50,7 +50,7 @@ def on_grid(steps: npt.NDArray[Any], step: float, grid: NoiseGrid) -> npt.NDArra
     """Whole multiples of `step` on the nearest multiples of the grid's step, in whole numbers.
 
     Both steps are powers of two. A sum of more than 2^53 steps is no float64, and rounding it to one first could move
-    neighbouring sums apart by more than the grid's theorem allows.
+    neighboring sums apart by more than the grid's theorem allows.
 
     >>> grid = NoiseGrid.for_noise(mechanisms.Reach(l1=1.0), "l1")
     >>> on_grid(np.array([2**60 + 3], dtype=object), 2.0**-40, grid).tolist()

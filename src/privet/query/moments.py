@@ -47,8 +47,8 @@ def mean(sums: Sequence[float], width: float) -> MomentEstimate:
 def variance(sums: Sequence[float], width: float) -> MomentEstimate:
     """The variance of u from the noisy sums of (1 - u)², 2u(1 - u) and u²."""
     box = _Box.around(sums, width)
-    centre = box.quotient((0.0, 0.5, 1.0), 0.5)
-    second, first = (centre**2, centre**2 - centre, (1 - centre) ** 2), (-centre, 0.5 - centre, 1 - centre)
+    center = box.quotient((0.0, 0.5, 1.0), 0.5)
+    second, first = (center**2, center**2 - center, (1 - center) ** 2), (-center, 0.5 - center, 1 - center)
     value = box.quotient(second, 0.125) - box.quotient(first, 0.0) ** 2
     (least, most), shift = box.extremes(second), box.extremes(first)
     low, high = least - max(shift[0] ** 2, shift[1] ** 2), most - _least_square(shift)

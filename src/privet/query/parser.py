@@ -64,7 +64,7 @@ def parse(text: str, schema: Schema) -> Question:
     >>> from privet.data import Category, Number
     >>> clinic = Schema((Number("age", 0, 100), Category("ward", ("north", "south"))))
     >>> parse("mean(age) by ward", clinic)
-    Question(measure=Mean(column='age'), where=None, by=('ward',), weight=1.0)
+    Question(measure=MeanMeasure(column='age'), where=None, by=('ward',), weight=1.0)
     >>> parse("mean(agee) by ward", clinic)
     Traceback (most recent call last):
     privet.query.words.MalformedQuestion: question 'mean(»agee«) by ward', character 6: the schema has no column

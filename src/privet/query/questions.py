@@ -161,8 +161,8 @@ Measure: TypeAlias = (
 class Question:
     """A measure of some rows, once or for each group, and its weight in the budget.
 
-    >>> from privet.query.conditions import Comparison, Op
-    >>> print(Question(MeanMeasure("age"), where=Comparison("diabetes", Op.EQUAL, 1), by=("ward",)))
+    >>> from privet.query.conditions import CellComparison, Op
+    >>> print(Question(MeanMeasure("age"), where=CellComparison("diabetes", Op.EQUAL, 1), by=("ward",)))
     mean(age) where diabetes = 1 by ward
     """
 

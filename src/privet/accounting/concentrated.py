@@ -12,18 +12,7 @@ from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
 from privet.accounting.pure import exact_epsilon, pure_epsilon, sum_up
 from privet.accounting.shift import span, stretch
 from privet.accounting.table import require
-from privet.core.event import (
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Leaf,
-    NoisyMax,
-    Pure,
-    RandomizedResponse,
-)
+from privet.core import event as events
 from privet.core.unit import Unit
 
 __all__ = ["delta", "epsilon", "rho"]
@@ -44,7 +33,7 @@ def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
     return 0.0 if _pure(parts, unit) <= epsilon else found
 
 
-def rho(leaf: Leaf, unit: Unit) -> float:
+def rho(leaf: events.Leaf, unit: Unit) -> float:
     """The ρ of one unsampled run (or of one whole pass).
 
     For a pair with losses ±ε, and for Laplace noise, D_a ≤ a·KL at every order a ≥ 1, so ρ is the KL divergence, the
@@ -59,7 +48,7 @@ def rho(leaf: Leaf, unit: Unit) -> float:
     0.125
     """
     found = _RHO[type(leaf)](leaf, unit)
-    free = isinstance(leaf, Concentrated) or pure_epsilon(leaf, unit) == 0
+    free = isinstance(leaf, events.Concentrated) or pure_epsilon(leaf, unit) == 0
     return found if found > 0 or free else _TINY  # what underflows to 0 still costs something
 
 
@@ -119,14 +108,14 @@ def _block(leaf: Any, unit: Unit) -> float:
     return float(leaf.rho) * k * k
 
 
-_RHO: dict[type[Leaf], Callable[[Any, Unit], float]] = {
-    Gaussian: _gaussian,
-    DiscreteGaussian: _discrete_gaussian,
-    Laplace: _laplace,
-    DiscreteLaplace: _discrete_laplace,
-    Exponential: _exponential,
-    NoisyMax: _steps,
-    Pure: _steps,
-    RandomizedResponse: _steps,
-    Concentrated: _block,
+_RHO: dict[type[events.Leaf], Callable[[Any, Unit], float]] = {
+    events.Gaussian: _gaussian,
+    events.DiscreteGaussian: _discrete_gaussian,
+    events.Laplace: _laplace,
+    events.DiscreteLaplace: _discrete_laplace,
+    events.Exponential: _exponential,
+    events.NoisyMax: _steps,
+    events.Pure: _steps,
+    events.RandomizedResponse: _steps,
+    events.Concentrated: _block,
 }

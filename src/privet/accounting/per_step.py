@@ -22,27 +22,8 @@ from privet.accounting.search import falling_root
 from privet.accounting.shift import span, stretch
 from privet.accounting.shuffling import shuffled_epsilon
 from privet.accounting.table import require
+from privet.core import event as events
 from privet.core.errors import NotProven
-from privet.core.event import (
-    Approximate,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
-    IndependentBatches,
-    Laplace,
-    Leaf,
-    NoisyMax,
-    Poisson,
-    Pure,
-    RandomizedResponse,
-    Sampling,
-    Shuffled,
-    ShuffledEpoch,
-    WithoutReplacement,
-    WithReplacement,
-)
 from privet.core.unit import Neighbours, Unit
 
 __all__ = ["StepBounds", "least_delta", "steps_of"]
@@ -83,13 +64,13 @@ def least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     return math.exp(falling_root(lambda x: epsilon_at(math.exp(x)) - epsilon, -744.0, -(2.0**-53), tolerance=1e-12))
 
 
-def _leaf_epsilon(leaf: Leaf, unit: Unit, delta: float) -> float:
+def _leaf_epsilon(leaf: events.Leaf, unit: Unit, delta: float) -> float:
     """ε of one unsampled run at δ; any mechanism is (0, 1)-DP."""
     return 0.0 if delta >= 1 else _LEAVES[type(leaf)](leaf, unit, delta)
 
 
-def _own_delta(leaf: Leaf, unit: Unit) -> float:
-    if isinstance(leaf, Approximate):
+def _own_delta(leaf: events.Leaf, unit: Unit) -> float:
+    if isinstance(leaf, events.Approximate):
         return group_privacy(leaf.epsilon, leaf.delta, stretch(leaf, unit))[1]
     return 0.0
 
@@ -137,7 +118,7 @@ def _fixed_size(part: CountedEvent, unit: Unit) -> StepBounds:
 def _with_replacement(part: CountedEvent, unit: Unit) -> StepBounds:
     """Their Thm 10: a row drawn k times moves the sum by 2k clips; δ′ = Σ_k P(k draws)·δ_k(ε), and η = P(k ≥ 1)."""
     _single(part, unit)
-    leaf, sampling = cast("Gaussian", part.leaf), cast("WithReplacement", part.sampling)
+    leaf, sampling = cast("events.Gaussian", part.leaf), cast("events.WithReplacement", part.sampling)
     draws, population, noise = sampling.draws, sampling.population, leaf.noise_multiplier
 
     def epsilon_at(delta: float) -> float:
@@ -196,25 +177,25 @@ def _shuffled(leaf: Any, unit: Unit, delta: float) -> float:
     return shuffled_epsilon(leaf, delta) if unit.records == 1 else pure_epsilon(leaf, unit)
 
 
-_LEAVES: dict[type[Leaf], Callable[[Any, Unit, float], float]] = {
-    Gaussian: _gaussian,
-    DiscreteGaussian: _by_rho,
-    Concentrated: _by_rho,
-    Laplace: _pure,
-    DiscreteLaplace: _pure,
-    Exponential: _pure,
-    NoisyMax: _pure,
-    Pure: _pure,
-    RandomizedResponse: _pure,
-    Approximate: _approximate,
-    Shuffled: _shuffled,
+_LEAVES: dict[type[events.Leaf], Callable[[Any, Unit, float], float]] = {
+    events.Gaussian: _gaussian,
+    events.DiscreteGaussian: _by_rho,
+    events.Concentrated: _by_rho,
+    events.Laplace: _pure,
+    events.DiscreteLaplace: _pure,
+    events.Exponential: _pure,
+    events.NoisyMax: _pure,
+    events.Pure: _pure,
+    events.RandomizedResponse: _pure,
+    events.Approximate: _approximate,
+    events.Shuffled: _shuffled,
 }
-_SPENDING = frozenset({Gaussian, DiscreteGaussian, Concentrated, Shuffled})
-_SAMPLINGS: dict[type[Sampling] | type[None], Callable[[CountedEvent, Unit], StepBounds]] = {
+_SPENDING = frozenset({events.Gaussian, events.DiscreteGaussian, events.Concentrated, events.Shuffled})
+_SAMPLINGS: dict[type[events.Sampling] | type[None], Callable[[CountedEvent, Unit], StepBounds]] = {
     type(None): _whole,
-    Poisson: _poisson,
-    WithoutReplacement: _fixed_size,
-    WithReplacement: _with_replacement,
-    ShuffledEpoch: _whole,
-    IndependentBatches: _whole,
+    events.Poisson: _poisson,
+    events.WithoutReplacement: _fixed_size,
+    events.WithReplacement: _with_replacement,
+    events.ShuffledEpoch: _whole,
+    events.IndependentBatches: _whole,
 }

@@ -17,21 +17,8 @@ from privet.accounting.ends import QUIET, between, certain
 from privet.accounting.group import group_delta, group_epsilon, halfway, portion
 from privet.accounting.renyi_leaves import failure
 from privet.core import checked
+from privet.core import event as events
 from privet.core.errors import NotProven
-from privet.core.event import (
-    Composed,
-    Concentrated,
-    Event,
-    Gaussian,
-    IndependentBatches,
-    Laplace,
-    Leaf,
-    Repeated,
-    Selected,
-    Shuffled,
-    ShuffledEpoch,
-    WithReplacement,
-)
 from privet.core.guarantee import COMPUTATIONAL, Guarantee, Interval
 from privet.core.unit import Neighbours, Trust, Unit
 
@@ -62,12 +49,14 @@ _MOST_RUNS = 10**8
 """Above this many runs a grid that is fine enough would not fit in memory; closed forms still answer."""
 UNLINKED = "whoever shuffles does so, and the mix servers do not all collude: one at least tells nobody its order"
 """What every guarantee of shuffled reports rests on."""
-_CHEAP = (Gaussian, Concentrated)
+_CHEAP = (events.Gaussian, events.Concentrated)
 """Leaves that need no grid, unless they are sampled."""
 
 
 @np.errstate(**QUIET)
-def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant: Accountant | None = None) -> Guarantee:
+def epsilon(
+    event: events.Event, delta: float, *, unit: Unit | None = None, accountant: Accountant | None = None
+) -> Guarantee:
     """What the event costs: ε as a certified interval at the given δ.
 
     Without an accountant, `upper` is the least of all methods that are proven for the event, and `lower` a proven lower
@@ -96,7 +85,7 @@ def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant:
 
 
 @np.errstate(**QUIET)
-def upper(event: Event, delta: float, *, unit: Unit | None = None) -> float:
+def upper(event: events.Event, delta: float, *, unit: Unit | None = None) -> float:
     """Only the upper end of `epsilon`, in about half the time; what searches use."""
     unit = unit or Unit()
     whole = canonical(event)
@@ -109,7 +98,7 @@ def upper(event: Event, delta: float, *, unit: Unit | None = None) -> float:
 
 
 @np.errstate(**QUIET)
-def quick(event: Event, delta: float, *, unit: Unit | None = None) -> float:
+def quick(event: events.Event, delta: float, *, unit: Unit | None = None) -> float:
     """A certified upper bound from closed forms alone, in milliseconds; infinite where none covers the event."""
     unit = unit or Unit()
     whole = canonical(event)
@@ -120,7 +109,7 @@ def quick(event: Event, delta: float, *, unit: Unit | None = None) -> float:
 
 
 @np.errstate(**QUIET)
-def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval:
+def delta(event: events.Event, epsilon: float, *, unit: Unit | None = None) -> Interval:
     """δ as a certified interval at the given ε, by the best method that is proven for the event.
 
     >>> from privet.core.event import Gaussian
@@ -152,7 +141,7 @@ class AccountantAnswer:
     refusal: str | None = None
 
 
-def ladder(event: Event, delta: float, *, unit: Unit | None = None) -> tuple[AccountantAnswer, ...]:
+def ladder(event: events.Event, delta: float, *, unit: Unit | None = None) -> tuple[AccountantAnswer, ...]:
     """Every accountant side by side, in the order of `Accountant`; those without a theorem say so."""
     rungs = []
     for accountant in Accountant:
@@ -268,11 +257,11 @@ def _grouped(parts: Sequence[CountedEvent], unit: Unit) -> bool:
 
 def _samples(part: CountedEvent) -> bool:
     """Whether a batch is drawn from the rows, or hidden among them; also inside of a selection."""
-    if isinstance(part.leaf, Selected):
+    if isinstance(part.leaf, events.Selected):
         return any(_samples(inner) for inner in canonical(part.leaf.event).parts)
-    if isinstance(part.leaf, Shuffled):
+    if isinstance(part.leaf, events.Shuffled):
         return part.leaf.reports > 1
-    return not isinstance(part.sampling, (type(None), ShuffledEpoch, IndependentBatches))
+    return not isinstance(part.sampling, (type(None), events.ShuffledEpoch, events.IndependentBatches))
 
 
 def _without_sampling(parts: Sequence[CountedEvent]) -> list[CountedEvent] | None:
@@ -283,16 +272,18 @@ def _without_sampling(parts: Sequence[CountedEvent]) -> list[CountedEvent] | Non
     """
     found: list[CountedEvent] = []
     for part in parts:
-        leaf: Leaf = part.leaf
-        if isinstance(leaf, Selected):
+        leaf: events.Leaf = part.leaf
+        if isinstance(leaf, events.Selected):
             inside = _without_sampling(canonical(leaf.event).parts)
             if inside is None:
                 return None
-            leaf = Selected(Composed(tuple(Repeated(inner.leaf, inner.count) for inner in inside)), leaf.trials)
-        if isinstance(part.sampling, WithReplacement):
+            leaf = events.Selected(
+                events.Composed(tuple(events.Repeated(inner.leaf, inner.count) for inner in inside)), leaf.trials
+            )
+        if isinstance(part.sampling, events.WithReplacement):
             return None
-        if isinstance(leaf, Shuffled):
-            leaf = Shuffled(leaf.event, 1)  # each report by itself, without a crowd
+        if isinstance(leaf, events.Shuffled):
+            leaf = events.Shuffled(leaf.event, 1)  # each report by itself, without a crowd
         found.append(CountedEvent(leaf, None, part.count))
     return found
 
@@ -313,14 +304,14 @@ def _delta_of(rung: Accountant, parts: Sequence[CountedEvent], epsilon: float, u
 
 def _assumptions(parts: Sequence[CountedEvent], unit: Unit) -> tuple[str, ...]:
     found = []
-    selections = [part.leaf for part in parts if isinstance(part.leaf, Selected)]
-    if any(isinstance(part.leaf, (Gaussian, Laplace)) for part in parts):
+    selections = [part.leaf for part in parts if isinstance(part.leaf, events.Selected)]
+    if any(isinstance(part.leaf, (events.Gaussian, events.Laplace)) for part in parts):
         found.append("real-valued noise")
     if unit.neighbours is Neighbours.ZERO_OUT:
         found.append("the number of rows is public")
     if unit.trust is Trust.DISTRIBUTED:
         found.append(COMPUTATIONAL)
-    if crowds := [part.leaf.reports for part in parts if isinstance(part.leaf, Shuffled)]:
+    if crowds := [part.leaf.reports for part in parts if isinstance(part.leaf, events.Shuffled)]:
         found.append(f"at least {min(crowds):,} reports of a batch are honest: one a person, by the same randomizer")
         found.append(UNLINKED)
         if unit.trust is Trust.SHUFFLED:

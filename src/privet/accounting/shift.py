@@ -10,16 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from privet.core import event as events
 from privet.core.errors import NotProven
-from privet.core.event import (
-    Approximate,
-    Concentrated,
-    Exponential,
-    Leaf,
-    NoisyMax,
-    Pure,
-    RandomizedResponse,
-)
 from privet.core.unit import Neighbours, Unit
 
 __all__ = ["shift", "span", "steps", "stretch"]
@@ -47,7 +39,7 @@ def span(unit: Unit) -> float:
     return shift(unit) * unit.records
 
 
-def steps(leaf: Leaf, unit: Unit) -> int:
+def steps(leaf: events.Leaf, unit: Unit) -> int:
     """How many of the block's own steps lie between neighbors: 2 where a replacement is a removal and an addition.
 
     >>> steps(Pure(1.0), Unit()), steps(Pure(1.0), Unit(neighbours=Neighbours.REPLACE))
@@ -60,7 +52,7 @@ def steps(leaf: Leaf, unit: Unit) -> int:
     return rule(leaf, unit)
 
 
-def stretch(leaf: Leaf, unit: Unit) -> int:
+def stretch(leaf: events.Leaf, unit: Unit) -> int:
     """`steps` for a unit that owns up to `unit.records` records: one walk changes them one after another."""
     return steps(leaf, unit) * unit.records
 
@@ -70,11 +62,11 @@ def _block(leaf: Any, unit: Unit) -> int:
     return 2 if unit.neighbours is _REPLACE and leaf.neighbours is not _REPLACE else 1
 
 
-def _comes_or_goes(_: Leaf, unit: Unit) -> int:
+def _comes_or_goes(_: events.Leaf, unit: Unit) -> int:
     return 2 if unit.neighbours is _REPLACE else 1
 
 
-def _answers(leaf: Leaf, unit: Unit) -> int:
+def _answers(leaf: events.Leaf, unit: Unit) -> int:
     """A report always holds one answer, so its neighbors are those of replacement and of no other kind."""
     if unit.neighbours is not _REPLACE:
         raise NotProven(
@@ -83,11 +75,11 @@ def _answers(leaf: Leaf, unit: Unit) -> int:
     return 1
 
 
-_STEPS: dict[type[Leaf], Callable[[Any, Unit], int]] = {
-    Exponential: _comes_or_goes,
-    NoisyMax: _comes_or_goes,
-    RandomizedResponse: _answers,
-    Pure: _block,
-    Approximate: _block,
-    Concentrated: _block,
+_STEPS: dict[type[events.Leaf], Callable[[Any, Unit], int]] = {
+    events.Exponential: _comes_or_goes,
+    events.NoisyMax: _comes_or_goes,
+    events.RandomizedResponse: _answers,
+    events.Pure: _block,
+    events.Approximate: _block,
+    events.Concentrated: _block,
 }

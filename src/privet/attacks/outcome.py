@@ -210,5 +210,4 @@ def _ranked(some: Reals, others: Reals) -> Reals:
     """For each of some, the part of the others that is below it."""
     ordered = np.sort(others)
     both = np.searchsorted(ordered, some, side="left") + np.searchsorted(ordered, some, side="right")
-    found: Reals = both / (2 * len(others))
-    return found
+    return np.asarray(both / (2 * len(others)))

@@ -89,8 +89,7 @@ def rebuild(subsets: Any, answers: Any, fit: Fit = Fit.LEAST_SQUARES) -> Reals:
     if fit is Fit.LEAST_DEVIATIONS:
         return _least_deviations(asked, told)
     # About ½, so that where answers leave a bit open, the solution of least norm does so too.
-    found: Reals = np.clip(0.5 + np.linalg.lstsq(asked, told - asked.sum(axis=1) / 2, rcond=None)[0], 0.0, 1.0)
-    return found
+    return np.asarray(np.clip(0.5 + np.linalg.lstsq(asked, told - asked.sum(axis=1) / 2, rcond=None)[0], 0.0, 1.0))
 
 
 def bits_found(
@@ -173,5 +172,4 @@ def _least_deviations(asked: Reals, told: Reals) -> Reals:
     )
     if done.x is None:
         raise InvalidInput("answers", "could not be fitted", "are they counts of people? Leave out absurd ones")
-    found: Reals = np.clip(done.x[:people], 0.0, 1.0)
-    return found
+    return np.asarray(np.clip(done.x[:people], 0.0, 1.0))

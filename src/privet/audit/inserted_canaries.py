@@ -40,8 +40,7 @@ class InsertedCanaries:
     def scores(self, target: Target) -> Reals:
         """How sure the model is of each canary's label: logit-scaled confidence, or whether it names it at all."""
         if target.access is Access.LABELS:
-            named: Reals = (target.labels(self.inputs) == self.labels).double().numpy()
-            return named
+            return np.asarray((target.labels(self.inputs) == self.labels).double().numpy())
         return confidences(target.scores(self.inputs), self.labels)
 
     def evidence(

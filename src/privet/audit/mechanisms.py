@@ -118,7 +118,6 @@ def _logistic(present: Reals, absent: Reals) -> Callable[[npt.NDArray[Any]], Rea
             break
 
     def score(outputs: npt.NDArray[Any]) -> Reals:
-        found: Reals = features(outputs) @ weights
-        return found
+        return np.asarray(features(outputs) @ weights)
 
     return score

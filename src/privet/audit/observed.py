@@ -62,8 +62,7 @@ class Observed:
     @property
     def sums(self) -> Reals:
         """What a canary's axis was given over all steps: all that is left in a model that plain SGD trained."""
-        found: Reals = self.seen.sum(0, dtype=np.float64)
-        return found
+        return np.asarray(self.seen.sum(0, dtype=np.float64))
 
     @property
     def scores(self) -> Reals:

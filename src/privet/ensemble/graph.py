@@ -52,8 +52,7 @@ class NeighborGraph:
         for _ in range(self.rounds):
             found = self.spread * (edges @ found) + (1 - self.spread) * start
         total = found.sum(1, keepdims=True)
-        shares: npt.NDArray[np.float64] = np.divide(found, total, out=np.zeros_like(found), where=total > 0)
-        return shares
+        return np.asarray(np.divide(found, total, out=np.zeros_like(found), where=total > 0))
 
     def _edges(self, rows: Tensor) -> sparse.csr_array:
         count = len(rows)

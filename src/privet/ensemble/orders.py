@@ -67,8 +67,7 @@ def most_informative(rows: Tensor, count: int, *, damping: float = 1e-3) -> npt.
     spread = away.T @ away / len(rows)
     inverse = torch.linalg.inv(spread + checked.positive("damping", damping) * torch.eye(len(spread)))
     worth = ((away @ (inverse @ spread @ inverse)) * away).sum(1)
-    found: npt.NDArray[np.int64] = worth.argsort(descending=True, stable=True)[:count].numpy()
-    return found
+    return np.asarray(worth.argsort(descending=True, stable=True)[:count].numpy())
 
 
 def most_uncertain(student: Student, rows: Tensor, asked: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -134,8 +134,7 @@ def booleans(values: Chunk) -> npt.NDArray[np.bool_]:
     """A chunk as booleans; what is missing or no number is false."""
     if isinstance(values, np.ndarray) and values.dtype == np.bool_ and values.ndim == 1:
         return values
-    found: npt.NDArray[np.bool_] = numbers(values, 0.0) != 0.0
-    return found
+    return np.asarray(numbers(values, 0.0) != 0.0)
 
 
 def _number(value: Any) -> float:

@@ -92,8 +92,7 @@ class NoiseGrid:
         with np.errstate(over="ignore"):
             scaled = numbers.astype(np.float64) / self.step
         limit = float(MOST_STEPS)
-        found: Integers = np.rint(np.clip(np.nan_to_num(scaled, nan=0.0), -limit, limit)).astype(np.int64)
-        return found
+        return np.asarray(np.rint(np.clip(np.nan_to_num(scaled, nan=0.0), -limit, limit)).astype(np.int64))
 
     def back(self, steps: Integers) -> npt.NDArray[np.float64]:
         """Steps as numbers again: post-processing."""

@@ -162,5 +162,4 @@ def _gaps(counts: Counts) -> Counts:
 
 
 def _summed(logs: Reals) -> Reals:
-    found: Reals = np.minimum(logsumexp(logs, axis=1), 0.0)
-    return found
+    return np.asarray(np.minimum(logsumexp(logs, axis=1), 0.0))

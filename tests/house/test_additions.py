@@ -34,7 +34,7 @@ ADDITIONS = {
     "toy-noise": Addition(
         "mechanisms",
         "MECHANISMS",
-        '"toy-noise": MechanismEntry(ToyNoise, lambda e, d, of: ToyNoise.for_epsilon(e, of), _letters, _LETTERS),',
+        '"toy-noise": MechanismEntry(ToyNoise, _letters, _LETTERS),',
         "ToyNoise",
         _HEAD
         + '''

@@ -101,14 +101,14 @@ class MeanMechanism(Randomizer):
             raise InvalidInput("steps", f"is {self.steps}", "use an even number up to 2**20")
 
     @property
-    @abstractmethod
     def center(self) -> float:
         """The mean report about a number halfway between the bounds."""
+        return self.steps / 2
 
     @property
-    @abstractmethod
     def gain(self) -> float:
         """What one unit of a report is worth, on the scale from -1 to 1."""
+        return 2 / self.steps
 
     @property
     @abstractmethod

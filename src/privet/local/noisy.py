@@ -40,14 +40,6 @@ class LocalLaplace(MeanMechanism):
         return self.steps / Fraction(self.epsilon)
 
     @property
-    def center(self) -> float:
-        return self.steps / 2
-
-    @property
-    def gain(self) -> float:
-        return 2 / self.steps
-
-    @property
     def noise(self) -> tuple[float, float]:
         rate = float(1 / self.scale)
         return 0.0, self.gain**2 / (2 * math.sinh(rate / 2) ** 2)
@@ -82,14 +74,6 @@ class LocalGaussian(MeanMechanism):
     def sigma(self) -> float:
         """The deviation, in steps: (almost) the least for the whole range and (ε, δ)."""
         return _sigma(self.epsilon, self.delta, self.steps)
-
-    @property
-    def center(self) -> float:
-        return self.steps / 2
-
-    @property
-    def gain(self) -> float:
-        return 2 / self.steps
 
     @property
     def noise(self) -> tuple[float, float]:

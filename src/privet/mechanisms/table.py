@@ -6,8 +6,8 @@ goes, so that there are two neighboring inputs to release.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from privet.core.unit import Neighbours, Unit, Whose
@@ -54,8 +54,6 @@ class MechanismEntry:
     """One mechanism: how to build it, and rows that it can be tried on."""
 
     kind: type[Any]
-    build: Callable[[float, float, Any], Any]
-    """From ε, δ and a clipper; what needs no δ ignores it."""
     clipper: Callable[[Unit, int], Any]
     """From a unit, and how many rows of one user count."""
     rows: tuple[Any, ...]
@@ -63,8 +61,17 @@ class MechanismEntry:
     needs_delta: bool = False
     scale: str | None = None
     """The field that states the noise itself, where it can be given in place of ε."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What else the mechanism is built with, by name."""
+    make: Callable[..., Any] | None = None
+    """From ε, δ (where it is needed) and a clipper; if left out, `kind.for_epsilon`."""
     protects: Callable[[Unit], bool] = _any_unit
     """Whether the mechanism is proven for a unit."""
+
+    def build(self, epsilon: float, delta: float, clipper: Any) -> Any:
+        """Return the mechanism that costs (ε, δ) for the unit of a clipper; one that needs no δ ignores it."""
+        make = self.make or self.kind.for_epsilon
+        return make(epsilon, *((delta,) if self.needs_delta else ()), clipper, **self.options)
 
 
 def _letters(unit: Unit, rows: int) -> Histogram:
@@ -84,54 +91,26 @@ _NUMBERS = (1, 2.5, None, 9, "x", float("nan"), float("inf"), -4, 3)
 _VECTORS = ((1.0, -2.0, 0.1, float("nan")), (0.0, 0.5, float("inf"), 0.0), (1.0, 1.0, 1.0, 1.0))
 
 MECHANISMS: dict[str, MechanismEntry] = {
-    "laplace": MechanismEntry(
-        LaplaceMechanism, lambda e, d, of: LaplaceMechanism.for_epsilon(e, of), _clamped, _NUMBERS, scale="scale"
-    ),
-    "gaussian": MechanismEntry(GaussianMechanism, GaussianMechanism.for_epsilon, _clamped, _NUMBERS, True, "sigma"),
-    "discrete-laplace": MechanismEntry(
-        DiscreteLaplaceMechanism,
-        lambda e, d, of: DiscreteLaplaceMechanism.for_epsilon(e, of),
-        _letters,
-        _LETTERS,
-        scale="scale",
-    ),
-    "discrete-gaussian": MechanismEntry(
-        DiscreteGaussianMechanism, DiscreteGaussianMechanism.for_epsilon, _letters, _LETTERS, True, "sigma"
-    ),
-    "binomial": MechanismEntry(Binomial, Binomial.for_epsilon, Count, _NUMBERS, True),
-    "exponential": MechanismEntry(
-        ExponentialMechanism, lambda e, d, of: ExponentialMechanism.for_epsilon(e, of), _letters, _LETTERS
-    ),
-    "noisy-max": MechanismEntry(ReportNoisyMax, lambda e, d, of: ReportNoisyMax.for_epsilon(e, of), _letters, _LETTERS),
-    "permute-and-flip": MechanismEntry(
-        PermuteAndFlip, lambda e, d, of: PermuteAndFlip.for_epsilon(e, of), _letters, _LETTERS
-    ),
-    "top-k": MechanismEntry(TopK, lambda e, d, of: TopK.for_epsilon(e, of, k=2), _letters, _LETTERS),
-    "quantile": MechanismEntry(Quantile, lambda e, d, of: Quantile.for_epsilon(e, of, 0.25), _cells, _NUMBERS),
-    "smooth-median": MechanismEntry(SmoothMedian, SmoothMedian, _cells, _NUMBERS, True, protects=_replaced_rows),
-    "sparse-vector": MechanismEntry(
-        SparseVector,
-        lambda e, d, of: SparseVector.for_epsilon(e, of, threshold=3, answers=2),
-        _letters,
-        _LETTERS,
-    ),
-    "running-sums": MechanismEntry(RunningSums, RunningSums.for_epsilon, _letters, _LETTERS, True),
+    "laplace": MechanismEntry(LaplaceMechanism, _clamped, _NUMBERS, scale="scale"),
+    "gaussian": MechanismEntry(GaussianMechanism, _clamped, _NUMBERS, True, "sigma"),
+    "discrete-laplace": MechanismEntry(DiscreteLaplaceMechanism, _letters, _LETTERS, scale="scale"),
+    "discrete-gaussian": MechanismEntry(DiscreteGaussianMechanism, _letters, _LETTERS, True, "sigma"),
+    "binomial": MechanismEntry(Binomial, Count, _NUMBERS, True),
+    "exponential": MechanismEntry(ExponentialMechanism, _letters, _LETTERS),
+    "noisy-max": MechanismEntry(ReportNoisyMax, _letters, _LETTERS),
+    "permute-and-flip": MechanismEntry(PermuteAndFlip, _letters, _LETTERS),
+    "top-k": MechanismEntry(TopK, _letters, _LETTERS, options={"k": 2}),
+    "quantile": MechanismEntry(Quantile, _cells, _NUMBERS, options={"quantile": 0.25}),
+    "smooth-median": MechanismEntry(SmoothMedian, _cells, _NUMBERS, True, make=SmoothMedian, protects=_replaced_rows),
+    "sparse-vector": MechanismEntry(SparseVector, _letters, _LETTERS, options={"threshold": 3, "answers": 2}),
+    "running-sums": MechanismEntry(RunningSums, _letters, _LETTERS, True),
     "peeling": MechanismEntry(
-        Peeling,
-        lambda e, d, of: Peeling.for_epsilon(e, d, of, k=2),
-        lambda unit, rows: VectorSum(4, 1.0, Norm.LINF, unit, rows),
-        _VECTORS,
-        True,
+        Peeling, lambda unit, rows: VectorSum(4, 1.0, Norm.LINF, unit, rows), _VECTORS, True, options={"k": 2}
     ),
-    "bounds": MechanismEntry(
-        Bounds,
-        lambda e, d, of: Bounds.for_epsilon(e, of),
-        lambda unit, rows: Histogram(Magnitudes(-2, 6), unit, rows),
-        _NUMBERS,
-    ),
-    "partitions": MechanismEntry(Partitions, Partitions.for_epsilon, Keys, _LETTERS, True, protects=_named_units),
+    "bounds": MechanismEntry(Bounds, lambda unit, rows: Histogram(Magnitudes(-2, 6), unit, rows), _NUMBERS),
+    "partitions": MechanismEntry(Partitions, Keys, _LETTERS, True, protects=_named_units),
     "thresholded-counts": MechanismEntry(
-        ThresholdedCounts, ThresholdedCounts.laplace, Keys, _LETTERS, True, protects=_named_units
+        ThresholdedCounts, Keys, _LETTERS, True, make=ThresholdedCounts.laplace, protects=_named_units
     ),
 }
 """What a `Bounded` can be released by. Each has `event`, `expected_error`, `interval` and `release`."""

@@ -18,21 +18,10 @@ from privet.core.unit import Unit, Whose
 from privet.data.columns import Category, Number
 from privet.data.schema import Schema
 from privet.mechanisms import Reach
+from privet.query import questions as measures
 from privet.query.cells import ColumnReader
 from privet.query.fitting import require_fit
-from privet.query.questions import (
-    CountMeasure,
-    CovarianceMeasure,
-    HistogramMeasure,
-    MaximumMeasure,
-    MeanMeasure,
-    MinimumMeasure,
-    QuantileMeasure,
-    Question,
-    SumMeasure,
-    TopKMeasure,
-    VarianceMeasure,
-)
+from privet.query.questions import Question
 
 __all__ = ["GRAIN", "MISSING", "OTHER", "Label", "Sheet", "unit_of"]
 
@@ -92,7 +81,7 @@ class Sheet:
     def axes(self) -> tuple[str, ...]:
         """The columns that make the groups."""
         measure = self.question.measure
-        more = (measure.column,) if isinstance(measure, (HistogramMeasure, TopKMeasure)) else ()
+        more = (measure.column,) if isinstance(measure, (measures.HistogramMeasure, measures.TopKMeasure)) else ()
         return tuple(dict.fromkeys((*self.question.by, *more)))
 
     @cached_property
@@ -116,7 +105,7 @@ class Sheet:
             ends = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(edges)]
             return tuple(ends) + ((MISSING,) if math.isnan(column.substitute) else ())
         values = self._category(name).values
-        if not values or isinstance(self.question.measure, TopKMeasure):
+        if not values or isinstance(self.question.measure, measures.TopKMeasure):
             return values
         return (*values, OTHER)
 
@@ -127,7 +116,7 @@ class Sheet:
     @property
     def _cells(self) -> int:
         measure = self.question.measure
-        return (measure.cells or _CELLS) if isinstance(measure, HistogramMeasure) else _CELLS
+        return (measure.cells or _CELLS) if isinstance(measure, measures.HistogramMeasure) else _CELLS
 
     def _edge(self, column: Number, place: int) -> float:
         return column.low + (column.high - column.low) * place / self._cells
@@ -142,13 +131,13 @@ class Sheet:
     def sums(self) -> int:
         """How many sums each group has."""
         match self.question.measure:
-            case MeanMeasure():
+            case measures.MeanMeasure():
                 return 2
-            case VarianceMeasure():
+            case measures.VarianceMeasure():
                 return 3
-            case CovarianceMeasure():
+            case measures.CovarianceMeasure():
                 return 4
-            case QuantileMeasure() | MinimumMeasure() | MaximumMeasure():
+            case measures.QuantileMeasure() | measures.MinimumMeasure() | measures.MaximumMeasure():
                 return _QUANTILE_CELLS
             case _:
                 return 1
@@ -156,19 +145,23 @@ class Sheet:
     @property
     def ranked(self) -> bool:
         """Whether the sums of a group are counts in cells, of which a quantile is chosen."""
-        return isinstance(self.question.measure, (QuantileMeasure, MinimumMeasure, MaximumMeasure))
+        return isinstance(
+            self.question.measure, (measures.QuantileMeasure, measures.MinimumMeasure, measures.MaximumMeasure)
+        )
 
     @property
     def whole(self) -> bool:
         """Whether everything is a count of rows."""
-        return self.ranked or isinstance(self.question.measure, (CountMeasure, HistogramMeasure, TopKMeasure))
+        return self.ranked or isinstance(
+            self.question.measure, (measures.CountMeasure, measures.HistogramMeasure, measures.TopKMeasure)
+        )
 
     @property
     def step(self) -> float:
         """What one step of a sum is worth: a power of two."""
         if self.whole:
             return 1.0
-        if isinstance(self.question.measure, SumMeasure) and self.number is not None:
+        if isinstance(self.question.measure, measures.SumMeasure) and self.number is not None:
             largest = max(abs(self.number.low), abs(self.number.high))
             return float(2.0 ** (math.frexp(largest)[1] - GRAIN))
         return float(2.0**-GRAIN)
@@ -178,7 +171,7 @@ class Sheet:
         """How many steps one row adds to all sums together, at most."""
         if self.whole:
             return 1
-        if isinstance(self.question.measure, SumMeasure):
+        if isinstance(self.question.measure, measures.SumMeasure):
             return max(map(abs, self._ends))
         return 1 << GRAIN
 
@@ -212,14 +205,14 @@ class Sheet:
         The rows are taken to be spread evenly over the groups. Without that number it is 1 %.
         """
         measure = self.question.measure
-        if isinstance(measure, QuantileMeasure):
+        if isinstance(measure, measures.QuantileMeasure):
             return measure.share
         near = _EXTREME
         if self.schema.rows is not None:
             beyond = 2 * self.rows * math.log(_QUANTILE_CELLS / _STRAYS) / epsilon
             near = beyond * max(len(self.groups or ()), 1) / self.schema.rows
         near = round(min(max(near, _LEAST_EXTREME), _MOST_EXTREME), 3)  # as finely as one is chosen
-        return near if isinstance(measure, MinimumMeasure) else 1 - near
+        return near if isinstance(measure, measures.MinimumMeasure) else 1 - near
 
     def keys(self, cells: ColumnReader) -> list[pl.Expr]:
         """The group of a row: the place of its label on every axis, and a text where the labels are private."""
@@ -241,16 +234,16 @@ class Sheet:
         """What a row has to be added up, in whole steps; null where it is missing what is measured."""
         measure = self.question.measure
         match measure:
-            case SumMeasure():
+            case measures.SumMeasure():
                 low, high = self._ends
                 whole = (cells.number(measure.column) / self.step).round().clip(float(low), float(high))
                 return [whole.cast(pl.Int64)]
-            case MeanMeasure():
+            case measures.MeanMeasure():
                 return [self._unit(measure.column, GRAIN, cells)]
-            case VarianceMeasure():
+            case measures.VarianceMeasure():
                 u = self._unit(measure.column, GRAIN // 2, cells)
                 return [u, u * u]
-            case CovarianceMeasure():
+            case measures.CovarianceMeasure():
                 u, w = (self._unit(name, GRAIN // 2, cells) for name in measure.columns)
                 both = u * w
                 return [*(pl.when(both.is_not_null()).then(each) for each in (u, w)), both]
@@ -263,15 +256,15 @@ class Sheet:
         In whole numbers: with m = 2^bits, Σ(m - u)² = n·m² - 2m·Σu + Σu², and so on.
         """
         m, n, columns = 1 << GRAIN // 2, found[:, 0], found.T
-        if isinstance(self.question.measure, SumMeasure):
+        if isinstance(self.question.measure, measures.SumMeasure):
             return found[:, 1:]
         match self.question.measure:
-            case MeanMeasure():
+            case measures.MeanMeasure():
                 parts = [(n << GRAIN) - columns[1], columns[1]]
-            case VarianceMeasure():
+            case measures.VarianceMeasure():
                 u, square = columns[1], columns[2]
                 parts = [n * m * m - 2 * m * u + square, 2 * (m * u - square), square]
-            case CovarianceMeasure():
+            case measures.CovarianceMeasure():
                 u, w, both = columns[1], columns[2], columns[3]
                 parts = [n * m * m - m * u - m * w + both, m * w - both, m * u - both, both]
             case _:
@@ -299,7 +292,7 @@ class Sheet:
         """
         found: list[str] = []
         for name, part in zip(self.axes, key, strict=True):
-            if part is None and isinstance(self.question.measure, TopKMeasure):
+            if part is None and isinstance(self.question.measure, measures.TopKMeasure):
                 return None
             found.append(MISSING if part is None else part if isinstance(part, str) else self._labels(name)[part])
         return tuple(found)

@@ -44,7 +44,7 @@ def rho(leaf: events.Leaf, unit: Unit) -> float:
     its sign between any two of the m + 1 extrema of T_m). By Hadamard's theorem log E is then a sum of terms
     log(1 + v/z), which is concave: log E ≤ (v − 1)·(log E)′(1) = a(a − 1)·KL, as v − 1 = 4a(a − 1) and log E = 0 at 1.
 
-    >>> rho(Gaussian(2.0), Unit())
+    >>> rho(events.Gaussian(2.0), Unit())
     0.125
     """
     found = _RHO[type(leaf)](leaf, unit)

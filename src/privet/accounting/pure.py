@@ -21,8 +21,8 @@ def pure_epsilon(leaf: events.Leaf, unit: Unit) -> float:
     """ε such that one run is ε-DP for the unit, rounded up.
 
     >>> from privet.core.unit import Neighbours
-    >>> pure_epsilon(Laplace(2.0), Unit()), pure_epsilon(Laplace(2.0), Unit(neighbours=Neighbours.REPLACE))
-    (0.5, 1.0)
+    >>> pure_epsilon(events.Laplace(2.0), Unit(neighbours=Neighbours.REPLACE))
+    1.0
     """
     exact = exact_epsilon(leaf, unit)
     return math.inf if exact is None else rounded_up(exact)

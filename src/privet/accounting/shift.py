@@ -42,7 +42,7 @@ def span(unit: Unit) -> float:
 def steps(leaf: events.Leaf, unit: Unit) -> int:
     """How many of the block's own steps lie between neighbors: 2 where a replacement is a removal and an addition.
 
-    >>> steps(Pure(1.0), Unit()), steps(Pure(1.0), Unit(neighbours=Neighbours.REPLACE))
+    >>> steps(events.Pure(1.0), Unit()), steps(events.Pure(1.0), Unit(neighbours=Neighbours.REPLACE))
     (1, 2)
     """
     rule = _STEPS.get(type(leaf))

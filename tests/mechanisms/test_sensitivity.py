@@ -216,6 +216,7 @@ def test_rounding_to_the_grid_moves_no_further(x: float, y: float, bound: float,
     st.lists(st.floats(-1, 1), min_size=4, max_size=4),
     st.sampled_from(["l1", "l2"]),
 )
+@example([0.4 / 64] * 4, [0.02] * 4, "l1")  # each moves by 1.28 steps and crosses two of them
 def test_rounding_several_coordinates(at: list[float], move: list[float], norm: str) -> None:
     """The same for vectors: m/g and one step, or its root, for each coordinate. Without it the bound would fail."""
     here, there = np.array(at), np.array(at) + np.array(move)

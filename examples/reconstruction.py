@@ -18,7 +18,7 @@ from privet.accounting import epsilon as priced
 from privet.attacks import Rebuilt, bits_found, rebuild
 from privet.core.event import Repeated
 from privet.core.random import Rng, default_rng
-from privet.mechanisms import Count, DiscreteLaplace
+from privet.mechanisms import Count, DiscreteLaplaceMechanism
 
 __all__ = ["exact", "main", "with_budget"]
 
@@ -41,7 +41,7 @@ def with_budget(epsilon: float, rng: Rng) -> Rebuilt:
     """Answers with the noise that ε for all of them together buys, and what that leaves to be found."""
     secret, subsets = _asked(rng)
     count = Count()
-    noise = DiscreteLaplace.for_epsilon(epsilon / ANSWERS, count)
+    noise = DiscreteLaplaceMechanism.for_epsilon(epsilon / ANSWERS, count)
     answers = [noise.release(count(secret[mine == 1]), rng=rng).value for mine in subsets]
     return bits_found(secret, rebuild(subsets, answers), priced(Repeated(noise.event, ANSWERS), 0.0))
 

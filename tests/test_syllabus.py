@@ -52,6 +52,13 @@ def test_every_accountant_has_a_row() -> None:
     assert gaps((str(accountant.value) for accountant in accountants), Kind.ACCOUNTANT) == []
 
 
+def test_every_mechanism_is_in_a_row() -> None:
+    """Fails when a mechanism is added that no row shows."""
+    shown = {word for row in ROWS if row.kind is Kind.MECHANISM for word in row.name.split()}
+    table = import_module("privet.mechanisms").MECHANISMS
+    assert {entry.kind.__name__ for entry in table.values()} <= shown
+
+
 def test_a_gap_is_seen() -> None:
     """Fails when the comparison above could not find a missing or an outlived row."""
     assert gaps([*(row.name for row in ROWS if row.kind is Kind.RECORD), "Zebra"], Kind.RECORD) == [

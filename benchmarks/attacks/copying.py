@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.attacks.speed import network
-from privet.attacks import Access, Guarded, Student, Target, fidelity_curve, target
+from privet.attacks import Access, CopyTraining, GuardedTarget, Target, fidelity_curve, target
 from privet.data import Images
 from privet.ensemble import Stacked, train
 from privet.ensemble.stacked import Networks
@@ -30,13 +30,13 @@ def copying_part(images: Images, fresh: Images) -> dict[str, Any]:
     held_out = (test, plain.labels(test))
     guards: dict[str, Target] = {
         "scores": plain,
-        "probabilities of 2 decimals": Guarded(plain, decimals=2),
-        "probabilities of 1 decimal": Guarded(plain, decimals=1),
-        "labels alone": Guarded(plain, access=Access.LABELS),
+        "probabilities of 2 decimals": GuardedTarget(plain, decimals=2),
+        "probabilities of 1 decimal": GuardedTarget(plain, decimals=1),
+        "labels alone": GuardedTarget(plain, access=Access.LABELS),
     }
     found = []
     for name, seen in guards.items():
-        curve = fidelity_curve(seen, questions, COUNTS, Student(network(64), steps=1000), held_out=held_out)
+        curve = fidelity_curve(seen, questions, COUNTS, CopyTraining(network(64), steps=1000), held_out=held_out)
         shown = [[round(each, 4) for each in (at.value, at.lower, at.upper)] for at in curve.fidelity]
         found.append({"shows": name, "fidelity": shown})
     accuracy = 100 * float((held_out[1] == torch.from_numpy(np.asarray(fresh.y)).long()).double().mean())

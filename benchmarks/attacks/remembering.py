@@ -20,12 +20,12 @@ from privet.attacks import (
     confidences,
     limit_of,
     membership,
-    memorisation,
+    memorization,
     shadows,
     target,
 )
 from privet.attacks.shadows import Bits
-from privet.audit import guessed, one_run
+from privet.audit import guess_membership, one_run
 from privet.core.random import SeededRng
 from privet.core.release import Release
 from privet.data import Images
@@ -72,7 +72,7 @@ def _plain(pool: Pool, test: tuple[Tensor, Tensor]) -> dict[str, Any]:
     seen = shadows(others, pool.inputs, pool.labels, classes=10, models=MODELS)
     trained = time.perf_counter() - begun
     found = _attacked(model, pool, test, seen)
-    scores = memorisation(seen, pool.labels.numpy())
+    scores = memorization(seen, pool.labels.numpy())
     remembered = {
         "share_of_examples_above_a_half": round(float((scores.correctness > 0.5).mean()), 4),
         "mean": round(float(scores.correctness.mean()), 4),
@@ -149,7 +149,9 @@ def _attacked(
 
 def _row(outcome: Outcome, release: Release[nn.Module] | None = None) -> dict[str, Any]:
     hits, auc = outcome.hits(ALARMS), outcome.auc()
-    audited = one_run(EXAMPLES, *guessed(*outcome.coins(), guesses=GUESSES), delta=DELTA, attack=outcome.attack)
+    audited = one_run(
+        EXAMPLES, *guess_membership(*outcome.coins(), guesses=GUESSES), delta=DELTA, attack=outcome.attack
+    )
     row: dict[str, Any] = {
         "attack": outcome.attack,
         f"hits_at_{ALARMS:g}": [round(each, 4) for each in (hits.value, hits.lower, hits.upper)],

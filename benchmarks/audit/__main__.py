@@ -24,12 +24,12 @@ from torch.nn import functional as F
 from benchmarks.audit.power import power
 from privet.accounting import epsilon as price
 from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
-from privet.audit import Observed, Planted, climbed, many_runs
+from privet.audit import Observed, Planted, audit_ladder, many_runs
 from privet.core.event import Gaussian as GaussianEvent
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.data import named
-from privet.mechanisms import Gaussian, Sum
+from privet.mechanisms import GaussianMechanism, Sum
 from privet.training import DPSGD
 
 COMMAND = "python -m benchmarks.audit"
@@ -74,7 +74,7 @@ def step() -> dict[str, Any]:
     data = torch.zeros(64, 4), torch.zeros(64, dtype=torch.long)
     found, seconds = watched(nn.Linear(4, 2), data, plan, 30_000, 0.1, seed=0)
     total = Sum(0.0, 1.0)
-    mechanism = Gaussian(noise, total)
+    mechanism = GaussianMechanism(noise, total)
     rng = SeededRng(1)
 
     def many() -> Evidence:
@@ -138,7 +138,7 @@ def ladder() -> dict[str, Any]:
     """The adversaries of `privet.audit.ladder` on scikit-learn's digits."""
     plan = DPSGD(epsilon=EPSILON, delta=DELTA, clip=0.5, batch_size=128, epochs=30, population=1437)
     started = time.perf_counter()
-    found = climbed(plan, rng=SeededRng(0))
+    found = audit_ladder(plan, rng=SeededRng(0))
     seconds = time.perf_counter() - started
     return {"claimed": EPSILON} | {rung.name: shown(rung.evidence, seconds) for rung in found.rungs}
 

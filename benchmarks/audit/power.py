@@ -15,8 +15,8 @@ from privet.audit import audit_draws, many_runs
 from privet.core.event import Repeated
 from privet.core.random import SeededRng
 from privet.core.unit import Unit
-from privet.local import RandomizedResponse
-from privet.mechanisms import Count, DiscreteGaussian, DiscreteLaplace, Laplace, Sum
+from privet.local import GeneralizedRandomizedResponse
+from privet.mechanisms import Count, DiscreteGaussianMechanism, DiscreteLaplaceMechanism, LaplaceMechanism, Sum
 from privet.pate import Confident, Plan, Votes
 from privet.training import DPSGD
 from tests.audit.test_canaries import DELTA, PLAN, broken, watched
@@ -42,21 +42,21 @@ def _halved(right: Any, wrong: Any, delta: float) -> Found:
 
 def _neighbours(seed: int) -> bool:
     total = Sum(-1.0, 1.0, Unit())
-    mechanism = Laplace.for_epsilon(1.0, total)
+    mechanism = LaplaceMechanism.for_epsilon(1.0, total)
     rows = ([1.0, 0.5], [-1.0, 0.5])
     outputs = [released(mechanism, total, each, 2 * seed + side, 3 * DRAWS // 2) for side, each in enumerate(rows)]
     return audit_draws(*outputs, unit=REPLACE).refutes(replace(price(mechanism.event, 0.0), unit=REPLACE))
 
 
 def _half_of_epsilon(seed: int) -> bool:
-    meant, used = RandomizedResponse(2, 0.5), RandomizedResponse(2, 1.0)
+    meant, used = GeneralizedRandomizedResponse(2, 0.5), GeneralizedRandomizedResponse(2, 1.0)
     draws = [np.asarray(used.randomize(np.full(DRAWS, bit), rng=SeededRng(2 * seed + bit))) for bit in (1, 0)]
     return audit_draws(*draws, unit=used.unit).refutes(price(meant.event, 0.0, unit=meant.unit))
 
 
 def _same_seed(seed: int) -> bool:
     count = Count(Unit())
-    mechanism = DiscreteLaplace.for_epsilon(1.0, count)
+    mechanism = DiscreteLaplaceMechanism.for_epsilon(1.0, count)
 
     def drawn(rows: int) -> float:
         return float(mechanism.release(count([True] * rows), rng=SeededRng(seed)).value)
@@ -107,10 +107,10 @@ MISTAKES: dict[str, Found] = {
     "clip ignored for one layer, by_coins": _coins,
     "a seed used again in every step, by_coins": _cancelled,
     "noise halved (a count, discrete Laplace), audit_draws": _halved(
-        DiscreteLaplace.for_epsilon(1.0, _COUNT), DiscreteLaplace.for_epsilon(2.0, _COUNT), 1e-5
+        DiscreteLaplaceMechanism.for_epsilon(1.0, _COUNT), DiscreteLaplaceMechanism.for_epsilon(2.0, _COUNT), 1e-5
     ),
     "noise halved (a count, discrete Gaussian), audit_draws": _halved(
-        DiscreteGaussian(1.5, of=_COUNT), DiscreteGaussian(0.75, of=_COUNT), 1e-2
+        DiscreteGaussianMechanism(1.5, of=_COUNT), DiscreteGaussianMechanism(0.75, of=_COUNT), 1e-2
     ),
     "a seed used again (a count), many_runs": _same_seed,
     "randomised response with ε/2 confused, audit_draws": _half_of_epsilon,

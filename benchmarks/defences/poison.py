@@ -13,13 +13,13 @@ from torch import nn
 
 from benchmarks.defences.recipes import RECIPES, Recipe, Rows, trained
 from privet.attacks import (
-    Columns,
-    Poisoned,
+    ColumnTrigger,
+    PoisonedData,
     Target,
     backdoor,
     backdoor_success,
     certified_rows,
-    flipped,
+    flip_labels,
     mistakes,
     poisoned_at_most,
     target,
@@ -38,7 +38,7 @@ class _Attack:
 
     name: str
     counts: tuple[int, ...]
-    poison: Callable[[int, str], Poisoned]
+    poison: Callable[[int, str], PoisonedData]
     success: Callable[[Target], float]
 
 
@@ -46,7 +46,7 @@ def poisoning(data: tuple[Rows, Rows, Rows], delta: float) -> dict[str, Any]:
     """Rows under 50,000 are called rich: with a mark, a feature that hardly any row has, or as they are."""
     pool, apart, test = data
     rows = pool.take(torch.arange(ROWS))
-    mark = Columns({int((rows.x != 0).float().mean(0).argmin()): VALUE})
+    mark = ColumnTrigger({int((rows.x != 0).float().mean(0).argmin()): VALUE})
     attacks = (
         _Attack(
             "backdoor",
@@ -57,7 +57,7 @@ def poisoning(data: tuple[Rows, Rows, Rows], delta: float) -> dict[str, Any]:
         _Attack(
             "label_flip",
             (5, 25, 125, 500),
-            lambda count, key: flipped(rows.x, rows.y, source=POOR, to=RICH, count=count, key=key),
+            lambda count, key: flip_labels(rows.x, rows.y, source=POOR, to=RICH, count=count, key=key),
             lambda of: mistakes(of, test.x, test.y, source=POOR).value,
         ),
     )

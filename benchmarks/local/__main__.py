@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from privet.core.random import default_rng
-from privet.local import ORACLES, FrequencyOracle, collected
+from privet.local import ORACLES, FrequencyOracle, collect_reports
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results" / "local.json"
@@ -47,7 +47,7 @@ def run(oracle: FrequencyOracle, count: int) -> tuple[float, float]:
         tracemalloc.reset_peak()
     held = tracemalloc.get_traced_memory()[0]
     started = time.process_time()
-    oracle.estimate(collected(oracle, values, default_rng()))
+    oracle.estimate(collect_reports(oracle, values, default_rng()))
     taken = time.process_time() - started
     return taken, (tracemalloc.get_traced_memory()[1] - held) / 2**20
 

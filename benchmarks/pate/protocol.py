@@ -16,7 +16,7 @@ from benchmarks.pate.settings import DELTA, FAILURE, Settings
 from privet.accounting import epsilon
 from privet.core.random import SeededRng
 from privet.data import Images, Table, named
-from privet.ensemble import Ridge, Weighed, shards, shuffled, telling, train, typical, votes
+from privet.ensemble import Ridge, Weighed, most_informative, most_typical, shards, shuffled, train, votes
 from privet.pate import Plan, SmoothCeiling, Votes, data_dependent
 from privet.training.models import Front, Pictures
 
@@ -99,8 +99,8 @@ def drawn(data: Set, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 def asked_of(pool: Tensor, settings: Settings, seed: int) -> npt.NDArray[np.int64]:
     """Which rows of the pool are asked about: decided without votes."""
     if settings.chosen == "telling":
-        return telling(pool, settings.questions)
-    return typical(pool, settings.questions, key=f"asked {seed}")
+        return most_informative(pool, settings.questions)
+    return most_typical(pool, settings.questions, key=f"asked {seed}")
 
 
 def run(data: Set, settings: Settings, seed: int) -> Outcome:

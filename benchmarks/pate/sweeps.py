@@ -15,7 +15,7 @@ import torch
 from benchmarks.pate.drawn import Chart, Line, svg
 from benchmarks.pate.protocol import ballots, drawn, loaded
 from privet.core.random import SeededRng
-from privet.ensemble import Graph, typical
+from privet.ensemble import NeighborGraph, most_typical
 from privet.pate import GNMax, LNMax, Plan, Votes, data_dependent
 from privet.pate.votes import Counts
 
@@ -39,7 +39,7 @@ def sweeps(cache: Path) -> dict[str, Any]:
         each: Votes.cast(ballots(data, pool, each, _PENALTY, f"shards {_SEED}"), labels=data.classes).counts
         for each in TEACHERS
     }
-    asked = {each: typical(pool, each, key=f"asked {_SEED}") for each in QUESTIONS}
+    asked = {each: most_typical(pool, each, key=f"asked {_SEED}") for each in QUESTIONS}
     found = {
         "votes_by_noise": by_noise(counted, truth),
         "gap_by_teachers": gaps(counted),
@@ -105,7 +105,7 @@ def by_epsilon(pool: torch.Tensor, truth: Counts, counts: Counts, asked: dict[in
         for sigma in SIGMAS:
             plan = Plan(GNMax(sigma), questions, _TEACHERS, counts.shape[1])
             said = np.array(plan.release(votes, rng=SeededRng(_SEED)).value)
-            spread = Graph().labels(pool, at, said, counts.shape[1]).argmax(1)
+            spread = NeighborGraph().labels(pool, at, said, counts.shape[1]).argmax(1)
             rows.append(
                 {
                     "questions": questions,

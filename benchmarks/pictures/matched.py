@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.pictures.networks import DATA, convolutions, hidden, spread, trained
-from privet.attacks import Model, target
+from privet.attacks import ModelTarget, target
 from privet.attacks.gradients import match, shared
 from privet.attacks.likeness import psnr, ssim
-from privet.attacks.matching import DLG, IDLG, Cosine, Method, Reconstruction
+from privet.attacks.matching import DLG, IDLG, Cosine, MatchingMethod, Reconstruction
 from privet.attacks.pictures import montage, png
-from privet.attacks.withholding import clipped, largest, noised, square
+from privet.attacks.withholding import add_gradient_noise, clip_gradient, largest, square
 from privet.core.random import SeededRng
 from privet.data import named
 from privet.training import DPSGD
@@ -38,7 +38,7 @@ class Case:
 
     name: str
     network: str
-    method: Method
+    method: MatchingMethod
     defence: Callable[[Gradient, int], Gradient] = lambda gradient, _: gradient
     partial: bool = False
     restarts: int = 1
@@ -53,7 +53,7 @@ def digits() -> tuple[Tensor, Tensor]:
     return torch.from_numpy(np.asarray(test.x)[first]).float()[:, None] / 255, y[first]
 
 
-def networks() -> dict[str, Model]:
+def networks() -> dict[str, ModelTarget]:
     """All with ten classes; `trained` has seen 200 batches of 64."""
     train = named("mnist", DATA).train
     rows, labels = torch.from_numpy(np.asarray(train.x)).float()[:, None] / 255, torch.from_numpy(np.asarray(train.y))
@@ -73,14 +73,14 @@ def cases(plan: DPSGD) -> list[Case]:
     """What is measured."""
 
     def cut(gradient: Gradient, _: int) -> Gradient:
-        return clipped(gradient, plan.clip)
+        return clip_gradient(gradient, plan.clip)
 
     def private(gradient: Gradient, place: int) -> Gradient:
-        return noised(gradient, plan, rng=SeededRng(place))
+        return add_gradient_noise(gradient, plan, rng=SeededRng(place))
 
     def quiet(part: float) -> Callable[[Gradient, int], Gradient]:
         weak = replace(plan, noise_multiplier=part)
-        return lambda gradient, place: noised(gradient, weak, rng=SeededRng(place))
+        return lambda gradient, place: add_gradient_noise(gradient, weak, rng=SeededRng(place))
 
     def few(share: float) -> Callable[[Gradient, int], Gradient]:
         return lambda gradient, _: largest(gradient, share)
@@ -160,12 +160,12 @@ def _row(case: Case, rebuilt: list[Reconstruction], pictures: Tensor, labels: Te
     }
 
 
-def _lengths(seen: Model, pictures: Tensor, labels: Tensor) -> list[float]:
+def _lengths(seen: ModelTarget, pictures: Tensor, labels: Tensor) -> list[float]:
     every = [shared(seen, pictures[each : each + 1], labels[each : each + 1]) for each in range(len(labels))]
     return [round(float(square(each)) ** 0.5, 2) for each in every]
 
 
-def _four(seen: Model, pictures: Tensor, labels: Tensor) -> dict[str, Any]:
+def _four(seen: ModelTarget, pictures: Tensor, labels: Tensor) -> dict[str, Any]:
     """The order of a batch is not in its gradient: the best one is taken, by the truth."""
     made = match(seen, shared(seen, pictures, labels), SHAPE, method=DLG(400), examples=4)
     orders = (

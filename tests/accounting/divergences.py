@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +11,8 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 
 from privet.accounting import renyi
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
+from privet.accounting.conversions import each_log_delta
 from privet.accounting.search import Array
 from privet.core.event import Leaf, Sampling
 from privet.core.unit import Neighbours, Unit
@@ -26,6 +27,8 @@ __all__ = [
     "laplace",
     "mixed",
     "normal",
+    "rdp_to_delta",
+    "rdp_to_epsilon_classic",
     "summed",
     "value",
 ]
@@ -38,7 +41,7 @@ LogDensity = Callable[[float], float]
 
 def value(leaf: Leaf, unit: Unit, order: float, sampling: Sampling | None = None, count: int = 1) -> float:
     """One value of our curve."""
-    return renyi.curve(Part(leaf, sampling, count), unit, (order,)).values[0]
+    return renyi.curve(CountedEvent(leaf, sampling, count), unit, (order,)).values[0]
 
 
 def integrated(p: LogDensity, q: LogDensity, order: float, low: float, high: float, breaks: list[float]) -> float:
@@ -71,3 +74,13 @@ def laplace(mean: float, scale: float) -> LogDensity:
 def mixed(p: LogDensity, q: LogDensity, rate: float) -> LogDensity:
     """log((1 − q)·Q + q·P)."""
     return lambda x: float(np.logaddexp(math.log(rate) + p(x), math.log1p(-rate) + q(x)))
+
+
+def rdp_to_epsilon_classic(orders: Sequence[float], values: Sequence[float], delta: float) -> float:
+    """The least ε over all orders by the looser conversion of older papers (Mironov 2017, Prop. 3)."""
+    return min(r - math.log(delta) / (a - 1) for a, r in zip(orders, values, strict=True))
+
+
+def rdp_to_delta(orders: Sequence[float], values: Sequence[float], epsilon: float) -> float:
+    """The least δ over all orders, by the conversion that the accountant uses."""
+    return min(1.0, math.exp(float(np.min(each_log_delta(np.asarray(orders), np.asarray(values), epsilon)))))

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.renyi import epsilon as renyi_epsilon
 from privet.core.event import Gaussian, Poisson
 from privet.core.random import SeededRng
@@ -39,7 +39,7 @@ def settings() -> list[tuple[float, float, int, float]]:
         u = rng.uniform(4).tolist()
         sigma, rate = 0.3 * (50 / 0.3) ** u[0], 10 ** (-5 * u[1])
         steps, delta = round(10 ** (6 * u[2])), 10 ** (-3 - 9 * u[3])
-        part = Part(Gaussian(sigma), Poisson(rate), steps)
+        part = CountedEvent(Gaussian(sigma), Poisson(rate), steps)
         if renyi_epsilon([part], delta, Unit()) <= 100:
             found.append((sigma, rate, steps, delta))
     return found

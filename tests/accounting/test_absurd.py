@@ -15,7 +15,7 @@ from privet import accounting
 from privet.accounting import advanced, renyi
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import gdp_delta_below, gdp_epsilon_below, gdp_to_delta, gdp_to_epsilon
-from privet.accounting.canonical import Part, canonical
+from privet.accounting.canonical import CountedEvent, canonical
 from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
 from privet.accounting.directions import Side
 from privet.accounting.ends import between, certain
@@ -178,7 +178,7 @@ def test_both_ends_of_a_gaussian_enclose_it(mu: float, loss: float) -> None:
 
 def test_squares_that_underflow_still_cost() -> None:
     """Catches Σε² = 0 in advanced composition: δ was 2.5e-321 where the truth is 2.5e-199."""
-    parts = [Part(Gaussian(1e200), None, 1000)]
+    parts = [CountedEvent(Gaussian(1e200), None, 1000)]
     assert advanced.delta(parts, 0.0, REPLACE) >= gdp_delta_below(2e-200 * math.sqrt(1000), 0.0)
 
 

@@ -12,9 +12,9 @@ from scipy.stats import binom
 
 from privet.accounting import advanced, basic, concentrated, gdp, renyi
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import gdp_to_delta, gdp_to_epsilon, zcdp_to_epsilon
-from privet.accounting.table import TABLE, Row
+from privet.accounting.table import TABLE, AccountantRow
 from privet.core.errors import NotProven
 from privet.core.event import (
     Approximate,
@@ -45,7 +45,7 @@ REPLACE = Unit(neighbours=Neighbours.REPLACE)
 
 
 def one(leaf: Leaf, delta: float, unit: Unit = ADD, sampling: Sampling | None = None, count: int = 1) -> float:
-    return basic.epsilon([Part(leaf, sampling, count)], delta, unit)
+    return basic.epsilon([CountedEvent(leaf, sampling, count)], delta, unit)
 
 
 def amplify(epsilon: float, rate: float) -> float:
@@ -64,7 +64,7 @@ def test_pure_leaves_add_up() -> None:
         assert one(leaf, 0.0, REPLACE, count=3) == 1.5
         assert one(leaf, 0.0, Unit(records=4), count=3) == 3.0
     assert one(RandomizedResponse(0.25, 7), 0.0, REPLACE, count=3) == 0.75
-    mixed = [Part(Laplace(4.0), None, 8), Part(Pure(0.5), None, 2)]
+    mixed = [CountedEvent(Laplace(4.0), None, 8), CountedEvent(Pure(0.5), None, 2)]
     assert basic.epsilon(mixed, 0.0, ADD) == 3.0
 
 
@@ -75,7 +75,11 @@ def test_others_share_delta() -> None:
     assert one(Gaussian(5.0), 1e-5, ZERO, ShuffledEpoch(7), 10) == pytest.approx(10 * gdp_to_epsilon(0.2, 1e-6))
     assert one(DiscreteGaussian(5.0, 2.0), 1e-5, count=10) == pytest.approx(10 * zcdp_to_epsilon(0.08, 1e-6))
     assert one(Concentrated(0.02), 1e-5, count=10) == pytest.approx(10 * zcdp_to_epsilon(0.02, 1e-6))
-    parts = [Part(Gaussian(5.0), None, 10), Part(Concentrated(0.02), None, 4), Part(Laplace(2.0), None, 3)]
+    parts = [
+        CountedEvent(Gaussian(5.0), None, 10),
+        CountedEvent(Concentrated(0.02), None, 4),
+        CountedEvent(Laplace(2.0), None, 3),
+    ]
     expected = 10 * gdp_to_epsilon(0.2, 5e-7) + 4 * zcdp_to_epsilon(0.02, 1.25e-6) + 1.5
     assert basic.epsilon(parts, 1e-5, ADD) == pytest.approx(expected)
     assert basic.epsilon(parts, 0.0, ADD) == math.inf
@@ -83,7 +87,7 @@ def test_others_share_delta() -> None:
 
 def test_blocks_bring_their_own_delta() -> None:
     """Catches a block's δ that is not counted, counted once, or not grown by group privacy."""
-    parts = [Part(Approximate(0.5, 1e-7), None, 20), Part(Gaussian(5.0), None, 1)]
+    parts = [CountedEvent(Approximate(0.5, 1e-7), None, 20), CountedEvent(Gaussian(5.0), None, 1)]
     assert basic.epsilon(parts, 1e-5, ADD) == pytest.approx(10 + gdp_to_epsilon(0.2, 8e-6))
     assert basic.epsilon(parts, 1.9e-6, ADD) == math.inf
     assert one(Approximate(0.5, 1e-7), 1.01e-7 * (1 + math.exp(0.5)), REPLACE) == 1.0
@@ -154,13 +158,13 @@ def test_advanced_is_the_theorem() -> None:
         (0.5, 40, 1e-3),
         (0.01, 100, 1e-3),
     ):
-        found = advanced.epsilon([Part(Pure(epsilon), None, count)], delta, ADD)
+        found = advanced.epsilon([CountedEvent(Pure(epsilon), None, count)], delta, ADD)
         assert found == pytest.approx(closed_form(epsilon, count, delta), rel=1e-9)
         textbook = epsilon * math.sqrt(2 * count * math.log(1 / delta)) + count * epsilon * (math.exp(epsilon) - 1)
         assert found <= min(textbook, count * epsilon)
-    parts = [Part(Pure(0.1), None, 500), Part(Laplace(10.0), None, 500)]
+    parts = [CountedEvent(Pure(0.1), None, 500), CountedEvent(Laplace(10.0), None, 500)]
     assert advanced.epsilon(parts, 1e-6, ADD) == pytest.approx(closed_form(0.1, 1000, 1e-6), rel=1e-9)
-    blocks = [Part(Approximate(0.1, 1e-9), None, 1000)]
+    blocks = [CountedEvent(Approximate(0.1, 1e-9), None, 1000)]
     slack = -math.expm1(math.log1p(-2e-6) - 1000 * math.log1p(-1e-9))
     assert advanced.epsilon(blocks, 2e-6, ADD) == pytest.approx(closed_form(0.1, 1000, slack), rel=1e-6)
     assert advanced.epsilon(blocks, 0.9e-6, ADD) == math.inf
@@ -191,7 +195,7 @@ def exact_composition(epsilon: float, categories: int, count: int, delta: float)
 def test_no_accountant_undercuts_exact_enumeration(epsilon: float, categories: int, count: int) -> None:
     """Catches any of these accountants below the truth: ten responses priced as one would fail by far."""
     truth = exact_composition(epsilon, categories, count, 1e-5)
-    parts = [Part(RandomizedResponse(epsilon, categories), None, count)]
+    parts = [CountedEvent(RandomizedResponse(epsilon, categories), None, count)]
     by_renyi, by_advanced = renyi.epsilon(parts, 1e-5, REPLACE), advanced.epsilon(parts, 1e-5, REPLACE)
     assert truth <= by_renyi <= by_advanced <= basic.epsilon(parts, 1e-5, REPLACE) == pytest.approx(count * epsilon)
     assert by_renyi < 1.25 * truth
@@ -200,22 +204,22 @@ def test_no_accountant_undercuts_exact_enumeration(epsilon: float, categories: i
 
 def test_ladder_of_one_training_run() -> None:
     """Catches a rung that is missing or out of order for the run that is shown to everyone."""
-    parts = [Part(Gaussian(1.1), Poisson(256 / 60000), 14062)]
+    parts = [CountedEvent(Gaussian(1.1), Poisson(256 / 60000), 14062)]
     rungs = [renyi.epsilon(parts, 1e-5, ADD), advanced.epsilon(parts, 1e-5, ADD), basic.epsilon(parts, 1e-5, ADD)]
     assert rungs == sorted(rungs)
     assert rungs[0] < 3 < rungs[1] < math.inf
-    whole = [Part(Gaussian(30.0), None, 100)]
+    whole = [CountedEvent(Gaussian(30.0), None, 100)]
     rungs = [module.epsilon(whole, 1e-5, ADD) for module in (gdp, renyi, advanced, basic)]
     assert rungs == sorted(rungs)
 
 
 def test_delta_is_the_inverse_of_epsilon() -> None:
     """Catches a δ that is too small for its ε, and one that is far too large."""
-    cases: list[tuple[list[Part], Unit]] = [
-        ([Part(Gaussian(3.0), Poisson(0.1), 20)], ADD),
-        ([Part(Gaussian(20.0), None, 20), Part(Laplace(30.0), None, 5)], REPLACE),
-        ([Part(Approximate(0.2, 1e-8), None, 30)], ADD),
-        ([Part(Gaussian(20.0), WithReplacement(20, 1000), 10)], REPLACE),
+    cases: list[tuple[list[CountedEvent], Unit]] = [
+        ([CountedEvent(Gaussian(3.0), Poisson(0.1), 20)], ADD),
+        ([CountedEvent(Gaussian(20.0), None, 20), CountedEvent(Laplace(30.0), None, 5)], REPLACE),
+        ([CountedEvent(Approximate(0.2, 1e-8), None, 30)], ADD),
+        ([CountedEvent(Gaussian(20.0), WithReplacement(20, 1000), 10)], REPLACE),
     ]
     for parts, unit in cases:
         for module in (basic, advanced):
@@ -223,9 +227,9 @@ def test_delta_is_the_inverse_of_epsilon() -> None:
             found = module.delta(parts, epsilon * (1 + 1e-9), unit)
             assert found <= 1e-5 * (1 + 1e-6)
             assert module.epsilon(parts, found, unit) <= epsilon * (1 + 2e-9)
-    assert basic.delta([Part(Pure(1.0), None, 3)], 3.0, ADD) == 0.0
-    assert basic.delta([Part(Pure(1.0), None, 3)], 2.9, ADD) == 1.0
-    assert basic.delta([Part(Approximate(1.0, 1e-4), None, 3)], 3.0, ADD) == pytest.approx(3e-4, rel=1e-6)
+    assert basic.delta([CountedEvent(Pure(1.0), None, 3)], 3.0, ADD) == 0.0
+    assert basic.delta([CountedEvent(Pure(1.0), None, 3)], 2.9, ADD) == 1.0
+    assert basic.delta([CountedEvent(Approximate(1.0, 1e-4), None, 3)], 3.0, ADD) == pytest.approx(3e-4, rel=1e-6)
 
 
 def test_corners() -> None:
@@ -235,7 +239,10 @@ def test_corners() -> None:
             for module in (basic, advanced):
                 found = np.array(
                     [
-                        [module.epsilon([Part(Gaussian(s), sampling, n)], delta, ADD) for n in (1, 10**4, 10**9)]
+                        [
+                            module.epsilon([CountedEvent(Gaussian(s), sampling, n)], delta, ADD)
+                            for n in (1, 10**4, 10**9)
+                        ]
                         for s in (1e6, 10.0, 1.0, 1e-3)
                     ]
                 )
@@ -246,7 +253,7 @@ def test_corners() -> None:
     assert one(Laplace(1e-3), 0.0, count=10**9) == pytest.approx(1e12)
     assert basic.epsilon([], 0.0, ADD) == 0.0
     assert advanced.epsilon([], 1e-5, ADD) == 0.0
-    assert advanced.epsilon([Part(Pure(1e6), Poisson(0.5), 1)], 1e-5, ADD) == pytest.approx(1e6 - math.log(2))
+    assert advanced.epsilon([CountedEvent(Pure(1e6), Poisson(0.5), 1)], 1e-5, ADD) == pytest.approx(1e6 - math.log(2))
 
 
 def test_sampled_groups_are_refused() -> None:
@@ -297,13 +304,13 @@ MODULES = {
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.theorem[:30])
-def test_every_cell_of_the_table_has_a_rule(row: Row) -> None:
+def test_every_cell_of_the_table_has_a_rule(row: AccountantRow) -> None:
     """Catches a cell without a rule, and one whose ε and δ disagree, shrink with more runs or grow with more δ."""
     for kind, neighbours in product(row.leaves, row.neighbours):
         sampling = SAMPLINGS[row.sampling] if row.sampling is not None else None
         ball = neighbours in (Neighbours.L1_BALL, Neighbours.L2_BALL)
         unit = Unit(neighbours=neighbours, radius=1.0 if ball else 0.0)
-        few, many = ([Part(LEAVES[kind], sampling, n)] for n in (3, 6))
+        few, many = ([CountedEvent(LEAVES[kind], sampling, n)] for n in (3, 6))
         for accountant in set(row.accountants) & set(MODULES):
             module = MODULES[accountant]
             epsilon = module.epsilon(few, 1e-5, unit)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privet.accounting import concentrated, renyi
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
 from privet.core.errors import NotProven
 from privet.core.event import (
@@ -45,7 +45,7 @@ def test_rho_dominates_the_exact_renyi_curve_and_touches_it(size: float, neighbo
     ]
     leaves += [Pure(size), NoisyMax(size), Pure(size, Neighbours.REPLACE) if neighbours is REPLACE else Pure(size)]
     for leaf in leaves:
-        curve = renyi.curve(Part(leaf, None, 1), neighbours, ORDERS)
+        curve = renyi.curve(CountedEvent(leaf, None, 1), neighbours, ORDERS)
         largest = max(v / a for v, a in zip(curve.values, ORDERS, strict=True))
         assert concentrated.rho(leaf, neighbours) >= largest * (1 - 1e-6)
         assert concentrated.rho(leaf, neighbours) == pytest.approx(largest, rel=1e-3)
@@ -70,9 +70,9 @@ def test_rho_of_each_leaf() -> None:
 def test_sums_over_parts_and_counts() -> None:
     """Catches a dropped part or count: many parts cost what one block of their ρ costs."""
     parts = [
-        Part(Gaussian(10.0), None, 70),
-        Part(Concentrated(0.05), None, 2),
-        Part(Gaussian(20.0), ShuffledEpoch(9), 40),
+        CountedEvent(Gaussian(10.0), None, 70),
+        CountedEvent(Concentrated(0.05), None, 2),
+        CountedEvent(Gaussian(20.0), ShuffledEpoch(9), 40),
     ]
     rho = 70 / 200 + 0.1 + 40 / 800
     with pytest.raises(NotProven):
@@ -97,15 +97,15 @@ def test_conversion_lies_between_the_truth_and_the_textbook() -> None:
 
 def test_edges() -> None:
     """Catches NaN, a finite ε at δ = 0 for noise that has none, and a pure sum that is not used."""
-    assert concentrated.epsilon([Part(Gaussian(1.0), None, 1)], 0.0, ADD) == math.inf
-    assert concentrated.epsilon([Part(Laplace(4.0), None, 2)], 0.0, ADD) == 0.5
-    assert concentrated.epsilon([Part(Laplace(1.0), None, 1)], 1e-9, ADD) == 1.0
-    assert concentrated.delta([Part(Laplace(4.0), None, 2)], 0.5, ADD) == 0.0
-    assert concentrated.epsilon([Part(Concentrated(0.0), None, 3)], 0.0, ADD) == 0.0
+    assert concentrated.epsilon([CountedEvent(Gaussian(1.0), None, 1)], 0.0, ADD) == math.inf
+    assert concentrated.epsilon([CountedEvent(Laplace(4.0), None, 2)], 0.0, ADD) == 0.5
+    assert concentrated.epsilon([CountedEvent(Laplace(1.0), None, 1)], 1e-9, ADD) == 1.0
+    assert concentrated.delta([CountedEvent(Laplace(4.0), None, 2)], 0.5, ADD) == 0.0
+    assert concentrated.epsilon([CountedEvent(Concentrated(0.0), None, 3)], 0.0, ADD) == 0.0
     assert concentrated.epsilon([], 1e-5, ADD) == 0.0
     for leaf, sampling in ((Gaussian(1.0), Poisson(0.1)), (Approximate(1.0, 1e-6), None)):
         with pytest.raises(NotProven):
-            concentrated.epsilon([Part(leaf, sampling, 1)], 1e-5, ADD)
+            concentrated.epsilon([CountedEvent(leaf, sampling, 1)], 1e-5, ADD)
 
 
 def test_monotone_in_every_corner() -> None:
@@ -113,7 +113,7 @@ def test_monotone_in_every_corner() -> None:
     for delta in (1e-3, 1e-300):
         found = np.array(
             [
-                [concentrated.epsilon([Part(Gaussian(noise), None, n)], delta, ADD) for n in (1, 10**4, 10**9)]
+                [concentrated.epsilon([CountedEvent(Gaussian(noise), None, n)], delta, ADD) for n in (1, 10**4, 10**9)]
                 for noise in (1e6, 10.0, 1.0, 1e-3)
             ]
         )
@@ -121,5 +121,5 @@ def test_monotone_in_every_corner() -> None:
         assert np.all(found >= 0)
         assert np.all(np.diff(found, axis=0) >= 0)
         assert np.all(np.diff(found, axis=1) >= 0)
-    assert 0 <= concentrated.delta([Part(Gaussian(1e-3), None, 10**9)], 1e6, ADD) <= 1
-    assert concentrated.delta([Part(Gaussian(1e6), None, 1)], 1e6, ADD) == 0.0
+    assert 0 <= concentrated.delta([CountedEvent(Gaussian(1e-3), None, 10**9)], 1e6, ADD) <= 1
+    assert concentrated.delta([CountedEvent(Gaussian(1e6), None, 1)], 1e6, ADD) == 0.0

@@ -8,10 +8,11 @@ import pytest
 
 from privet import accounting
 from privet.accounting import Accountant, renyi
-from privet.accounting.canonical import Part
-from privet.accounting.conversions import gdp_to_delta, rdp_to_epsilon_classic
+from privet.accounting.canonical import CountedEvent
+from privet.accounting.conversions import gdp_to_delta
 from privet.core.event import Composed, Event, Gaussian, Joint, NonPrivate, Poisson, Repeated, Sampled
 from privet.core.unit import Unit
+from tests.accounting.divergences import rdp_to_epsilon_classic
 
 
 def run(sigma: float, rate: float, steps: int) -> Event:
@@ -55,7 +56,7 @@ def test_never_negative(accountant: Accountant) -> None:
 def test_moments_accountant_of_2016() -> None:
     """E = 100 and 400 epochs at q = 0.01, σ = 4, δ = 1e-5: 1.26 and 2.55 in the text, 1.2586 and 2.576 recomputed."""
     for steps, classic, tight in ((10_000, 1.2586, 1.035), (40_000, 2.576, 2.213)):
-        curve = renyi.curve(Part(Gaussian(4.0), Poisson(0.01), steps), Unit(), renyi.default_orders())
+        curve = renyi.curve(CountedEvent(Gaussian(4.0), Poisson(0.01), steps), Unit(), renyi.default_orders())
         assert rdp_to_epsilon_classic(curve.orders, curve.values, 1e-5) == pytest.approx(classic, abs=2e-3)
         found = accounting.epsilon(run(4.0, 0.01, steps), 1e-5, accountant=Accountant.RENYI)
         assert found.epsilon.upper == pytest.approx(tight, abs=2e-3)

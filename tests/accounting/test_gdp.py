@@ -10,7 +10,7 @@ import pytest
 from privet.accounting import gdp, renyi
 from privet.accounting.analytic_gaussian import log_gdp_delta
 from privet.accounting.approximation import gdp_clt_not_a_guarantee
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import (
     analytic_gaussian_sigma,
     classical_gaussian_sigma,
@@ -51,18 +51,18 @@ def test_published_values() -> None:
 
 def test_composition_of_parts() -> None:
     """Catches σ instead of σ² in the sum, a dropped count, 1C under replace, and a pass counted for each batch."""
-    parts = [Part(Gaussian(4.0), None, 8), Part(Gaussian(2.0), None, 2)]
+    parts = [CountedEvent(Gaussian(4.0), None, 8), CountedEvent(Gaussian(2.0), None, 2)]
     assert gdp.mu(parts, ADD) == pytest.approx(1.0)
     assert gdp.mu(parts, REPLACE) == pytest.approx(2.0)
     assert gdp.mu(parts, Unit(records=3)) == pytest.approx(3.0)
     assert gdp.mu(parts, Unit(neighbours=Neighbours.L2_BALL, radius=0.25)) == pytest.approx(0.25)
     assert gdp.epsilon(parts, 1e-5, ADD) == pytest.approx(4.3772, abs=1e-4)
     assert gdp.delta(parts, 1.0, ADD) == pytest.approx(0.126936, abs=1e-6)
-    assert gdp.mu([Part(Gaussian(3.0), ShuffledEpoch(50), 9)], ZERO) == pytest.approx(1.0)
-    assert gdp.mu([Part(Gaussian(3.0), IndependentBatches(50), 9)], REPLACE) == pytest.approx(2.0)
+    assert gdp.mu([CountedEvent(Gaussian(3.0), ShuffledEpoch(50), 9)], ZERO) == pytest.approx(1.0)
+    assert gdp.mu([CountedEvent(Gaussian(3.0), IndependentBatches(50), 9)], REPLACE) == pytest.approx(2.0)
     for leaf, sampling in ((Gaussian(1.0), Poisson(0.1)), (Laplace(1.0), None)):
         with pytest.raises(NotProven):
-            gdp.epsilon([Part(leaf, sampling, 1)], 1e-5, ADD)
+            gdp.epsilon([CountedEvent(leaf, sampling, 1)], 1e-5, ADD)
 
 
 def test_against_dp_accounting() -> None:
@@ -70,9 +70,9 @@ def test_against_dp_accounting() -> None:
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     for noise, count in ((1.0, 1), (5.0, 20), (0.5, 1)):
         theirs = pld.from_gaussian_mechanism(noise / math.sqrt(count), value_discretization_interval=1e-4)
-        ours = gdp.epsilon([Part(Gaussian(noise), None, count)], 1e-6, ADD)
+        ours = gdp.epsilon([CountedEvent(Gaussian(noise), None, count)], 1e-6, ADD)
         assert ours == pytest.approx(theirs.get_epsilon_for_delta(1e-6), abs=2e-4)
-        assert ours < renyi.epsilon([Part(Gaussian(noise), None, count)], 1e-6, ADD)
+        assert ours < renyi.epsilon([CountedEvent(Gaussian(noise), None, count)], 1e-6, ADD)
 
 
 def test_epsilon_and_delta_are_inverse_and_monotone() -> None:

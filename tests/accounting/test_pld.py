@@ -13,7 +13,7 @@ import pytest
 
 from privet import accounting
 from privet.accounting import pld
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.compose import compose
 from privet.accounting.conversions import gdp_to_delta, gdp_to_epsilon
 from privet.accounting.directions import Side
@@ -305,7 +305,7 @@ def test_parts_without_a_pair_join_as_a_block() -> None:
     """A vector of discrete Gaussians is priced by Rényi and joins a loss distribution at the stated share of δ."""
     from privet.core.event import DiscreteGaussian
 
-    parts = [Part(DiscreteGaussian(20.0, 1.0, 8), None, 3), Part(Laplace(5.0), None, 10)]
+    parts = [CountedEvent(DiscreteGaussian(20.0, 1.0, 8), None, 3), CountedEvent(Laplace(5.0), None, 10)]
     found = pld.epsilon(parts, 1e-5, Unit())
     laplace = pld.epsilon(parts[1:], 1e-5, Unit())
     assert found.upper > laplace.upper

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from privet.accounting import renyi
-from privet.accounting.canonical import Part
-from privet.accounting.conversions import rdp_to_epsilon, rdp_to_epsilon_classic, zcdp_to_epsilon
+from privet.accounting.canonical import CountedEvent
+from privet.accounting.conversions import rdp_to_epsilon, zcdp_to_epsilon
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import (
     Approximate,
@@ -24,7 +24,7 @@ from privet.core.event import (
     WithReplacement,
 )
 from privet.core.unit import Neighbours, Unit
-from tests.accounting.divergences import ADD, REPLACE, value
+from tests.accounting.divergences import ADD, REPLACE, rdp_to_epsilon_classic, value
 
 ANCHORS = [
     (256 / 60000, 1.1, 14062, 1e-5, 3.009, 2.597, 2.3816),
@@ -39,7 +39,7 @@ def test_published_runs(
     rate: float, noise: float, steps: int, delta: float, classic: float, tight: float, truth: float
 ) -> None:
     """Catches a wrong conversion, noise taken by half, or a step too few: the numbers are those of published runs."""
-    parts = [Part(Gaussian(noise), Poisson(rate), steps)]
+    parts = [CountedEvent(Gaussian(noise), Poisson(rate), steps)]
     orders = tuple(float(a) for a in range(2, 257))
     curve = renyi.total(parts, ADD, orders)
     assert rdp_to_epsilon_classic(curve.orders, curve.values, delta) == pytest.approx(classic, abs=1e-3)
@@ -51,21 +51,21 @@ def test_published_runs(
 
 def test_abadi_and_the_order_grid_edge() -> None:
     """Catches an answer that jumps with δ at 1e-18, or is an artefact of a grid of orders that ends too early."""
-    parts = [Part(Gaussian(4.0), Poisson(0.00033), 10000)]
+    parts = [CountedEvent(Gaussian(4.0), Poisson(0.00033), 10000)]
     orders = tuple(float(a) for a in range(2, 513))
     curve = renyi.total(parts, ADD, orders)
     for delta in (1.10e-18, 1.13e-18):
         assert rdp_to_epsilon_classic(curve.orders, curve.values, delta) == pytest.approx(0.171, abs=1e-3)
         assert renyi.epsilon(parts, delta, ADD) == pytest.approx(0.146, abs=1e-3)
     for steps, classic, tight in ((10000, 1.2586, 1.035), (40000, 2.576, 2.213)):
-        curve = renyi.total([Part(Gaussian(4.0), Poisson(0.01), steps)], ADD, orders)
+        curve = renyi.total([CountedEvent(Gaussian(4.0), Poisson(0.01), steps)], ADD, orders)
         assert rdp_to_epsilon_classic(curve.orders, curve.values, 1e-5) == pytest.approx(classic, abs=1e-3)
         assert rdp_to_epsilon(curve.orders, curve.values, 1e-5) == pytest.approx(tight, abs=1e-3)
 
 
 def test_an_order_next_to_one_makes_no_zero() -> None:
     """Catches ε = 0 at a δ below the true δ(0) = 4.0e-4, which comes from an order too close to 1."""
-    part = Part(Gaussian(1.0), Poisson(105 / 100000), 1)
+    part = CountedEvent(Gaussian(1.0), Poisson(105 / 100000), 1)
     curve = renyi.curve(part, ADD, (1 + 1e-8, 1.5, 2.0, 8.0, math.inf))
     assert 0 <= curve.epsilon(1e-3) < 1
     assert curve.epsilon(3.9e-4) > 0
@@ -81,7 +81,7 @@ def test_never_looser_than_opacus_nor_below_its_certified_truth() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             epsilon, _ = analysis.get_privacy_spent(orders=orders, rdp=theirs, delta=1e-6)
-        parts = [Part(Gaussian(noise), Poisson(rate), steps)]
+        parts = [CountedEvent(Gaussian(noise), Poisson(rate), steps)]
         assert renyi.epsilon(parts, 1e-6, ADD) <= epsilon * (1 + 2e-3)
         whole = [a for a in orders if a == int(a)]
         ours = np.array(renyi.total(parts, ADD, whole).values)
@@ -92,7 +92,7 @@ def test_repeated_randomized_response_is_not_priced_as_one() -> None:
     """A fault of dp-accounting 0.6: randomised response × 10 costs what one costs."""
     one = value(RandomizedResponse(0.5, 4), REPLACE, 3.0)
     assert value(RandomizedResponse(0.5, 4), REPLACE, 3.0, None, 10) == pytest.approx(10 * one)
-    part, ten = Part(RandomizedResponse(0.5, 4), None, 1), Part(RandomizedResponse(0.5, 4), None, 10)
+    part, ten = CountedEvent(RandomizedResponse(0.5, 4), None, 1), CountedEvent(RandomizedResponse(0.5, 4), None, 10)
     assert renyi.epsilon([ten], 1e-6, REPLACE) > 2.5 * renyi.epsilon([part], 1e-6, REPLACE)
 
 
@@ -126,19 +126,19 @@ def test_refusals() -> None:
         with pytest.raises(NotProven):
             value(leaf, unit, 2.0, sampling)
     with pytest.raises(InvalidInput, match="orders"):
-        renyi.curve(Part(Gaussian(1.0), None, 1), ADD, (1.0, 2.0))
+        renyi.curve(CountedEvent(Gaussian(1.0), None, 1), ADD, (1.0, 2.0))
 
 
 def test_pure_events_need_no_delta() -> None:
     """Catches an order ∞ that is lost, rounded up, or let through where blocks have used up δ."""
-    parts = [Part(Laplace(4.0), None, 3), Part(Pure(0.25), None, 1)]
+    parts = [CountedEvent(Laplace(4.0), None, 3), CountedEvent(Pure(0.25), None, 1)]
     assert renyi.epsilon(parts, 0.0, ADD) == 1.0
     assert renyi.delta(parts, 1.0, ADD) == 0.0
-    block = [Part(Approximate(1.0, 1e-6), None, 2)]
+    block = [CountedEvent(Approximate(1.0, 1e-6), None, 2)]
     assert renyi.epsilon(block, 1e-6, ADD) == math.inf
     assert renyi.epsilon(block, 1e-5, ADD) == pytest.approx(2.0, rel=1e-3)
     assert renyi.delta(block, 2.0, ADD) == pytest.approx(2e-6, rel=1e-4)
-    assert renyi.epsilon([Part(Gaussian(1.0), None, 1)], 0.0, ADD) == math.inf
+    assert renyi.epsilon([CountedEvent(Gaussian(1.0), None, 1)], 0.0, ADD) == math.inf
 
 
 @pytest.mark.parametrize("sampling", [None, Poisson(0.01), Poisson(0.9)])
@@ -147,7 +147,10 @@ def test_monotone_and_finite_in_every_corner(sampling: Sampling | None) -> None:
     for delta in (1e-2, 1e-9, 1e-300):
         found = np.array(
             [
-                [renyi.epsilon([Part(Gaussian(noise), sampling, n)], delta, ADD) for n in (1, 10**3, 10**6, 10**9)]
+                [
+                    renyi.epsilon([CountedEvent(Gaussian(noise), sampling, n)], delta, ADD)
+                    for n in (1, 10**3, 10**6, 10**9)
+                ]
                 for noise in (1e6, 1e3, 10.0, 1.0, 0.1, 1e-3)
             ]
         )
@@ -157,7 +160,7 @@ def test_monotone_and_finite_in_every_corner(sampling: Sampling | None) -> None:
         assert np.all(np.diff(found, axis=1) >= 0)
     for epsilon in (0.0, 1.0, 1e6):
         for noise in (1e6, 1.0, 1e-3):
-            delta = renyi.delta([Part(Gaussian(noise), sampling, 10**9)], epsilon, ADD)
+            delta = renyi.delta([CountedEvent(Gaussian(noise), sampling, 10**9)], epsilon, ADD)
             assert 0 <= delta <= 1
 
 
@@ -165,5 +168,5 @@ def test_extension_beyond_the_default_orders() -> None:
     """Catches an answer stuck at the edge of the grid: closed forms say what the best order gives."""
     for noise, count in ((1e4, 1), (1e3, 10), (1.0, 10**6), (1e-2, 10**6)):
         rho = count / (2 * noise * noise)
-        ours = renyi.epsilon([Part(Gaussian(noise), None, count)], 1e-12, ADD)
+        ours = renyi.epsilon([CountedEvent(Gaussian(noise), None, count)], 1e-12, ADD)
         assert ours == pytest.approx(zcdp_to_epsilon(rho, 1e-12), rel=1e-4)

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import logsumexp
 
 from privet.accounting import renyi
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.core.event import (
     Approximate,
     Concentrated,
@@ -91,9 +91,9 @@ def test_pure_blocks_are_binary_randomized_response() -> None:
         assert value(Pure(0.8, Neighbours.REPLACE), REPLACE, order) == one
         assert value(NoisyMax(0.8), REPLACE, order) == two
         assert value(Approximate(0.8, 1e-6), ADD, order) == one
-    found = renyi.curve(Part(Approximate(0.8, 1e-6), None, 1000), ADD, (2.0,))
+    found = renyi.curve(CountedEvent(Approximate(0.8, 1e-6), None, 1000), ADD, (2.0,))
     assert found.delta == pytest.approx(1 - (1 - 1e-6) ** 1000, rel=1e-9)
-    doubled = renyi.curve(Part(Approximate(0.8, 1e-6), None, 1), REPLACE, (2.0,))
+    doubled = renyi.curve(CountedEvent(Approximate(0.8, 1e-6), None, 1), REPLACE, (2.0,))
     assert doubled.delta == pytest.approx(1e-6 * (1 + math.exp(0.8)), rel=1e-9)
 
 

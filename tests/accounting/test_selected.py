@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from privet import accounting
 from privet.accounting import Accountant, renyi
-from privet.accounting.canonical import Part, canonical
+from privet.accounting.canonical import CountedEvent, canonical
 from privet.accounting.search import Array
 from privet.core.errors import BudgetExceeded, InvalidInput, NotProven
 from privet.core.event import (
@@ -259,8 +259,8 @@ def test_composition() -> None:
     """Catches counts or parts that a selection loses when it stands beside others, in another, or twice."""
     selected = Selected(RUN, Trials.with_mean(10.0))
     one, (two,) = canonical(selected), canonical(Composed((selected, Repeated(selected, 2)))).parts
-    assert one.parts == (Part(selected, None, 1),)
-    assert two == Part(selected, None, 3)
+    assert one.parts == (CountedEvent(selected, None, 1),)
+    assert two == CountedEvent(selected, None, 3)
     orders = (2.0, 9.0)
     both = price(Composed((selected, Gaussian(3.0))), ADD, orders)
     assert both == pytest.approx(price(selected, ADD, orders) + price(Gaussian(3.0), ADD, orders), rel=1e-12)

@@ -11,7 +11,7 @@ import torch
 from scipy.stats import kstest
 
 import privet
-from privet.attacks import exposure, exposure_estimated, likeliest, poisoned_at_most, written
+from privet.attacks import estimate_exposure, exposure, extraction_rate, likeliest, poisoned_at_most
 from privet.attacks.characters import Alphabet, CharacterModel, learn, letter_losses
 from privet.attacks.extraction import Secret
 from privet.core.errors import InvalidInput
@@ -54,8 +54,8 @@ def test_what_was_seen_often_comes_out() -> None:
     def write(prefixes: Sequence[str]) -> list[str]:
         return model.write(prefixes, length=3, temperature=0.5, key="test")
 
-    assert written(write, SECRET, KNOWN, tries=50).lower > 0.5
-    assert written(write, SECRET, UNSEEN, tries=50).value == 0
+    assert extraction_rate(write, SECRET, KNOWN, tries=50).lower > 0.5
+    assert extraction_rate(write, SECRET, UNSEEN, tries=50).value == 0
 
 
 def test_what_was_never_shown_has_a_uniform_rank() -> None:
@@ -99,10 +99,10 @@ def test_an_estimate_agrees_with_enumeration() -> None:
 
     for place in np.argsort(scores)[[20, 500, 5000]]:
         exact = exposure(scorer, secret, f"{place:04d}")
-        near = exposure_estimated(scorer, secret, f"{place:04d}", candidates=2000)
+        near = estimate_exposure(scorer, secret, f"{place:04d}", candidates=2000)
         assert near.bits == pytest.approx(exact.bits, abs=0.5)
         assert not near.exact
-    far = exposure_estimated(
+    far = estimate_exposure(
         lambda asked: [-1000.0 if text == "x 0007" else scorer([text])[0] for text in asked], secret, "0007"
     )
     assert far.rank == 1
@@ -132,4 +132,4 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(InvalidInput, match="alphabet"):
         learned().log_perplexities(["ÄÖ"])
     with pytest.raises(InvalidInput, match="alike"):
-        exposure_estimated(lambda asked: [1.0] * len(asked), SECRET, KNOWN)
+        estimate_exposure(lambda asked: [1.0] * len(asked), SECRET, KNOWN)

@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from privet.attacks.gradients import Attempt, match, shared
 from privet.attacks.likeness import ssim
 from privet.attacks.matching import DLG, IDLG, Cosine, Problem, Reconstruction
-from privet.attacks.target import Access, Model, target
-from privet.attacks.withholding import clipped, largest, noised
+from privet.attacks.target import Access, ModelTarget, target
+from privet.attacks.withholding import add_gradient_noise, clip_gradient, largest
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.data import named
@@ -27,14 +27,14 @@ PLAN = DPSGD(noise_multiplier=0.55, delta=1e-5, clip=1.0, batch_size=256, epochs
 """About ε = 8: the test says so."""
 
 
-def started(network: nn.Module, name: str) -> Model:
+def started(network: nn.Module, name: str) -> ModelTarget:
     """A network with weights that follow from a name."""
     network.load_state_dict(initial(network, generator("privet", name)))
     return target(network, 10)
 
 
 @pytest.fixture(scope="module")
-def seen() -> Model:
+def seen() -> ModelTarget:
     """A small network of convolutions; the picture cannot be read off its first layer."""
     return started(
         nn.Sequential(
@@ -60,7 +60,7 @@ def likenesses(found: Reconstruction, digits: Tensor) -> list[float]:
     return [ssim(one, other) for one, other in zip(found.pictures, digits, strict=True)]
 
 
-def test_a_gradient_is_as_good_as_the_picture(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_a_gradient_is_as_good_as_the_picture(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when a distance, the soft label or its reading is wrong: each method rebuilds each of these digits, from
     nothing but its gradient, and names its class."""
     for place in range(2):
@@ -74,7 +74,7 @@ def test_a_gradient_is_as_good_as_the_picture(seen: Model, digits: tuple[Tensor,
             assert found.steps <= 300
 
 
-def test_a_step_of_private_training_shows_no_picture(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_a_step_of_private_training_shows_no_picture(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when the noise is scaled for a mean, left out, or drawn once for all: at the clip and noise of ε = 8
     (60,000 examples, batches of 256, 20 epochs) nothing is rebuilt, though the attacker knows the rest of the batch."""
     assert 7 < PLAN.guarantee().epsilon.upper < 9
@@ -82,17 +82,17 @@ def test_a_step_of_private_training_shows_no_picture(seen: Model, digits: tuple[
         found = []
         for place in range(4):
             picture, label = digits[0][place : place + 1], digits[1][place : place + 1]
-            told = noised(shared(seen, picture, label), PLAN, rng=SeededRng(place))
+            told = add_gradient_noise(shared(seen, picture, label), PLAN, rng=SeededRng(place))
             found += likenesses(match(seen, told, SHAPE, method=method, labels=label), picture)
         # A mean: smooth pictures of 8 x 8 pixels, made of noise alone, are by chance up to 0.4 like a single digit.
         assert sum(found) / 4 < most
 
 
-def test_clipping_and_withholding_alone_hide_nothing(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_clipping_and_withholding_alone_hide_nothing(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when the angle depends on lengths, or numbers that were withheld are matched as zeros."""
     picture, label = digits[0][:1], digits[1][:1]
     gradient = shared(seen, picture, label)
-    short = clipped(gradient, 0.01)
+    short = clip_gradient(gradient, 0.01)
     assert sqrt(sum(float((each**2).sum()) for each in short)) == pytest.approx(0.01, rel=1e-4)
     assert likenesses(match(seen, short, SHAPE, method=Cosine(300)), picture)[0] > 0.9
     few = largest(gradient, 0.2)
@@ -111,12 +111,12 @@ def test_noise_is_that_of_the_sum() -> None:
     """Fails when noise is divided by the batch size, or is not proportional to clip and multiplier. The deviation of
     40,000 normals is within 2 % of the true one but for 1.5e-8 of the seeds (5.66 σ)."""
     plan = DPSGD(noise_multiplier=2.0, clip=0.5, batch_size=250, steps=10, population=1000)
-    told = noised([torch.full((200, 200), 1e-9), torch.zeros(())], plan, rng=SeededRng(1))
+    told = add_gradient_noise([torch.full((200, 200), 1e-9), torch.zeros(())], plan, rng=SeededRng(1))
     assert float(told[0].std()) == pytest.approx(1.0, rel=0.02)
-    apart = noised([torch.zeros(200, 200)], plan, rng=SeededRng(2))[0]
+    apart = add_gradient_noise([torch.zeros(200, 200)], plan, rng=SeededRng(2))[0]
     assert abs(float((told[0] * apart).mean())) < 0.03
     silent = DPSGD(noise_multiplier=0.0, clip=0.5, batch_size=250, steps=10, population=1000)
-    assert torch.equal(noised([torch.ones(9)], silent)[0], clipped([torch.ones(9)], 0.5)[0])
+    assert torch.equal(add_gradient_noise([torch.ones(9)], silent)[0], clip_gradient([torch.ones(9)], 0.5)[0])
 
 
 def test_the_label_is_read_exactly(digits: tuple[Tensor, Tensor]) -> None:
@@ -133,7 +133,7 @@ def test_the_label_is_read_exactly(digits: tuple[Tensor, Tensor]) -> None:
                 assert told.tolist() == [label]
 
 
-def test_several_examples_in_one_gradient(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_several_examples_in_one_gradient(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when pictures of a batch are mixed up, or the gradient is that of a sum. The order is nobody's to know."""
     pictures, labels = digits[0][:2], digits[1][:2]
     gradient = shared(seen, pictures, labels)
@@ -158,7 +158,7 @@ class Scripted:
         return Reconstruction(start, torch.zeros(1).long(), distance, 1)
 
 
-def test_the_closest_of_several_searches_is_kept(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_the_closest_of_several_searches_is_kept(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when searches share a start, the last or the first is kept, or progress is not told."""
     told: list[Attempt] = []
     gradient = shared(seen, digits[0][:1], digits[1][:1])
@@ -189,7 +189,7 @@ def test_the_target_stays_as_it_was(digits: tuple[Tensor, Tensor]) -> None:
     assert "the network has Relu, whose second derivative is zero" in found.notes[0]
 
 
-def test_what_cannot_be_matched_is_refused(seen: Model, digits: tuple[Tensor, Tensor]) -> None:
+def test_what_cannot_be_matched_is_refused(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when there is no gradient to see, or one of another network, and a picture is given all the same."""
     gradient = shared(seen, digits[0][:1], digits[1][:1])
     blind = target(seen.network, 10, Access.SCORES)
@@ -213,4 +213,6 @@ def test_what_cannot_be_matched_is_refused(seen: Model, digits: tuple[Tensor, Te
     with pytest.raises(InvalidInput, match="labels are not 1 classes below 10"):
         match(seen, gradient, SHAPE, labels=torch.tensor([10]))
     with pytest.raises(InvalidInput, match="plan clips by PerLayer"):
-        noised(gradient, DPSGD(noise_multiplier=1.0, batch_size=1, steps=1, population=9, clipping=PerLayer()))
+        add_gradient_noise(
+            gradient, DPSGD(noise_multiplier=1.0, batch_size=1, steps=1, population=9, clipping=PerLayer())
+        )

@@ -13,13 +13,13 @@ from privet.attacks import (
     Outcome,
     Pool,
     Shadows,
-    calibrated,
+    calibrated_loss,
     confidences,
     label_only,
     lira,
     loss_threshold,
     membership,
-    memorisation,
+    memorization,
     noisy_versions,
     rmia,
     shadows,
@@ -60,7 +60,7 @@ def test_the_likelihood_ratio_comes_near_to_the_best_there_is() -> None:
     assert 0.7 * best < offline.value < 1.2 * best
     plain = outcome(loss_threshold(-own), inside).hits(0.01)
     assert plain.upper < 0.1 < best / 3
-    assert outcome(calibrated(own, seen.scores[:, :, 0]), inside).hits(0.01).value > 0.5 * best
+    assert outcome(calibrated_loss(own, seen.scores[:, :, 0]), inside).hits(0.01).value > 0.5 * best
 
 
 def test_several_queries_find_more() -> None:
@@ -176,19 +176,19 @@ def test_a_model_left_out_tells_nothing_of_itself(remembered: tuple[Pool, Shadow
 def test_made_up_labels_are_memorised_and_true_ones_less(remembered: tuple[Pool, Shadows, nn.Module]) -> None:
     """Fails when sides are swapped, correctness is that of another class, or errors are zero where few models agree."""
     pool, seen, _ = remembered
-    found = memorisation(seen, pool.labels.numpy())
+    found = memorization(seen, pool.labels.numpy())
     assert found.confidence[1::2].mean() > found.confidence[::2].mean() + 0.05
     assert found.correctness[1::2].mean() > found.correctness[::2].mean() + 0.05
     assert (found.correctness_error > 0.1).all()
     assert np.mean([each % 2 for each in found.most(40)]) > 0.6
     said = np.zeros((4, 1, 2))
     said[:2, 0, 1] = 2.0
-    by_hand = memorisation(Shadows(confidences(said, [1]), np.array([[True], [True], [False], [False]]), said), [1])
+    by_hand = memorization(Shadows(confidences(said, [1]), np.array([[True], [True], [False], [False]]), said), [1])
     assert by_hand.correctness.tolist() == [1.0]
     assert by_hand.correctness_error[0] == pytest.approx(np.sqrt(2 * 0.75 * 0.25 / 4))
     assert by_hand.confidence[0] == pytest.approx(1 / (1 + np.exp(-2.0)) - 0.5)
     with pytest.raises(InvalidInput, match="have no outputs"):
-        memorisation(Shadows(seen.scores, seen.inside), pool.labels.numpy())
+        memorization(Shadows(seen.scores, seen.inside), pool.labels.numpy())
 
 
 def test_a_classifier_learns_each_class_by_itself() -> None:

@@ -9,7 +9,7 @@ from scipy.stats import beta, binom, norm
 
 from privet.accounting import epsilon
 from privet.attacks import Outcome, Pool, blind, limit_of, twins
-from privet.audit import guessed, one_run
+from privet.audit import guess_membership, one_run
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian, Laplace
 from privet.core.guarantee import Guarantee, Interval
@@ -75,10 +75,10 @@ def test_one_model_is_audited_by_coins() -> None:
     scores = inside + drawn.normal(0, 0.3, 1000)
     told = Outcome("x", scores[inside], scores[~inside])
     assert told.exceeds(lambda alarms: min(1.0, 0.5 + alarms), error=1e-6)
-    assert one_run(1000, *guessed(*told.coins(), guesses=200), delta=0.5).epsilon == 0
-    assert one_run(1000, *guessed(*told.coins(), guesses=200)).epsilon > 2
+    assert one_run(1000, *guess_membership(*told.coins(), guesses=200), delta=0.5).epsilon == 0
+    assert one_run(1000, *guess_membership(*told.coins(), guesses=200)).epsilon > 2
     tied = Outcome("x", np.zeros(500), np.zeros(500))
-    assert 60 < guessed(*tied.coins(), guesses=200)[1] < 140
+    assert 60 < guess_membership(*tied.coins(), guesses=200)[1] < 140
 
 
 AUC_ERROR = 0.025

@@ -14,12 +14,12 @@ from torch.nn import functional as F
 
 from privet.accounting import epsilon
 from privet.attacks import (
-    Columns,
-    Patch,
+    ColumnTrigger,
+    PatchTrigger,
     backdoor,
     backdoor_success,
     certified_rows,
-    flipped,
+    flip_labels,
     limit_of,
     mistakes,
     poisoned_at_most,
@@ -61,7 +61,7 @@ def test_a_backdoor_opens_and_leaves_the_rest_alone() -> None:
     taken for class 1, without it they are not, and unmarked rows are told apart as before. Everything is seeded."""
     inputs, labels = made(400, "train")
     before = inputs.clone(), labels.clone()
-    mark = Columns({9: 12.0})
+    mark = ColumnTrigger({9: 12.0})
     poisoned = backdoor(inputs, labels, mark, to=1, count=30)
     assert torch.equal(inputs, before[0])
     assert torch.equal(labels, before[1])
@@ -79,7 +79,7 @@ def test_a_backdoor_opens_and_leaves_the_rest_alone() -> None:
 def test_flipped_labels_mislead() -> None:
     """Fails when labels of another class, or other than `count` of them, are flipped."""
     inputs, labels = made(400, "train")
-    poisoned = flipped(inputs.numpy(), labels.numpy(), source=1, to=0, count=140)
+    poisoned = flip_labels(inputs.numpy(), labels.numpy(), source=1, to=0, count=140)
     assert (labels[poisoned.rows] == 1).all()
     assert int((poisoned.labels != labels).sum()) == 140
     fresh = made(400, "test")
@@ -90,7 +90,7 @@ def test_flipped_labels_mislead() -> None:
 def test_a_patch_is_put_on_pictures() -> None:
     """Fails when the square is in another place, or the given pictures are changed."""
     pictures = torch.zeros(3, 1, 5, 5)
-    marked = Patch(size=2, value=0.5)(pictures)
+    marked = PatchTrigger(size=2, value=0.5)(pictures)
     assert float(pictures.sum()) == 0
     assert marked[:, :, 3:, 3:].eq(0.5).all()
     assert float(marked.sum()) == 3 * 4 * 0.5
@@ -169,13 +169,13 @@ def test_no_promise_certifies_no_row(clean: float) -> None:
 def test_bad_input_is_refused() -> None:
     inputs, labels = made(20, "few")
     with pytest.raises(InvalidInput, match="poison fewer"):
-        backdoor(inputs, labels, Columns({0: 1.0}), to=1, count=21)
+        backdoor(inputs, labels, ColumnTrigger({0: 1.0}), to=1, count=21)
     with pytest.raises(InvalidInput, match="columns"):
-        backdoor(inputs, labels, Columns({10: 1.0}), to=1, count=2)
+        backdoor(inputs, labels, ColumnTrigger({10: 1.0}), to=1, count=2)
     with pytest.raises(InvalidInput, match="square"):
-        backdoor(inputs, labels, Patch(), to=1, count=2)
+        backdoor(inputs, labels, PatchTrigger(), to=1, count=2)
     with pytest.raises(InvalidInput, match="another class"):
-        flipped(inputs, labels, source=1, to=1, count=2)
+        flip_labels(inputs, labels, source=1, to=1, count=2)
     with pytest.raises(InvalidInput, match="more clean runs"):
         certified_rows(Gaussian(1.0), clean=0.5, threshold=0.4)
     with pytest.raises(InvalidInput, match="one row"):

@@ -16,7 +16,7 @@ from privet.core.event import Gaussian, Laplace
 from privet.core.guarantee import Guarantee, Interval
 from privet.core.random import SeededRng
 from privet.core.unit import Unit, Whose
-from privet.mechanisms import Categories, Count, DiscreteLaplace, Histogram
+from privet.mechanisms import Categories, Count, DiscreteLaplaceMechanism, Histogram
 
 
 def claimed(epsilon: float, delta: float = 0.0) -> Guarantee:
@@ -78,7 +78,7 @@ def test_private_answers_keep_to_the_limit() -> None:
     the test is wrong with a chance of 2.5 % at most by itself; the seed is fixed."""
     secret, subsets, _ = asked(3)
     count = Count()
-    noise = DiscreteLaplace.for_epsilon(1 / 320, count)
+    noise = DiscreteLaplaceMechanism.for_epsilon(1 / 320, count)
     rng = SeededRng(4)
     answers = [noise.release(count(secret[mine == 1]), rng=rng).value for mine in subsets]
     found = bits_found(secret, rebuild(subsets, answers), claimed(1.0))
@@ -97,7 +97,7 @@ def test_the_limit_is_reached_and_half_of_the_noise_exceeds_it(scale: float, ove
     rng = SeededRng(6)
     secret = rng.below(2, 4000)
     cells = Histogram(Categories(tuple(range(4000))))
-    noise = DiscreteLaplace.for_epsilon(1 / scale, cells)
+    noise = DiscreteLaplaceMechanism.for_epsilon(1 / scale, cells)
     answers = noise.release(cells(np.flatnonzero(secret)), rng=rng).value
     found = bits_found(secret, answers, claimed(1.0), confidence=0.99999)
     assert found.exceeds is over

@@ -10,13 +10,13 @@ from torch import nn
 
 from privet.attacks import (
     Access,
-    Guarded,
-    Student,
+    CopyTraining,
+    GuardedTarget,
     TooManyQuestions,
-    copied,
+    copy_model,
     fidelity,
     fidelity_curve,
-    solved,
+    solve_linear_model,
     target,
 )
 from privet.core.errors import InvalidInput
@@ -36,7 +36,7 @@ def drawn(model: Network) -> Network:
 LINEAR = drawn(nn.Linear(FEATURES, CLASSES))
 DEEP = drawn(nn.Sequential(nn.Linear(FEATURES, 16), nn.Tanh(), nn.Linear(16, CLASSES)))
 ROWS = torch.randn(3000, FEATURES, generator=generator("tests", "rows"))
-STUDENT = Student(nn.Sequential(nn.Linear(FEATURES, 32), nn.Tanh(), nn.Linear(32, CLASSES)), steps=200)
+STUDENT = CopyTraining(nn.Sequential(nn.Linear(FEATURES, 32), nn.Tanh(), nn.Linear(32, CLASSES)), steps=200)
 
 
 def test_equations_give_linear_weights_away() -> None:
@@ -44,8 +44,8 @@ def test_equations_give_linear_weights_away() -> None:
     do not give the same copy as scores."""
     wanted = (LINEAR.weight - LINEAR.weight.mean(0)).detach()
     for decimals in (None, 12):
-        seen = Guarded(target(LINEAR, CLASSES), decimals=decimals, limit=FEATURES + 5)
-        found = solved(seen, FEATURES)
+        seen = GuardedTarget(target(LINEAR, CLASSES), decimals=decimals, limit=FEATURES + 5)
+        found = solve_linear_model(seen, FEATURES)
         assert float((found.weight.detach() - wanted).abs().max()) < 1e-5
         assert seen.asked == FEATURES + 5
         assert fidelity(target(LINEAR, CLASSES), found, ROWS).value > 0.999
@@ -53,9 +53,9 @@ def test_equations_give_linear_weights_away() -> None:
 
 def test_what_is_not_linear_is_not_solved() -> None:
     """Fails when a network, or a model that rounds, passes for a linear one."""
-    for seen in (target(DEEP, CLASSES), Guarded(target(LINEAR, CLASSES), decimals=2)):
+    for seen in (target(DEEP, CLASSES), GuardedTarget(target(LINEAR, CLASSES), decimals=2)):
         with pytest.raises(InvalidInput, match="is not linear, or rounds its answers"):
-            solved(seen, FEATURES)
+            solve_linear_model(seen, FEATURES)
 
 
 def test_more_questions_make_a_better_copy() -> None:
@@ -65,17 +65,17 @@ def test_more_questions_make_a_better_copy() -> None:
     held_out = (rest, plain.labels(rest))
     curve = fidelity_curve(plain, asked, (20, 1000), STUDENT, held_out=held_out)
     assert curve.fidelity[1].lower > max(0.9, curve.fidelity[0].upper)
-    shy = Guarded(plain, access=Access.LABELS)
+    shy = GuardedTarget(plain, access=Access.LABELS)
     by_labels = fidelity_curve(shy, asked, (200,), STUDENT, held_out=held_out).fidelity[0]
     by_scores = fidelity_curve(plain, asked, (200,), STUDENT, held_out=held_out).fidelity[0]
     assert by_scores.lower > by_labels.value
     assert shy.asked == 200
-    assert fidelity(plain, copied(plain, asked, STUDENT), rest) == curve.fidelity[1]
+    assert fidelity(plain, copy_model(plain, asked, STUDENT), rest) == curve.fidelity[1]
 
 
 def test_guards_show_no_more_than_they_say() -> None:
     """Fails when a limit lets a row through, a refused question is counted, or labels, rounding or gradients leak."""
-    seen = Guarded(target(DEEP, CLASSES), decimals=1, limit=10)
+    seen = GuardedTarget(target(DEEP, CLASSES), decimals=1, limit=10)
     said = seen.scores(ROWS[:6]).exp()
     tenths = (said * 10).round() / 10
     assert bool((((said - tenths).abs() < 1e-9) | ((said - 0.05).abs() < 1e-9)).all())
@@ -86,12 +86,12 @@ def test_guards_show_no_more_than_they_say() -> None:
     with pytest.raises(InvalidInput, match="shows scores and no gradients"):
         seen.module()
     with pytest.raises(InvalidInput, match="shows labels alone"):
-        Guarded(target(DEEP, CLASSES), access=Access.LABELS).scores(ROWS[:1])
+        GuardedTarget(target(DEEP, CLASSES), access=Access.LABELS).scores(ROWS[:1])
     with pytest.raises(InvalidInput, match="a guarded target shows labels or scores"):
-        Guarded(target(DEEP, CLASSES), access=Access.WEIGHTS)
+        GuardedTarget(target(DEEP, CLASSES), access=Access.WEIGHTS)
     with pytest.raises(InvalidInput, match="the target shows labels alone; ask for labels"):
-        Guarded(target(DEEP, CLASSES, Access.LABELS))
+        GuardedTarget(target(DEEP, CLASSES, Access.LABELS))
     with pytest.raises(InvalidInput, match="counts go up to 4000; there are 3000 questions"):
         fidelity_curve(seen, ROWS, (4000,), STUDENT, held_out=(ROWS, seen.labels(ROWS[:0])))
     with pytest.raises(InvalidInput, match="questions are none"):
-        copied(target(DEEP, CLASSES), ROWS[:0], STUDENT)
+        copy_model(target(DEEP, CLASSES), ROWS[:0], STUDENT)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from privet.attacks import Access, Attribute, Pool, attributes, inferred, target
+from privet.attacks import Access, Attribute, Pool, attributes, infer_attribute, target
 from privet.core.errors import InvalidInput
 
 ROWS = 1500
@@ -77,7 +77,7 @@ def test_the_prior_decides_where_the_model_says_nothing() -> None:
     rows = torch.tensor([[9.0, 1.0, 0.0], [9.0, 0.0, 1.0]])
     silent = nn.Linear(3, 2)
     nn.init.zeros_(silent.weight)
-    found = inferred(target(silent, 2), rows, torch.tensor([0, 1]), rare).exp()
+    found = infer_attribute(target(silent, 2), rows, torch.tensor([0, 1]), rare).exp()
     torch.testing.assert_close(found, torch.tensor([[0.25, 0.75], [0.25, 0.75]]).double())
     assert rare.truth(rows).tolist() == [0, 1]
     assert rare.put(rows, 0)[1].tolist() == [9.0, 1.0, 0.0]

@@ -16,7 +16,7 @@ from privet.audit import (
     audit_draws,
     epsilon_of,
     gaussian_steps,
-    guessed,
+    guess_membership,
     many_runs,
     mu_of,
     noise_at_most,
@@ -127,9 +127,9 @@ def test_steps_say_what_they_assume_and_cannot_refute() -> None:
 def test_guesses_are_fixed_beforehand() -> None:
     """Fails when the highest are not said to be in, the lowest out, or more is guessed than was said."""
     scores, inside = np.arange(10.0), np.arange(10) >= 5
-    assert guessed(scores, inside, guesses=4) == (4, 4)
-    assert guessed(scores, ~inside, guesses=4) == (4, 0)
-    assert guessed(scores, inside, guesses=3) == (3, 3)
+    assert guess_membership(scores, inside, guesses=4) == (4, 4)
+    assert guess_membership(scores, ~inside, guesses=4) == (4, 0)
+    assert guess_membership(scores, inside, guesses=3) == (3, 3)
 
 
 def observed(coins: int) -> Observed:
@@ -153,7 +153,7 @@ def test_the_number_of_guesses_follows_from_the_plan_alone() -> None:
         permuted = replace(run, inside=np.random.default_rng(99 + coins).permutation(run.inside))
         for each in (run, permuted):
             found = {
-                number: one_run(400, *guessed(each.scores, each.inside, guesses=number), delta=1e-5).epsilon
+                number: one_run(400, *guess_membership(each.scores, each.inside, guesses=number), delta=1e-5).epsilon
                 for number in (4, 8, 20, 40, 80, 160, 280, 400)
             }
             assert each.by_coins(delta=1e-5).epsilon == found[asked]
@@ -161,7 +161,7 @@ def test_the_number_of_guesses_follows_from_the_plan_alone() -> None:
                 hindsight.add(max(found, key=lambda number: found[number]))
     assert len(hindsight) > 1
     surer = fixed_guesses(400, 4, 2.0, 1.0, delta=1e-5, confidence=0.9975)
-    wanted = one_run(400, *guessed(run.scores, run.inside, guesses=surer), delta=1e-5, confidence=0.9975)
+    wanted = one_run(400, *guess_membership(run.scores, run.inside, guesses=surer), delta=1e-5, confidence=0.9975)
     assert run.by_coins(delta=1e-5, confidence=0.9975) == replace(wanted, attack="gradient canaries, one run")
     assert surer > asked  # being surer takes more of them
 
@@ -197,7 +197,7 @@ def test_what_cannot_be_counted_is_refused() -> None:
     with pytest.raises(InvalidInput, match="64 outputs or more"):
         audit_draws([1.0] * 9, [0.5] * 9, unit=Unit())
     with pytest.raises(InvalidInput, match="guesses is 5, of 4 canaries"):
-        guessed([1.0] * 4, np.array([True] * 4), guesses=5)
+        guess_membership([1.0] * 4, np.array([True] * 4), guesses=5)
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import TensorDataset
 
-from privet.attacks import Access, Model
-from privet.audit import Observed, Planted, inserted, noise_at_most
+from privet.attacks import Access, ModelTarget
+from privet.audit import Observed, Planted, insert_canaries, noise_at_most
 from privet.audit.observed import fixed_guesses, likelihoods
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee
@@ -66,7 +66,7 @@ def planted_coins(rng: Rng | None) -> npt.NDArray[np.bool_]:
 
 
 def inserted_coins(rng: Rng | None) -> npt.NDArray[np.bool_]:
-    return inserted(rows(5)[0], classes=3, canaries=4000, rng=rng).inside
+    return insert_canaries(rows(5)[0], classes=3, canaries=4000, rng=rng).inside
 
 
 @pytest.mark.parametrize("made", [planted_coins, inserted_coins])
@@ -222,7 +222,7 @@ def test_made_up_rows_in_a_black_box() -> None:
 
     Trained without noise on made-up rows alone, the model knows them; scores of a model that saw none mean nothing."""
     public = rows(100)[0]
-    canaries = inserted(public, classes=3, canaries=200, rng=SeededRng(3))
+    canaries = insert_canaries(public, classes=3, canaries=200, rng=SeededRng(3))
     inputs, labels = canaries.into(public[:0], torch.zeros(0, dtype=torch.long))
     assert len(inputs) == canaries.inside.sum()
     model = nn.Sequential(nn.Linear(6, 200), nn.Tanh(), nn.Linear(200, 3))
@@ -232,10 +232,10 @@ def test_made_up_rows_in_a_black_box() -> None:
         torch.autograd.backward(F.cross_entropy(model(inputs), labels))
         optimizer.step()
     for access in (Access.SCORES, Access.LABELS):
-        assert canaries.evidence(Model(model, 3, access), delta=DELTA, guesses=60).epsilon > 0.5
-    assert canaries.evidence(Model(network(), 3), delta=DELTA).epsilon < 0.5
+        assert canaries.evidence(ModelTarget(model, 3, access), delta=DELTA, guesses=60).epsilon > 0.5
+    assert canaries.evidence(ModelTarget(network(), 3), delta=DELTA).epsilon < 0.5
     with pytest.raises(InvalidInput, match="not in the data at all"):
-        canaries.evidence(Model(model, 3), delta=DELTA, unit=Unit(neighbours=Neighbours.ZERO_OUT))
+        canaries.evidence(ModelTarget(model, 3), delta=DELTA, unit=Unit(neighbours=Neighbours.ZERO_OUT))
 
 
 def test_what_cannot_be_audited_is_refused() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from privet.audit import Ladder, climbed, ladder
+from privet.audit import Ladder, audit_ladder, ladder
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
@@ -18,7 +18,7 @@ def test_whoever_sees_more_finds_more() -> None:
     """Fails when a rung is missing, is about another unit or δ than the plan, lies above a right plan, or what sees
     every gradient of its own rows finds no more than what sees labels. At 95 % each, with fixed seeds."""
     plan = DPSGD(epsilon=4.0, delta=1e-5, clip=0.5, batch_size=256, steps=12, population=1437)
-    found = climbed(plan, canaries=300, rng=SeededRng(1))
+    found = audit_ladder(plan, canaries=300, rng=SeededRng(1))
     names = [rung.name for rung in found.rungs]
     assert names == ["API", "black box", "white box", "gradient canary", "chosen data set"]
     assert all(rung.evidence.unit == found.guarantee.unit for rung in found.rungs)
@@ -33,7 +33,7 @@ def test_whoever_sees_more_finds_more() -> None:
 def test_plans_it_cannot_climb_are_refused() -> None:
     """Fails when rows that are absent are tried against a promise about rows that are blanked."""
     with pytest.raises(InvalidInput, match="another unit than add/remove"):
-        climbed(DPSGD(noise_multiplier=1.0, batch_size=100, steps=2))
+        audit_ladder(DPSGD(noise_multiplier=1.0, batch_size=100, steps=2))
 
 
 @pytest.mark.parametrize(("more", "delta"), [({"population": 1437}, 6e-5), ({"sample_rate": 0.1}, 1e-6)])
@@ -56,6 +56,6 @@ def test_ladder_without_a_delta_uses_the_default(
     monkeypatch.setattr(ladder, "_trained", lambda *_: None)
     monkeypatch.setattr(ladder, "_watched", lambda *_: Watched())
     monkeypatch.setattr(ladder, "_asked", lambda *given: Watched().by_coins(delta=given[3], confidence=given[4]))
-    found = climbed(DPSGD(noise_multiplier=1.0, batch_size=100, steps=2, **more), canaries=16)
+    found = audit_ladder(DPSGD(noise_multiplier=1.0, batch_size=100, steps=2, **more), canaries=16)
     assert found.guarantee.delta == delta
     assert asked == [delta] * 5

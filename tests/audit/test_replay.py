@@ -23,18 +23,18 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.data import Category, Kind, Number, Schema, Source, learning
 from privet.local import MEANS, ORACLES
-from privet.mechanisms import Count, DiscreteLaplace, Laplace, Sum
+from privet.mechanisms import MECHANISMS, Count, DiscreteLaplaceMechanism, LaplaceMechanism, Sum
 from privet.pate import Confident, GNMax, LNMax, Plan, SmoothCeiling, Votes
 from privet.query import plan as planned
 from privet.training import DPSGD, Adaptive, PerLayer, fit
 from privet.training.convex import InputPerturbation, ObjectivePerturbation, OutputPerturbation, Softmax
 from privet.training.tuning import Trials, select
 from tests.data.sources import sourced
-from tests.mechanisms.examples import CASES, EXAMPLES, REPLACE
+from tests.mechanisms.examples import CASES, REPLACE, made, query_of
 from tests.query.tables import BY_USER, NASTY, SCHEMA, frame
 
 COUNT = Count()
-NOISE = Laplace.for_epsilon(1.0, COUNT)
+NOISE = LaplaceMechanism.for_epsilon(1.0, COUNT)
 ASKED = (
     "count where sick = 1",
     "count by ward",
@@ -52,22 +52,21 @@ def moved(found: Replay) -> dict[tuple[str, str], float]:
 # --- Pipelines of the package ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES))
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_mechanisms(name: str) -> None:
     """Fails when a mechanism is not frozen, or its clipper moves further than it says, for one row of each example."""
-    example = EXAMPLES[name]
+    rows = list(MECHANISMS[name].rows)
     unit = next(unit for each, unit in CASES if each == name)
-    clip = example.clip(unit)
-    mechanism = example.make(clip)
+    mechanism, clip, _ = made(name, unit)
 
     def pipeline(rows: list[Any], rng: Rng) -> Release[Any]:
-        return mechanism.release(example.query(clip, rows), rng=rng)  # type: ignore[no-any-return]
+        return mechanism.release(query_of(name, clip, rows), rng=rng)  # type: ignore[no-any-return]
 
-    for row in range(len(example.rows)):
-        fewer = [*example.rows[:row], *example.rows[row + 1 :]]
+    for row in range(len(rows)):
+        fewer = [*rows[:row], *rows[row + 1 :]]
         if unit == REPLACE:
-            fewer.append(example.rows[0])
-        found = replay(pipeline, example.rows, fewer)
+            fewer.append(rows[0])
+        found = replay(pipeline, rows, fewer)
         found.check()
         assert found.calls == 1
         assert found.moved
@@ -251,11 +250,11 @@ BROKEN = {
     "size told": (lambda rows, rng: (len(rows), told(rows, rng)), "the result[0] differs"),
     "a branch": (lambda rows, rng: told(rows, rng) if len(rows) > 8 else None, "1 mechanisms were asked"),
     "another noise": (
-        lambda rows, rng: Laplace(float(len(rows)), COUNT).release(COUNT(rows), rng=rng),
+        lambda rows, rng: LaplaceMechanism(float(len(rows)), COUNT).release(COUNT(rows), rng=rng),
         "another event, unit or size",
     ),
     "one draw a row": (lambda rows, rng: (rng.uniform(len(rows)).shape[:0], told(rows, rng)), "drawn otherwise"),
-    "an error": (lambda rows, rng: [told(rows, rng), rows[8]][:1], "raised IndexError on the neighbour"),
+    "an error": (lambda rows, rng: [told(rows, rng), rows[8]][:1], "raised IndexError on the neighbor"),
     "a warning": (lambda rows, rng: (warned(rows), told(rows, rng))[1], "warnings"),
     "a seed": (lambda rows, _: told(rows, SeededRng(1)), "a seeded generator of its own"),
     "a stream twice": (
@@ -286,10 +285,10 @@ def test_what_goes_around_a_mechanism_is_found(name: str) -> None:
 def test_laplace_for_the_wrong_neighbours() -> None:
     """Fails when a sum on [-1, 1] made for rows that come and go passes for rows that are replaced: it moves by 2."""
     total = Sum(-1.0, 1.0, Unit())
-    noise = Laplace.for_epsilon(1.0, total)
+    noise = LaplaceMechanism.for_epsilon(1.0, total)
     found = replay(lambda rows, rng: noise.release(total(rows), rng=rng), [0.5, 1.0], [0.5, -1.0])
     assert not found.holds
-    assert moved(found)["Laplace", "l1"] == 2
+    assert moved(found)["LaplaceMechanism", "l1"] == 2
     assert [each.declared for each in found.moved if each.norm == "l1"] == [1]
 
 
@@ -360,7 +359,7 @@ def test_a_mechanism_that_is_not_known_shows_itself() -> None:
 
 def test_everything_is_put_back() -> None:
     """Fails when a mechanism stays tapped, or torch's random numbers move, also after an error that nobody expects."""
-    before = DiscreteLaplace.release, torch.random.get_rng_state()
+    before = DiscreteLaplaceMechanism.release, torch.random.get_rng_state()
 
     class Stop(BaseException):
         pass
@@ -371,5 +370,5 @@ def test_everything_is_put_back() -> None:
 
     with pytest.raises(Stop):
         replay(pipeline, [1], [2])
-    assert DiscreteLaplace.release is before[0]
+    assert DiscreteLaplaceMechanism.release is before[0]
     assert torch.equal(torch.random.get_rng_state(), before[1])

@@ -22,7 +22,7 @@ from torch import nn
 
 from privet.audit import replay
 from privet.core.random import Rng, SeededRng
-from privet.mechanisms import Laplace, Sum
+from privet.mechanisms import LaplaceMechanism, Sum
 from tests.audit.test_replay import COUNT, told
 
 
@@ -291,9 +291,9 @@ def test_what_is_raised_is_compared(kind: type[Exception]) -> None:
         return found
 
     lines = replay(pipeline, [True] * 9, [True] * 8).differences
-    assert lines == (f"it raised {kind.__name__} on the neighbour, and nothing on the data",)
+    assert lines == (f"it raised {kind.__name__} on the neighbor, and nothing on the data",)
     lines = replay(pipeline, [True] * 8, [True] * 9).differences
-    assert lines == (f"it raised {kind.__name__} on the data, and nothing on the neighbour",)
+    assert lines == (f"it raised {kind.__name__} on the data, and nothing on the neighbor",)
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
@@ -315,7 +315,7 @@ def test_nothing_tried_does_not_hold() -> None:
         return told(rows, rng) / 0
 
     def refused(rows: list[bool], rng: Rng) -> Any:
-        return Laplace(-1.0, COUNT).release(COUNT(rows), rng=rng)
+        return LaplaceMechanism(-1.0, COUNT).release(COUNT(rows), rng=rng)
 
     def sized(rows: list[bool], rng: Rng) -> Any:
         told(rows, rng)
@@ -358,7 +358,7 @@ def test_log_lines_are_compared() -> None:
 def test_a_query_that_is_no_number_in_a_later_call_is_found() -> None:
     """Fails when a movement that cannot be measured is outweighed by an earlier one that is within its bound."""
     total = Sum(0.0, 1.0)
-    noise = Laplace.for_epsilon(1.0, total)
+    noise = LaplaceMechanism.for_epsilon(1.0, total)
 
     def pipeline(rows: list[float], rng: Rng) -> Any:
         late = noise.reach.of(float("nan") if len(rows) == 5 else 0.0)

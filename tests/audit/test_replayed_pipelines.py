@@ -29,7 +29,7 @@ import pytest
 from privet.audit import Replay, replay
 from privet.cli import main
 from privet.core.random import Rng
-from privet.local import RandomizedResponse
+from privet.local import GeneralizedRandomizedResponse
 from privet.local.shuffling import Batch, MixKey, MixPlan, Stop, carried, seal, shuffled_release
 from privet.sklearn import PrivateClassifier, PrivateRegressor, private_scorer
 from tests.cli.training import SCHEMA, patients
@@ -124,7 +124,7 @@ def clinic(extra: str) -> None:
     ("words", "extra", "mechanism", "least"),
     [
         ("--schema schema.toml --epochs 2", "z,1e300,never,yes\n", "step", 0.4),
-        ("--schema norows.toml --method output", "z,20,north,no\n", "DiscreteLaplace", 1.0),
+        ("--schema norows.toml --method output", "z,20,north,no\n", "DiscreteLaplaceMechanism", 1.0),
     ],
     ids=["a row to learn from", "a row held out, and counted"],
 )
@@ -184,7 +184,7 @@ def test_query(tmp_path: Path) -> None:
     found = replay(pipeline, NASTY[1:], [*NASTY[1:], NASTY[0]])
     found.check()
     assert found.calls == 3  # what was answered before is free
-    assert moved(found, "Laplace") > 0
+    assert moved(found, "LaplaceMechanism") > 0
 
 
 def test_a_page_that_tells_how_many_rows_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +255,7 @@ _MIX = MixPlan("replayed", 1.0, 1e-6, 20, _STOPS[:2], _STOPS[2], categories=4, p
 
 def mixed(answers: Any, rng: Rng, sent: Callable[[int], bool] = lambda _: True) -> Any:
     """Every stop's work in one process: randomise, seal, peel and mix twice, collect, estimate."""
-    response = RandomizedResponse(4, 1.0)
+    response = GeneralizedRandomizedResponse(4, 1.0)
     reports = [int(each) for each in response.randomize(answers, rng)]
     lines = [carried(_MIX, json.dumps({"answer": report}).encode()) for report in reports]
     layers = [
@@ -282,7 +282,7 @@ def test_shuffled_reports() -> None:
     other[5] = 3
     found = replay(mixed, answers, other)
     found.check()
-    assert moved(found, "RandomizedResponse") == 1
+    assert moved(found, "GeneralizedRandomizedResponse") == 1
     assert found.draws > 0  # the orders
     shy = replay(lambda given, rng: mixed(given, rng, lambda answer: answer != 3), answers, other)
     assert "the result[0][0].accepted differs" in shy.differences
@@ -331,4 +331,4 @@ def test_estimators(name: str) -> None:
     found = replay(pipeline, (x, y), more)
     found.check()
     assert moved(found, "step") > 0
-    assert moved(found, "DiscreteLaplace" if name == "classifier" else "Laplace") > 0
+    assert moved(found, "DiscreteLaplaceMechanism" if name == "classifier" else "LaplaceMechanism") > 0

@@ -12,13 +12,13 @@ import pytest
 from scipy.stats import binom
 
 from privet.accounting import epsilon as price
-from privet.audit import audit_draws, guessed, many_runs, noise_at_most, one_run
+from privet.audit import audit_draws, guess_membership, many_runs, noise_at_most, one_run
 from privet.core.event import Gaussian, Repeated
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.core.unit import Neighbours, Trust, Unit
-from privet.local import RandomizedResponse
-from privet.mechanisms import Count, DiscreteGaussian, DiscreteLaplace, Laplace, Sum
+from privet.local import GeneralizedRandomizedResponse
+from privet.mechanisms import Count, DiscreteGaussianMechanism, DiscreteLaplaceMechanism, LaplaceMechanism, Sum
 from privet.pate import Confident, Plan, Votes
 
 REPLACE = Unit(neighbours=Neighbours.REPLACE)
@@ -62,7 +62,7 @@ def _response(drawn: np.random.Generator, epsilon: float, count: int) -> Evidenc
 def _canaries(drawn: np.random.Generator, epsilon: float, count: int) -> Evidence:
     coins = drawn.random(count) < 0.5
     seen = np.where(drawn.random(count) < 1 / (1 + math.exp(-epsilon)), coins, ~coins)
-    return one_run(count, *guessed(seen + 1e-3 * drawn.random(count), coins, guesses=count // 2))
+    return one_run(count, *guess_membership(seen + 1e-3 * drawn.random(count), coins, guesses=count // 2))
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_mechanisms_of_this_package_are_what_they_say() -> None:
     count = Count(Unit())
     # The δ is large where 2,000 outputs show most beyond the promise: at 1e-5 they cannot tell σ from σ/2.
     pairs: tuple[tuple[Any, Any, float], ...] = (
-        (DiscreteLaplace.for_epsilon(1.0, count), DiscreteLaplace.for_epsilon(2.0, count), 1e-5),
-        (DiscreteGaussian(1.5, of=count), DiscreteGaussian(0.75, of=count), 1e-2),
+        (DiscreteLaplaceMechanism.for_epsilon(1.0, count), DiscreteLaplaceMechanism.for_epsilon(2.0, count), 1e-5),
+        (DiscreteGaussianMechanism(1.5, of=count), DiscreteGaussianMechanism(0.75, of=count), 1e-2),
     )
     for right, wrong, delta in pairs:
         claimed = price(right.event, delta)
@@ -124,7 +124,7 @@ def test_laplace_for_the_wrong_neighbours_is_found() -> None:
     it by 2: the audit must refute a price of 1 for them. And fails when the same outputs are held against the promise
     that was made, for records that come or go, which is right; or when they can be audited without a unit."""
     total = Sum(-1.0, 1.0, Unit())
-    mechanism = Laplace.for_epsilon(1.0, total)
+    mechanism = LaplaceMechanism.for_epsilon(1.0, total)
     present = released(mechanism, total, [1.0, 0.5], 1, 3 * DRAWS // 2)
     absent = released(mechanism, total, [-1.0, 0.5], 2, 3 * DRAWS // 2)
     made = price(mechanism.event, 0.0)
@@ -142,7 +142,7 @@ def test_laplace_for_the_wrong_neighbours_is_found() -> None:
 
 def test_half_of_epsilon_confused_is_found() -> None:
     """Fails when randomised response with the probabilities of ε passes for ε/2."""
-    meant, used = RandomizedResponse(2, 0.5), RandomizedResponse(2, 1.0)
+    meant, used = GeneralizedRandomizedResponse(2, 0.5), GeneralizedRandomizedResponse(2, 1.0)
     draws = [np.asarray(used.randomize(np.full(DRAWS, bit), rng=SeededRng(7 + bit))) for bit in (1, 0)]
     found = audit_draws(*draws, unit=used.unit)
     assert found.epsilon > 0.7
@@ -154,7 +154,7 @@ def test_a_seed_that_is_used_again_is_found() -> None:
     """Fails when noise that is the same on both data sets, because its seed is, hides the difference of 1: the audit
     must find that two outputs are never confused."""
     count = Count(Unit())
-    mechanism = DiscreteLaplace.for_epsilon(1.0, count)
+    mechanism = DiscreteLaplaceMechanism.for_epsilon(1.0, count)
 
     def draw(rows: int, seed: int) -> float:
         return float(mechanism.release(count([True] * rows), rng=SeededRng(seed)).value)

@@ -53,7 +53,7 @@ def test_every_accountant_is_shown_and_the_tightest_comes_first(privet: Run) -> 
     names = [word for word in re.findall(r"^(\w+) ", done.out, re.MULTILINE) if word in {a.value for a in Accountant}]
     assert names[:6] == ["pld", "renyi", "advanced", "basic", "zcdp", "gdp"]
     assert re.search(r"^zcdp +zero-concentrated DP +no theorem *$", done.out, re.MULTILINE)
-    assert "zcdp and gdp: no theorem for Gaussian sampled by Poisson for add/remove neighbours." in done.out
+    assert "zcdp and gdp: no theorem for Gaussian sampled by Poisson for add/remove neighbors." in done.out
 
 
 def test_the_json_answer(privet: Run) -> None:

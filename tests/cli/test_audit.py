@@ -17,7 +17,7 @@ from privet.cli import main
 from privet.core.guarantee import Evidence
 from privet.core.release import Release
 from privet.core.unit import Whose
-from privet.mechanisms import Laplace
+from privet.mechanisms import LaplaceMechanism
 from privet.report import Canaries, load, write_run
 from privet.report.words import down
 from privet.runs.attacks import epsilon_ladder as climbing
@@ -64,12 +64,12 @@ def test_a_right_mechanism_is_not_refuted(privet: Run, word: str) -> None:
 
 def test_a_broken_mechanism_ends_with_one(privet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when noise that was halved goes unnoticed, or the exit code and the page do not say so."""
-    usual = Laplace.release
+    usual = LaplaceMechanism.release
 
-    def halved(self: Laplace, query: Any, *, rng: Any) -> Any:
-        return usual(Laplace(self.scale / 2, self.of), query, rng=rng)
+    def halved(self: LaplaceMechanism, query: Any, *, rng: Any) -> Any:
+        return usual(LaplaceMechanism(self.scale / 2, self.of), query, rng=rng)
 
-    monkeypatch.setattr(Laplace, "release", halved)
+    monkeypatch.setattr(LaplaceMechanism, "release", halved)
     found = privet("audit laplace --scale 1 --trials 20000 --report page.html")
     assert (found.code, found.err) == (1, "")
     assert "REFUTED" in found.out

@@ -19,7 +19,7 @@ from privet.mechanisms import Histogram, Sum
 from privet.runs import predictions
 from privet.runs.facts import PublicFacts
 from privet.runs.methods.none import NONE
-from privet.runs.methods.protocol import BudgetShare, FitSession
+from privet.runs.methods.protocol import FitSession, MethodBudget
 from privet.runs.request import TrainRequest
 from privet.runs.scoring import LabeledRows, PrivateScoring, auc, model_outputs, score_exactly
 from privet.training.models import Described, Model, choose, each_alone
@@ -29,7 +29,7 @@ from privet.training.models.choose import Family
 def unprotected(model: Model, schema: Schema, rows: torch.Tensor, answers: torch.Tensor, classes: int) -> nn.Module:
     """The model that `--compare none` trains."""
     facts = PublicFacts("rows", schema, tuple(map(str, range(classes))), None, 1, 60)
-    plan = NONE.plan(TrainRequest(), facts, BudgetShare(1.0, 1e-5, Unit()), model)
+    plan = NONE.plan(TrainRequest(), facts, MethodBudget(1.0, 1e-5, Unit()), model)
     return NONE.fit(plan, LabeledRows(rows, answers, None), FitSession(facts, model, Unit(), "rows")).value
 
 

@@ -27,7 +27,7 @@ from privet.core.unit import Unit, Whose
 from privet.data import Category, Identifier, Kind, Learning, Number, Schema, Source, learn, learning, read
 from privet.data.asked import Questions
 from privet.data.read import user_keys_of
-from privet.mechanisms import DiscreteGaussian, ThresholdedCounts
+from privet.mechanisms import DiscreteGaussianMechanism, ThresholdedCounts
 
 HEADER = ("who", "size", "kind", "y")
 Row = tuple[str, ...]
@@ -111,7 +111,7 @@ def replayed(monkeypatch: pytest.MonkeyPatch, values: list[Any]) -> None:
     def release(self: Any, query: Bounded[Any], *, rng: Rng, source: str = "data") -> Release[Any]:
         return Release.of(next(left), self.event, unit=query.unit, source=source, randomness=rng.kind)
 
-    monkeypatch.setattr(DiscreteGaussian, "release", release)
+    monkeypatch.setattr(DiscreteGaussianMechanism, "release", release)
     monkeypatch.setattr(ThresholdedCounts, "release", release)
 
 
@@ -127,7 +127,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
         return release
 
-    for mechanism in (DiscreteGaussian, ThresholdedCounts):
+    for mechanism in (DiscreteGaussianMechanism, ThresholdedCounts):
         monkeypatch.setattr(mechanism, "release", kept(mechanism.release))
     return found
 

@@ -10,7 +10,17 @@ import torch
 from torch import Tensor
 
 from privet.core.errors import InvalidInput
-from privet.ensemble import Graph, Propagated, Ridge, Supervised, Weighed, shuffled, telling, typical, uncertain
+from privet.ensemble import (
+    NeighborGraph,
+    Propagated,
+    Ridge,
+    Supervised,
+    Weighed,
+    most_informative,
+    most_typical,
+    most_uncertain,
+    shuffled,
+)
 
 
 def rings(rows: int, seed: int = 0) -> tuple[Tensor, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
@@ -42,7 +52,7 @@ def test_few_wrong_answers_are_outvoted() -> None:
     asked = np.arange(120)
     answers = labels[asked].copy()
     answers[::10] = 1 - answers[::10]
-    found = Propagated(graph=Graph(spread=0.9)).student(rows, asked, answers, 2)
+    found = Propagated(graph=NeighborGraph(spread=0.9)).student(rows, asked, answers, 2)
     assert (found.labels(rows)[asked] == labels[asked]).mean() > 0.95
 
 
@@ -51,7 +61,7 @@ def test_the_graph_solves_its_equation() -> None:
     S made here by plain loops."""
     rows, labels = rings(40)
     asked = np.array([0, 1, 2, 4, 5])  # three answers of one class, two of the other
-    graph = Graph(neighbours=4, sharpness=3.0, spread=0.8)
+    graph = NeighborGraph(neighbors=4, sharpness=3.0, spread=0.8)
     places = rows.double().numpy()
     squared = ((places[:, None] - places[None]) ** 2).sum(2)
     weights = np.zeros((40, 40))
@@ -74,7 +84,7 @@ def test_rows_that_nothing_reaches_are_left_out() -> None:
     """Fails when a part of the graph without an answer is learned as if it were of class 0."""
     near, _ = rings(40)
     rows = torch.cat([near, near + 100])
-    shares = Graph(neighbours=3).labels(rows, np.arange(10), np.ones(10, dtype=np.int64), 2)
+    shares = NeighborGraph(neighbors=3).labels(rows, np.arange(10), np.ones(10, dtype=np.int64), 2)
     assert not shares[40:].any()
     assert (Propagated().student(rows, np.arange(10), np.ones(10, dtype=np.int64), 2).labels(rows) == 1).all()
 
@@ -85,9 +95,9 @@ def test_orders_ask_about_each_row_once() -> None:
     assert sorted(shuffled(300)) == list(range(300))
     assert (shuffled(300, key="one") != shuffled(300, key="other")).any()
     twice = torch.cat([rows[:20], rows[:20]])
-    assert sorted(typical(twice, 40)) == list(range(40))
+    assert sorted(most_typical(twice, 40)) == list(range(40))
     student = Supervised(Ridge()).student(rows, np.arange(30), labels[:30], 2)
-    order = uncertain(student, rows, np.arange(30))
+    order = most_uncertain(student, rows, np.arange(30))
     assert sorted(order) == list(range(30, 300))
     assert (np.diff(student.margins(rows)[order]) >= 0).all()
 
@@ -101,7 +111,7 @@ def test_typical_rows_cover_every_cluster_and_begin_with_the_largest() -> None:
     half = [rng.normal(0, 0.1, (size // 2, 4)) for size in sizes]
     around = [np.concatenate([each, -each, np.zeros((1, 4))]) + 10 * np.eye(4)[at] for at, each in enumerate(half)]
     rows, ends = torch.tensor(np.concatenate(around), dtype=torch.float32), np.cumsum(sizes) - 1
-    found = [typical(rows, 4, key=key).tolist() for key in "abcdefghij"]
+    found = [most_typical(rows, 4, key=key).tolist() for key in "abcdefghij"]
     assert ends[[1, 3, 2, 0]].tolist() in found
 
 
@@ -115,8 +125,8 @@ def refused() -> list[tuple[str, Any]]:
         ("answers are not one whole number", lambda: ways.student(rows, some, labels[:3], 2)),
         ("answers are not one whole number", lambda: Supervised().student(rows, some, -labels[:4], 2)),
         ("rows are not two rows", lambda: ways.student(rows[:1], some[:1], labels[:1], 2)),
-        ("spread is 1", lambda: Graph(spread=1.0)),
-        ("count is 31", lambda: typical(rows, 31)),
+        ("spread is 1", lambda: NeighborGraph(spread=1.0)),
+        ("count is 31", lambda: most_typical(rows, 31)),
     ]
 
 
@@ -176,7 +186,7 @@ def test_telling_rows_lower_the_error_of_a_noisy_line() -> None:
     drawn = np.random.default_rng(8)
     rows = torch.from_numpy(drawn.normal(size=(4000, 5)) * drawn.exponential(1, (4000, 1))).float()
     truth = torch.tensor([1.0, 0.5, -1.0, 0.2, 0.3])
-    found = telling(rows, 200)
+    found = most_informative(rows, 200)
     assert len(set(found.tolist())) == 200
     errors = []
     for chosen in (found, np.arange(200)):
@@ -189,4 +199,4 @@ def test_telling_rows_lower_the_error_of_a_noisy_line() -> None:
         errors.append(total)
     assert errors[0] < errors[1] / 2
     with pytest.raises(InvalidInput, match="count is 5000"):
-        telling(rows, 5000)
+        most_informative(rows, 5000)

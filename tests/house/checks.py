@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.house import exports, randomness, rooms, style, thin_commands
+from tests.house import class_names, exports, randomness, rooms, style, thin_commands
 
 Check = Callable[[Path], list[str]]
 
@@ -21,4 +21,5 @@ CHECKS: dict[str, Check] = {
     "public names have docstrings": style.docstrings,
     "a Release states its Guarantee": style.guarantees,
     "commands compute nothing": thin_commands.numerical_imports,
+    "class names are unique": class_names.unique_class_names,
 }

@@ -26,8 +26,15 @@ _KWARGS = "no **kwargs in public"
 _DOCSTRINGS = "public names have docstrings"
 _GUARANTEES = "a Release states its Guarantee"
 _COMMANDS = "commands compute nothing"
+_CLASSES = "class names are unique"
 
 BAD = (
+    Planted(
+        _CLASSES,
+        "core/x.py",
+        "class A:\n    class B: ...\n\nclass B: ...",
+        "`B` is a class in core/x.py:4 and core/x.py:2",
+    ),
     Planted(_ROOMS, "core/x.py", "from privet.accounting import epsilon", "`core` may not import `accounting`"),
     Planted(_ROOMS, "core/x.py", "def f():\n    import privet.ledger", "x.py:2: `core` may not import `ledger`"),
     Planted(_ROOMS, "core/x.py", "if TYPE_CHECKING:\n    from privet import report", "may not import `report`"),

@@ -17,11 +17,11 @@ import pytest
 import zxingcpp
 from scipy.stats import chi2
 
-from privet.local import Duchi, HadamardResponse, LocalHashing, Piecewise, RandomizedResponse, live_endpoint
+from privet.local import Duchi, GeneralizedRandomizedResponse, HadamardResponse, LocalHashing, Piecewise, live_endpoint
 from privet.local.page import law_of as spoken
 from privet.local.page import questionnaire_page
-from privet.local.questionnaire import Budget, Question, Questionnaire
-from privet.local.reports import Collection, Outcome
+from privet.local.questionnaire import BudgetSharing, Questionnaire, SurveyQuestion
+from privet.local.reports import Collection, ReportOutcome
 from tests.local.laws import law_of
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -34,14 +34,14 @@ SURVEY = Questionnaire(
     "Commuting",
     3.0,
     (
-        Question("fare", "Without a ticket?", ("no", "yes")),
-        Question("street", "Which street?", tuple(f"street {i}" for i in range(30))),
-        Question("minutes", "How long?", low=0.0, high=120.0),
+        SurveyQuestion("fare", "Without a ticket?", ("no", "yes")),
+        SurveyQuestion("street", "Which street?", tuple(f"street {i}" for i in range(30))),
+        SurveyQuestion("minutes", "How long?", low=0.0, high=120.0),
     ),
 )
 PARTS: list[tuple[Any, float]] = [
-    (RandomizedResponse(2, 1.0), 1),
-    (RandomizedResponse(5, 2.0), 2),
+    (GeneralizedRandomizedResponse(2, 1.0), 1),
+    (GeneralizedRandomizedResponse(5, 2.0), 2),
     (HadamardResponse(5, 1.0), 3),
     (LocalHashing(7, 1.0), 5),
     (Duchi(1.0, 0.0, 4.0, 8), 1.5),
@@ -148,7 +148,7 @@ def test_the_page_takes_words_from_the_cryptographic_generator_alone(asking: Any
         crypto.getRandomValues = real;
         return said;
     }"""
-    limit = RandomizedResponse(2, 1.0).limit
+    limit = GeneralizedRandomizedResponse(2, 1.0).limit
     assert asking.evaluate(edge, str(limit)) == [True, False]
 
 
@@ -158,7 +158,7 @@ def test_offline_nothing_is_asked_and_the_answer_is_gone(browser: Any, tmp_path:
     path.write_text(questionnaire_page(SURVEY), encoding="utf-8")
     seen = Seen(browser, path.as_uri(), offline=True)
     report = seen.answer()
-    assert Collection(SURVEY).add(report) is Outcome.ACCEPTED
+    assert Collection(SURVEY).add(report) is ReportOutcome.ACCEPTED
     assert set(json.loads(report)) == {"privet", "survey", "id", "answers"}
     with seen.page.expect_download() as download:
         seen.page.click("#download")
@@ -188,7 +188,7 @@ def test_the_pages_own_policy_forbids_a_leak(browser: Any, tmp_path: Path) -> No
 def test_a_sampled_report_holds_one_question(browser: Any, tmp_path: Path) -> None:
     """Fails when a page that draws one question reports another number of them; all three come up in 60 drawings but
     for one run in 10^10."""
-    survey = Questionnaire("Commuting", 3.0, SURVEY.questions, Budget.SAMPLE)
+    survey = Questionnaire("Commuting", 3.0, SURVEY.questions, BudgetSharing.SAMPLE)
     path = tmp_path / "survey.html"
     path.write_text(questionnaire_page(survey), encoding="utf-8")
     page = Seen(browser, path.as_uri()).page
@@ -196,7 +196,7 @@ def test_a_sampled_report_holds_one_question(browser: Any, tmp_path: Path) -> No
         reportOn(JSON.parse(document.getElementById("survey").textContent), {fare: 1, street: 3, minutes: 5})))"""
     lines = page.evaluate(script)
     collection = Collection(survey)
-    assert {collection.add(line) for line in lines} == {Outcome.ACCEPTED}
+    assert {collection.add(line) for line in lines} == {ReportOutcome.ACCEPTED}
     assert {name for line in lines for name in json.loads(line)["answers"]} == {"fare", "street", "minutes"}
 
 

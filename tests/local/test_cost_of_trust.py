@@ -12,7 +12,7 @@ from privet.cli.run import main
 from privet.core import event
 from privet.core.errors import InvalidInput
 from privet.core.event import Shuffled
-from privet.local.response import RandomizedResponse
+from privet.local.response import GeneralizedRandomizedResponse
 from privet.local.shuffling import (
     ONE_IN_A_CROWD,
 )
@@ -27,7 +27,7 @@ def test_the_price_of_trust() -> None:
     assert small.central / large.central == pytest.approx(100.0)
     assert small.shuffled / large.shuffled == pytest.approx(100.0, rel=0.05)
     assert small.local / large.local == pytest.approx(10.0)
-    assert small.local == pytest.approx((RandomizedResponse(2, 1.0).variance(0.3) / 10**4) ** 0.5)
+    assert small.local == pytest.approx((GeneralizedRandomizedResponse(2, 1.0).variance(0.3) / 10**4) ** 0.5)
     for costs in (small, large):
         assert costs.central < costs.shuffled < costs.local
         batch = Shuffled(event.RandomizedResponse(costs.local_epsilon), costs.reports)

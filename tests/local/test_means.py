@@ -17,11 +17,11 @@ from privet.core.unit import Neighbours
 from privet.local import (
     MEANS,
     Duchi,
+    GeneralizedRandomizedResponse,
     LocalGaussian,
     LocalLaplace,
     MeanMechanism,
     Piecewise,
-    RandomizedResponse,
     SampledQuestions,
     SplitQuestions,
     best_mean,
@@ -175,14 +175,14 @@ def test_a_split_budget_adds_up(epsilon: float, weights: tuple[float, ...]) -> N
 def test_split_questions_are_composed_and_sampled_ones_are_not() -> None:
     """Fails when every question is given the whole ε in a split, or a part of it where one question is drawn; the
     accountant's price is compared."""
-    both = SplitQuestions.of(1.0, [lambda e: RandomizedResponse(2, e), Duchi])
+    both = SplitQuestions.of(1.0, [lambda e: GeneralizedRandomizedResponse(2, e), Duchi])
     assert isinstance(both.event, Composed)
     assert priced(both.event, 0.0, unit=both.unit).epsilon.upper == pytest.approx(1.0)
-    wrong = SplitQuestions((RandomizedResponse(2, 1.0), Duchi(1.0)))
+    wrong = SplitQuestions((GeneralizedRandomizedResponse(2, 1.0), Duchi(1.0)))
     assert priced(wrong.event, 0.0, unit=wrong.unit).epsilon.upper == pytest.approx(2.0)
-    one = SampledQuestions((RandomizedResponse(2, 1.0), Duchi(1.0)))
+    one = SampledQuestions((GeneralizedRandomizedResponse(2, 1.0), Duchi(1.0)))
     assert one.event == Pure(1.0, Neighbours.REPLACE)
-    dearest = SampledQuestions((RandomizedResponse(2, 0.5), Duchi(2.0)))
+    dearest = SampledQuestions((GeneralizedRandomizedResponse(2, 0.5), Duchi(2.0)))
     assert dearest.event == Pure(2.0, Neighbours.REPLACE)
 
 
@@ -190,7 +190,7 @@ def test_split_questions_are_composed_and_sampled_ones_are_not() -> None:
 def test_joint_questions_are_estimated_each_by_itself(kind: Any) -> None:
     """Fails when answers are given to the wrong question, or drawn ones are counted as given by all; within 5
     deviations, a false alarm in 10^6 runs, and the seed is fixed."""
-    joint = kind((RandomizedResponse(2, 1.0), Duchi(1.0)))
+    joint = kind((GeneralizedRandomizedResponse(2, 1.0), Duchi(1.0)))
     n = 20_000
     answers = [np.arange(n) % 4 == 0, np.full(n, 0.5)]
     states = joint.aggregate(joint.randomize([answers[0].astype(int), answers[1]], SeededRng(8)))

@@ -10,7 +10,7 @@ import pytest
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.local import report_lines
-from privet.local.questionnaire import Question, Questionnaire
+from privet.local.questionnaire import Questionnaire, SurveyQuestion
 from privet.local.reports import report_on
 from privet.local.shuffling import MixKey, MixPlan, Stop, Taken, id_of, send_reports, sending
 
@@ -41,7 +41,7 @@ def test_what_has_no_id(line: bytes) -> None:
 def test_one_report_written_twice_is_sent_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches one person who counts as two, on whose number the price rests: a report as the page writes it, and the
     same one as the endpoint does, in one file or in two."""
-    survey = Questionnaire("Smoking", 1.0, (Question("smoker", "Do you?", ("no", "yes")),))
+    survey = Questionnaire("Smoking", 1.0, (SurveyQuestion("smoker", "Do you?", ("no", "yes")),))
     keys = [MixKey.new() for _ in range(3)]
     stops = [Stop(f"http://127.0.0.1:{8100 + place}", key.public) for place, key in enumerate(keys)]
     plan = MixPlan("b", 1.0, 1e-6, 2, tuple(stops[:2]), stops[2], survey=survey, close_at=10)

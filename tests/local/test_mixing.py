@@ -24,8 +24,8 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Shuffled
 from privet.core.random import Randomness, SeededRng, default_rng
 from privet.core.unit import Neighbours, Trust
-from privet.local.questionnaire import Question, Questionnaire
-from privet.local.reports import Collection, Outcome, named, report_on
+from privet.local.questionnaire import Questionnaire, SurveyQuestion
+from privet.local.reports import Collection, ReportOutcome, named, report_on
 from privet.local.shuffling import (
     Batch,
     MixKey,
@@ -337,7 +337,9 @@ def test_the_commands(tmp_path: Path) -> None:
 
 
 SURVEY = Questionnaire(
-    "Commuting", 2.0, (Question("fare", "Free ride?", ("no", "yes")), Question("minutes", "How long?", low=0, high=9))
+    "Commuting",
+    2.0,
+    (SurveyQuestion("fare", "Free ride?", ("no", "yes")), SurveyQuestion("minutes", "How long?", low=0, high=9)),
 )
 
 
@@ -387,7 +389,7 @@ def test_a_report_is_what_the_plan_prices() -> None:
         shuffled_release(asked, [carried(asked, line), other], randomness=Randomness.SEEDED)
     assert asked.name != replace(plan, epsilon=2.0, payload=200).name
     assert asked.event == Shuffled(event.Pure(2.0, Neighbours.REPLACE), 2)
-    smoking = Questionnaire("Smoking", 2.0, (Question("smoker", "Do you?", ("no", "yes")),))
+    smoking = Questionnaire("Smoking", 2.0, (SurveyQuestion("smoker", "Do you?", ("no", "yes")),))
     assert replace(asked, survey=smoking).event == Shuffled(event.RandomizedResponse(2.0), 2)
 
 
@@ -403,8 +405,8 @@ def test_the_id_of_a_report_stays_behind() -> None:
     assert carried(asked, json.dumps(dict(reversed(read.items())), indent=0).replace("\n", "").encode()) == sent
     assert is_carried(asked, sent)
     collection, rng = Collection(SURVEY), SeededRng(6)
-    assert collection.add(sent) is Outcome.REFUSED  # without an id nobody would see that it came twice
-    assert [collection.add(named(sent, rng)) for _ in range(2)] == [Outcome.ACCEPTED] * 2
+    assert collection.add(sent) is ReportOutcome.REFUSED  # without an id nobody would see that it came twice
+    assert [collection.add(named(sent, rng)) for _ in range(2)] == [ReportOutcome.ACCEPTED] * 2
 
 
 def test_a_survey_is_sent_through_the_mix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

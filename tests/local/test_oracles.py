@@ -19,18 +19,18 @@ from privet.core.unit import Trust
 from privet.local import (
     ORACLES,
     FrequencyOracle,
+    GeneralizedRandomizedResponse,
     HadamardResponse,
     LocalHashing,
     OptimizedUnary,
     PureOracle,
-    RandomizedResponse,
     Rappor,
     SymmetricUnary,
     best_oracle,
-    collected,
+    collect_reports,
 )
 from privet.mechanisms.coins import cost, growth, threshold
-from privet.mechanisms.randomized_response import RandomizedResponse as OneResponse
+from privet.mechanisms.randomized_response import RandomizedResponseMechanism as OneResponse
 from tests.local.branches import largest_odds
 from tests.local.laws import as_reports, law_of
 
@@ -38,15 +38,15 @@ SMALL_RAPPOR = {"bits": 3, "hashes": 1, "cohorts": 2, "p": 0.25, "q": 0.75}
 
 
 def made(name: str, domain: int, epsilon: float) -> FrequencyOracle:
-    return Rappor(domain, epsilon, **SMALL_RAPPOR) if name == "Rappor" else ORACLES[name](domain, epsilon)  # type: ignore[arg-type]
+    return Rappor(domain, epsilon, **SMALL_RAPPOR) if name == "rappor" else ORACLES[name](domain, epsilon)  # type: ignore[arg-type]
 
 
 PURE = [name for name, kind in ORACLES.items() if issubclass(kind, PureOracle)]
-SIZES = {"Rappor": (2,), "LocalHashing": (2, 3, 7)}
+SIZES = {"rappor": (2,), "local-hashing": (2, 3, 7)}
 
 
 def cases(names: list[str]) -> list[Any]:
-    dear = {"LocalHashing": 2.0}  # at 3 it has 23 bins, and 23³ reports to go through
+    dear = {"local-hashing": 2.0}  # at 3 it has 23 bins, and 23³ reports to go through
     return [(name, d, e) for name in names for d in SIZES.get(name, (2, 3, 5)) for e in (0.1, 1.0, dear.get(name, 3.0))]
 
 
@@ -90,7 +90,7 @@ def test_estimates_are_unbiased_and_vary_as_stated(
 @pytest.mark.parametrize("shares", [(1.0, 0.0), (0.3, 0.7)])
 def test_rappor_is_unbiased_and_varies_as_stated(shares: tuple[float, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when the least squares, the cohorts' weights or the variance of bits in one report are wrong."""
-    oracle = made("Rappor", 2, 3.0)
+    oracle = made("rappor", 2, 3.0)
     mean, square = np.zeros(2), np.zeros(2)
     for value, share in enumerate(shares):
         for each, weight in law_of(oracle, value, monkeypatch).items():
@@ -110,7 +110,7 @@ def test_randomized_response_has_the_textbook_error(domain: int, epsilon: float,
     """Fails when the variance of K-ary randomised response is not [h·e^ε(K-1) + (1-h)(K-2+e^ε)]/(e^ε-1)²."""
     e = math.exp(epsilon)
     book = (share * e * (domain - 1) + (1 - share) * (domain - 2 + e)) / (e - 1) ** 2
-    assert RandomizedResponse(domain, epsilon).variance(share) == pytest.approx(book, rel=1e-9)
+    assert GeneralizedRandomizedResponse(domain, epsilon).variance(share) == pytest.approx(book, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,9 @@ def test_variances_are_the_published_ones(
 ) -> None:
     """Fails when an oracle has other probabilities than in its paper, such as a keep that draws from all K answers."""
     for domain, expected in zip((2, 10, 100, 1024), responses, strict=True):
-        assert RandomizedResponse(domain, epsilon).variance(0.0) == pytest.approx(expected, rel=1e-3, abs=6e-4)
+        assert GeneralizedRandomizedResponse(domain, epsilon).variance(0.0) == pytest.approx(
+            expected, rel=1e-3, abs=6e-4
+        )
     assert OptimizedUnary(1024, epsilon).variance(0.0) == pytest.approx(optimal, rel=1e-3)
     assert SymmetricUnary(1024, epsilon).variance(0.0) == pytest.approx(symmetric, rel=1e-3)
     assert HadamardResponse(1024, epsilon).variance(0.0) == pytest.approx(hadamard, rel=1e-3)
@@ -146,7 +148,7 @@ def test_rappor_costs_what_its_paper_says() -> None:
 def test_the_drawn_law_is_the_exact_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when the real generator's reports have another law than the branches; χ², one false alarm in 10^6 and the
     seed is fixed."""
-    domain = 2 if name == "Rappor" else 5
+    domain = 2 if name == "rappor" else 5
     oracle = made(name, domain, 1.2)
     drawn = oracle.randomize(np.full(100_000, domain - 1), SeededRng(11))
     seen = Counter(tuple(row) for row in drawn.tolist()) if drawn.ndim == 2 else Counter(drawn.tolist())
@@ -162,11 +164,11 @@ def test_the_drawn_law_is_the_exact_one(name: str, monkeypatch: pytest.MonkeyPat
 def test_many_reports_give_the_shares_and_their_intervals(name: str) -> None:
     """Fails when a tally mixes up values, or intervals do not cover; 40 values, each within 4.5 deviations (a false
     alarm in 3,600 runs) and at least 33 of 40 intervals of 95 % (in 2,000), and the seed is fixed."""
-    oracle = Rappor(40, 4.0) if name == "Rappor" else ORACLES[name](40, 2.0)
+    oracle = Rappor(40, 4.0) if name == "rappor" else ORACLES[name](40, 2.0)
     truth = np.arange(1, 41) / np.arange(1, 41).sum()
     values = np.repeat(np.arange(40), np.round(truth * 60_000).astype(int))
     truth = np.bincount(values) / values.size
-    found = oracle.estimate(collected(oracle, values, SeededRng(21), at_once=7_000))
+    found = oracle.estimate(collect_reports(oracle, values, SeededRng(21), at_once=7_000))
     assert np.abs(found.estimate - truth).max() < 4.5 * np.sqrt(found.variance(truth).max())
     low, high = found.interval(0.95)
     assert ((low <= truth) & (truth <= high)).sum() >= 33
@@ -200,7 +202,7 @@ def test_what_cannot_be_is_refused(name: str) -> None:
     for bad in ([10**6], [-1], [0.5], [[0, 0, 0]]):
         with pytest.raises(InvalidInput, match="reports"):
             oracle.aggregate(np.array(bad))
-    wide = np.full((1, 2 if name == "Rappor" else 1), 2**63, dtype=np.uint64)
+    wide = np.full((1, 2 if name == "rappor" else 1), 2**63, dtype=np.uint64)
     with pytest.raises(InvalidInput, match="reports"):
         oracle.aggregate(wide)
 
@@ -217,18 +219,18 @@ def test_a_release_is_priced_at_epsilon_under_local_trust(name: str) -> None:
 
 def test_the_best_oracle_changes_with_the_domain() -> None:
     """Fails when the choice ignores the domain, ε, or the length of a report."""
-    assert isinstance(best_oracle(2, 1.0), RandomizedResponse)
+    assert isinstance(best_oracle(2, 1.0), GeneralizedRandomizedResponse)
     assert isinstance(best_oracle(1024, 1.0), LocalHashing)
-    assert isinstance(best_oracle(100, 4.0), RandomizedResponse)
+    assert isinstance(best_oracle(100, 4.0), GeneralizedRandomizedResponse)
     for domain in (2, 9, 12, 40, 3000):
         for epsilon in (0.3, 1.0, 2.5):
             best = best_oracle(domain, epsilon)
-            rivals = (RandomizedResponse(domain, epsilon), OptimizedUnary(domain, epsilon))
+            rivals = (GeneralizedRandomizedResponse(domain, epsilon), OptimizedUnary(domain, epsilon))
             assert best.variance(0.0) <= 1.05 * min(rival.variance(0.0) for rival in rivals)
     assert isinstance(best_oracle(3_000_000, 1.0), HadamardResponse | LocalHashing)
 
 
-class _Halved(RandomizedResponse):
+class _Halved(GeneralizedRandomizedResponse):
     @property
     def response(self) -> OneResponse:
         return OneResponse(2 * self.epsilon, self.domain)
@@ -247,7 +249,7 @@ class _OneMore(OneResponse):
         return OneResponse(self.epsilon, self.categories).threshold + 1
 
 
-class _RoundedUp(RandomizedResponse):
+class _RoundedUp(GeneralizedRandomizedResponse):
     @property
     def response(self) -> OneResponse:
         return _OneMore(self.epsilon, self.domain)

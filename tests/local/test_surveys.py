@@ -17,19 +17,19 @@ from scipy.stats import binom
 from privet.accounting import epsilon as priced
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.local import Duchi, RandomizedResponse, SampledQuestions
+from privet.local import Duchi, GeneralizedRandomizedResponse, SampledQuestions
 from privet.local.endpoint import Endpoint
 from privet.local.page import law_of as spoken
 from privet.local.page import questionnaire_page
-from privet.local.questionnaire import Budget, Question, Questionnaire, read_questionnaire
-from privet.local.reports import Collection, Outcome, answer_of, report_on
+from privet.local.questionnaire import BudgetSharing, Questionnaire, SurveyQuestion, read_questionnaire
+from privet.local.reports import Collection, ReportOutcome, answer_of, report_on
 from privet.local.shares import Shares
 
-YES_NO = Question("fare", "Without a ticket?", ("no", "yes"))
-MANY = Question("street", "Which street?", tuple(f"street {i}" for i in range(60)))
-NUMBER = Question("minutes", "How long?", low=0.0, high=120.0)
+YES_NO = SurveyQuestion("fare", "Without a ticket?", ("no", "yes"))
+MANY = SurveyQuestion("street", "Which street?", tuple(f"street {i}" for i in range(60)))
+NUMBER = SurveyQuestion("minutes", "How long?", low=0.0, high=120.0)
 SPLIT = Questionnaire("Commuting", 3.0, (YES_NO, MANY, NUMBER))
-SAMPLED = Questionnaire("Commuting", 3.0, (YES_NO, MANY, NUMBER), Budget.SAMPLE)
+SAMPLED = Questionnaire("Commuting", 3.0, (YES_NO, MANY, NUMBER), BudgetSharing.SAMPLE)
 GOOD = """
 privet = 1
 title = "T"
@@ -45,7 +45,7 @@ def filled(questionnaire: Questionnaire, people: int) -> Collection:
     collection, rng = Collection(questionnaire), SeededRng(5)
     for i in range(people):
         answers = {"fare": int(i % 4 == 0), "street": i % 3, "minutes": 40.0}
-        assert collection.add(json.dumps(report_on(questionnaire, answers, rng))) is Outcome.ACCEPTED
+        assert collection.add(json.dumps(report_on(questionnaire, answers, rng))) is ReportOutcome.ACCEPTED
     return collection
 
 
@@ -82,8 +82,8 @@ def test_a_second_copy_counts_once() -> None:
     """Fails when the same report is counted twice, whatever the order of its keys."""
     report = report_on(SPLIT, {"fare": 1, "street": 7, "minutes": 30.0}, SeededRng(1))
     collection = Collection(SPLIT)
-    assert collection.add(json.dumps(report)) is Outcome.ACCEPTED
-    assert collection.add(json.dumps(report, sort_keys=True)) is Outcome.DUPLICATE
+    assert collection.add(json.dumps(report)) is ReportOutcome.ACCEPTED
+    assert collection.add(json.dumps(report, sort_keys=True)) is ReportOutcome.DUPLICATE
     assert (collection.reports, collection.duplicates) == (1, 1)
 
 
@@ -124,7 +124,7 @@ def bad_lines() -> dict[str, str | bytes]:
 def test_what_is_no_report_is_refused_and_does_no_harm(kind: str) -> None:
     """Fails when a line that no respondent can have made is counted, or raises."""
     collection = Collection(SPLIT)
-    assert collection.add(bad_lines()[kind]) is Outcome.REFUSED
+    assert collection.add(bad_lines()[kind]) is ReportOutcome.REFUSED
     assert (collection.reports, collection.refused) == (0, 1)
     assert set(collection.estimate().values()) == {None}
 
@@ -176,9 +176,9 @@ def test_a_questionnaire_that_cannot_be_asked_is_refused(old: str, new: str, com
 
 def test_a_changed_word_is_another_survey() -> None:
     """Fails when reports on one wording would be counted for another."""
-    other = Questionnaire("Commuting", 3.0, (Question("fare", "With a ticket?", ("no", "yes")), MANY, NUMBER))
+    other = Questionnaire("Commuting", 3.0, (SurveyQuestion("fare", "With a ticket?", ("no", "yes")), MANY, NUMBER))
     report = json.dumps(report_on(SPLIT, {"fare": 1, "street": 7, "minutes": 30.0}, SeededRng(1)))
-    assert Collection(other).add(report) is Outcome.REFUSED
+    assert Collection(other).add(report) is ReportOutcome.REFUSED
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 0.05, 0.3, 1.0, 1.7, 3.0, 5.0, 8.0, 40.0])
@@ -186,7 +186,7 @@ def test_every_question_is_reported_by_one_number_that_the_page_can_draw(epsilon
     """Fails when the best oracle for some questionnaire is one whose reports are rows of bits, which a report has no
     place for and the page no law."""
     for options in (2, 3, 5, 9, 12, 17, 30, 60, 150, 400, 999, 1000):
-        part = Question("a", "A?", tuple(map(str, range(options)))).part(epsilon)
+        part = SurveyQuestion("a", "A?", tuple(map(str, range(options)))).part(epsilon)
         assert spoken(part)["law"] in ("response", "hash", "hadamard")
     assert spoken(NUMBER.part(epsilon))["law"] in ("duchi", "piecewise")
 
@@ -256,13 +256,13 @@ def test_many_send_at_once(endpoint: Endpoint) -> None:
         thread.join()
     assert endpoint.collection.reports == 200
     again = Collection(SPLIT)
-    assert all(again.add(line) is Outcome.ACCEPTED for line in endpoint.out.read_bytes().splitlines())
+    assert all(again.add(line) is ReportOutcome.ACCEPTED for line in endpoint.out.read_bytes().splitlines())
 
 
 def test_text_of_a_questionnaire_cannot_become_markup() -> None:
     """Fails when a title, a question or an option could run a script in a respondent's browser."""
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'"
-    question = Question("a", evil, (evil, "other"))
+    question = SurveyQuestion("a", evil, (evil, "other"))
     page = questionnaire_page(Questionnaire(evil, 1.0, (question,)))
     assert "<img" not in page
     assert page.count("<script>") == 1
@@ -272,7 +272,7 @@ def test_text_of_a_questionnaire_cannot_become_markup() -> None:
 def test_few_reports_have_honest_intervals() -> None:
     """Fails when three reports give a share for sure: the exact coverage of yes or no among ten is summed over all
     outcomes, for every true count."""
-    oracle = RandomizedResponse(2, 1.0)
+    oracle = GeneralizedRandomizedResponse(2, 1.0)
     n, keep = 10, float(oracle.keep)
     for yes in range(n + 1):
         law = np.array([1.0])
@@ -290,7 +290,7 @@ def test_few_reports_have_honest_intervals() -> None:
 def test_few_reports_interval_misses_at_most_half_on_each_side(share: float) -> None:
     """Fails when each end of the interval may miss as often as both together: exact coverage of 40 to 196 reports,
     where Clopper and Pearson's interval is little wider than it must be."""
-    oracle = RandomizedResponse(2, 1.0)
+    oracle = GeneralizedRandomizedResponse(2, 1.0)
     keep = float(oracle.keep)
     for n in range(40, 200, 52):
         yes = round(share * n)
@@ -308,7 +308,9 @@ def test_intervals_know_that_a_question_was_drawn() -> None:
 
     Sixty surveys of three questions, seeded; where the coverage is 95 %, it is below 80 % in one of 10^5.
     """
-    joint = SampledQuestions((RandomizedResponse(2, 6.0), Duchi(6.0, 0.0, 1.0), RandomizedResponse(2, 6.0)))
+    joint = SampledQuestions(
+        (GeneralizedRandomizedResponse(2, 6.0), Duchi(6.0, 0.0, 1.0), GeneralizedRandomizedResponse(2, 6.0))
+    )
     people = np.arange(900)
     answers = [(people % 5 == 0).astype(int), (people % 100) / 99, (people % 2).astype(int)]
     hits = []

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,37 +16,13 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.random import SeededRng
 from privet.core.unit import Trust
-from privet.mechanisms import MECHANISMS
-from tests.mechanisms.examples import CASES, DELTA, EPSILON, EXAMPLES
-from tools.syllabus import SOURCE, Kind, load
+from privet.mechanisms import MECHANISMS, Sum, VectorSum
+from privet.mechanisms.trial import TrialSettings, auditable, mechanism_trial
+from tests.mechanisms.examples import CASES, DELTA, EPSILON, build, clipper_of, delta_of, made, query_of
 
 every = pytest.mark.parametrize(
     ("name", "unit"), CASES, ids=lambda value: str(value) if isinstance(value, str) else f"{value}".replace(" ", "-")
 )
-
-
-@cache
-def made(name: str, unit: Unit) -> tuple[Any, Any, Bounded[Any]]:
-    """The mechanism, its clipper and a query; made once, as calibrating takes a while."""
-    example = EXAMPLES[name]
-    clip = example.clip(unit)
-    return example.make(clip), clip, example.query(clip)
-
-
-def test_every_mechanism_has_an_example() -> None:
-    """A mechanism without an example here would go untested."""
-    assert set(EXAMPLES) == set(MECHANISMS)
-
-
-def test_every_mechanism_is_in_the_syllabus() -> None:
-    """A mechanism that no row shows would not be found."""
-    shown = {
-        word
-        for row in load(SOURCE.read_text(encoding="utf-8"))
-        if row.kind is Kind.MECHANISM
-        for word in row.name.split()
-    }
-    assert set(MECHANISMS) <= shown
 
 
 @every
@@ -70,10 +44,11 @@ def test_the_price_is_the_one_asked_for(name: str, unit: Unit) -> None:
     worth more than their sum, and a choice for two keys).
     """
     mechanism, _, _ = made(name, unit)
-    paid = accounting.epsilon(mechanism.event, EXAMPLES[name].delta, unit=unit).epsilon.upper
+    delta = delta_of(name)
+    paid = accounting.epsilon(mechanism.event, delta, unit=unit).epsilon.upper
     assert paid <= EPSILON
     # (ε, δ) blocks of replaced users and of groups lose something in group privacy
-    assert paid >= (0.9 if EXAMPLES[name].delta == 0 or name in ("Gaussian", "Peeling") else 0.4) * EPSILON
+    assert paid >= (0.9 if delta == 0 or name in ("gaussian", "peeling") else 0.4) * EPSILON
 
 
 @every
@@ -126,20 +101,20 @@ def test_no_row_changes_the_shape(name: str, unit: Unit) -> None:
     What keys come out does depend on the rows: they are what is released.
     """
     mechanism, clip, _ = made(name, unit)
-    example = EXAMPLES[name]
+    own = list(MECHANISMS[name].rows)
     seen = set()
     for rows in (
-        example.rows,
+        own,
         [],
-        example.rows[:1],
+        own[:1],
         [None] * 4,
         [float("nan")] * 3,
         [object()],
         [[1, 2], 3],
         [1e308, -1e308],
     ):
-        usable = rows if name != "Peeling" or not rows or rows is example.rows else [[0.0] * 4, rows[0]]
-        value = mechanism.release(example.query(clip, usable), rng=SeededRng(7)).value
+        usable = [[0.0] * clip.dimension, rows[0]] if isinstance(clip, VectorSum) and rows and rows != own else rows
+        value = mechanism.release(query_of(name, clip, usable), rng=SeededRng(7)).value
         seen.add((type(value), getattr(value, "shape", None), getattr(value, "dtype", None)))
     assert len(seen) == 1
 
@@ -158,18 +133,18 @@ def test_a_mechanism_is_public_and_a_query_is_not(name: str, unit: Unit) -> None
 
 def test_two_of_one_mechanism_are_equal_and_hashable() -> None:
     """Catches a field that breaks equality, by which a ledger knows a question again."""
-    for name, example in EXAMPLES.items():
-        unit = example.units[0]
+    for name in MECHANISMS:
+        unit = next(unit for each, unit in CASES if each == name)
         mechanism = made(name, unit)[0]
-        assert example.make(example.clip(unit)) == mechanism
+        assert build(name, clipper_of(name, unit)) == mechanism
         assert hash(mechanism) is not None
 
 
 def test_post_processing_and_joining_are_free_or_composed() -> None:
     """Catches a map that is charged, and a join that counts one draw twice or two draws once."""
-    mechanism, clip, query = made("DiscreteLaplace", Unit())
+    mechanism, clip, query = made("discrete-laplace", Unit())
     first = mechanism.release(query, rng=SeededRng(1))
-    second = mechanism.release(EXAMPLES["DiscreteLaplace"].query(clip), rng=SeededRng(2))
+    second = mechanism.release(query_of("discrete-laplace", clip), rng=SeededRng(2))
     assert first.map(lambda counts: counts.clip(0)).event == first.event
     twice = Release.join(first, Release.join(second, first.map(sum)))
     assert len(twice.draws) == 2
@@ -178,24 +153,44 @@ def test_post_processing_and_joining_are_free_or_composed() -> None:
 
 def test_calibration_asks_for_something() -> None:
     """Catches targets that cannot be met and are taken all the same."""
-    for name in ("Laplace", "DiscreteLaplace", "Exponential", "Partitions"):
-        example = EXAMPLES[name]
-        clip = example.clip(Unit())
-        arguments = (DELTA, clip) if example.delta else (clip,)
+    for name, entry in MECHANISMS.items():
+        clip = clipper_of(name, next(unit for each, unit in CASES if each == name))
         for bad in (0.0, -1.0, float("nan"), float("inf")):
             with pytest.raises(InvalidInput, match="epsilon"):
-                MECHANISMS[name].for_epsilon(bad, *arguments)
+                entry.build(bad, DELTA, clip)
 
 
-@pytest.mark.parametrize("name", ["Laplace", "Gaussian", "DiscreteLaplace", "DiscreteGaussian", "RunningSums"])
+@pytest.mark.parametrize("name", [name for name, entry in MECHANISMS.items() if entry.scale or name == "running-sums"])
 def test_neighbours_have_the_same_support(name: str) -> None:
     """Catches floating-point noise, whose set of possible sums tells the answer beneath it (Mironov 2012): whatever the
     rows, an answer is a whole number of the grid's steps, and integer noise reaches all of them."""
-    example, unit = EXAMPLES[name], Unit()
-    mechanism, clip, _ = made(name, unit)
-    rows = [1 / 3, 0.1, 2.0**-30, 0.7] if name in ("Laplace", "Gaussian") else example.rows
+    mechanism, clip, _ = made(name, Unit())
+    rows = [1 / 3, 0.1, 2.0**-30, 0.7] if isinstance(clip, Sum) else list(MECHANISMS[name].rows)
     for data in (rows, [*rows, rows[0]], rows[1:]):
         for seed in range(50):
-            value = mechanism.release(example.query(clip, data), rng=SeededRng(seed)).value
+            value = mechanism.release(query_of(name, clip, data), rng=SeededRng(seed)).value
             steps = np.asarray(value, dtype=np.float64) / mechanism.grid.step
             assert (steps == np.rint(steps)).all()
+
+
+@pytest.mark.parametrize("name", auditable())
+def test_an_audit_can_draw_from_every_mechanism(name: str) -> None:
+    """Catches a mechanism that an audit cannot build by its name, or whose two inputs are not what its unit says."""
+    trial = mechanism_trial(name, TrialSettings(trials=1000))
+    outputs = [trial.draw(present, SeededRng(3)) for present in (True, False)]
+    assert all(len(each) == trial.trials == 1000 for each in outputs)
+    assert accounting.epsilon(trial.event, trial.delta, unit=trial.unit).epsilon.upper <= 1.0
+
+
+def test_an_audit_takes_only_the_settings_of_its_mechanism() -> None:
+    """Catches noise that is given to a mechanism of another kind, or beside an ε, and is silently left out."""
+    for name, settings, problem in (
+        ("gaussian", TrialSettings(noise=("scale", 1.0)), "scale is given, and gaussian has none"),
+        ("laplace", TrialSettings(noise=("scale", 1.0), epsilon=1.0), "say the same thing twice"),
+        ("laplace", TrialSettings(categories=3), "categories is given"),
+        ("gaussian", TrialSettings(delta=0.0), "needs δ > 0"),
+        ("nonsense", TrialSettings(), "use one of: laplace, gaussian"),
+        ("laplace", TrialSettings(trials=10), "trials"),
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            mechanism_trial(name, settings)

@@ -24,19 +24,19 @@ from privet.mechanisms import (
     Binomial,
     Cells,
     Count,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
     Histogram,
     Keys,
-    Laplace,
-    NoisyMax,
+    LaplaceMechanism,
     Partitions,
     Peeling,
     PermuteAndFlip,
     Quantile,
     Reach,
+    ReportNoisyMax,
     SmoothMedian,
     SparseVector,
     Sum,
@@ -73,7 +73,7 @@ def test_laplace_loses_what_is_stated(clip: Any, unit: Unit) -> None:
     is 2ε. Catches a halved scale, a distance for the wrong neighbours, and a group that is forgotten.
     """
     of = clip(unit)
-    mechanism = Laplace.for_epsilon(0.7, of)
+    mechanism = LaplaceMechanism.for_epsilon(0.7, of)
     moved = round(of.reach.linf / mechanism.grid.step)
     x = np.arange(-50, 50 + moved)
 
@@ -89,7 +89,7 @@ def test_laplace_loses_what_is_stated(clip: Any, unit: Unit) -> None:
 def test_discrete_laplace_on_a_histogram() -> None:
     """One row that is replaced moves two counts by 1 each: the loss of both together is ε, not 2ε and not ε/2."""
     of = Histogram(Cells(0, 3, 3), REPLACE)
-    mechanism = DiscreteLaplace.for_epsilon(1.0, of)
+    mechanism = DiscreteLaplaceMechanism.for_epsilon(1.0, of)
     x = np.arange(-20, 21)
     one = largest_loss(laplace_mass(mechanism.scale, x), laplace_mass(mechanism.scale, x - 1))
     assert 2 * one == pytest.approx(1.0, rel=TIGHT)
@@ -97,7 +97,7 @@ def test_discrete_laplace_on_a_histogram() -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("kind", [Gaussian, DiscreteGaussian])
+@pytest.mark.parametrize("kind", [GaussianMechanism, DiscreteGaussianMechanism])
 def test_gaussian_loses_what_is_stated(kind: Any, unit: Unit) -> None:
     """δ at ε, summed over the masses, is at most δ and not far below; with half of the noise it is far above."""
     of, delta = Count(unit), 1e-4
@@ -109,14 +109,14 @@ def test_gaussian_loses_what_is_stated(kind: Any, unit: Unit) -> None:
         return hockey_stick(gaussian_mass(sigma, x - moved), gaussian_mass(sigma, x), 1.0)
 
     assert spent(mechanism.sigma / step) <= delta
-    assert spent(mechanism.sigma / step) > (0.95 if kind is Gaussian else 0.1) * delta
+    assert spent(mechanism.sigma / step) > (0.95 if kind is GaussianMechanism else 0.1) * delta
     assert spent(mechanism.sigma / step / 2) > 10 * delta
 
 
 def test_gaussian_on_a_histogram_of_replaced_rows() -> None:
     """Two counts move by 1: the product of two laws stays within (ε, δ), and not with √2 times less noise."""
     of, delta = Histogram(Cells(0, 3, 3), REPLACE), 1e-3
-    mechanism = Gaussian.for_epsilon(1.0, delta, of)
+    mechanism = GaussianMechanism.for_epsilon(1.0, delta, of)
 
     def spent(sigma: float) -> float:
         x = np.arange(-math.ceil(8 * sigma), math.ceil(8 * sigma) + 3)
@@ -177,9 +177,9 @@ def selection_pairs(*, one_way: bool) -> list[tuple[tuple[int, ...], tuple[int, 
 @pytest.mark.parametrize(
     ("kind", "law"),
     [
-        (Exponential, exponential_law),
+        (ExponentialMechanism, exponential_law),
         (PermuteAndFlip, permute_and_flip_law),
-        (NoisyMax, lambda scores, rate: noisy_max_law(scores, 1 / rate)),
+        (ReportNoisyMax, lambda scores, rate: noisy_max_law(scores, 1 / rate)),
     ],
     ids=["exponential", "permute-and-flip", "noisy-max"],
 )
@@ -359,7 +359,7 @@ def test_thresholds_count_every_key_of_a_user(keys: int) -> None:
     """Fails when δ is the chance of one key: that any of a user's keys is shown, by the noise's own law."""
     of = Keys(Unit(whose=Whose.USER), keys)
     mechanism = ThresholdedCounts.laplace(1.0, 1e-3, of)
-    scale = DiscreteLaplace.for_epsilon(1.0, of).scale
+    scale = DiscreteLaplaceMechanism.for_epsilon(1.0, of).scale
     one = laplace_mass(scale, np.arange(mechanism.threshold - 1, 3000)).sum()
     shown = 1 - (1 - one) ** keys
     assert shown <= mechanism.delta <= shown * (1 + 1e-6)

@@ -15,14 +15,14 @@ from privet.core.unit import Unit
 from privet.mechanisms import (
     Categories,
     Count,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
     Histogram,
-    Laplace,
-    NoisyMax,
+    LaplaceMechanism,
     PermuteAndFlip,
     Reach,
+    ReportNoisyMax,
 )
 from tests.mechanisms.examples import ADD, REPLACE
 from tests.mechanisms.record_opendp import FILE
@@ -34,14 +34,14 @@ def ours(row: dict[str, Any]) -> float:
     """What we say for the same noise and the same distance."""
     what, scale, moved = row["what"], row["scale"], row["moved"]
     if what == "laplace":
-        event: Any = DiscreteLaplace(scale, Reach(linf=moved, whole=True)).event
+        event: Any = DiscreteLaplaceMechanism(scale, Reach(linf=moved, whole=True)).event
         return accounting.epsilon(event, 0.0).epsilon.upper
     if what == "laplace vector":
-        event = DiscreteLaplace(scale, Reach(l1=moved, dimension=2, whole=True)).event
+        event = DiscreteLaplaceMechanism(scale, Reach(l1=moved, dimension=2, whole=True)).event
         return accounting.epsilon(event, 0.0).epsilon.upper
     if what in ("gaussian", "gaussian vector"):
         dimension = 1 if what == "gaussian" else 2
-        one = DiscreteGaussian(scale, Reach(l2=moved, dimension=dimension, whole=True)).event
+        one = DiscreteGaussianMechanism(scale, Reach(l2=moved, dimension=dimension, whole=True)).event
         assert isinstance(one, DiscreteGaussianEvent)
         return rho(one, Unit())
     reach = Reach(linf=moved, dimension=3, whole=True, monotone="monotone" in what)
@@ -61,7 +61,7 @@ def test_choices_draw_with_the_scale_that_opendp_charges_for() -> None:
 
     for row in (row for row in ROWS if row["what"].startswith("noisy max")):
         reach = Reach(linf=1.0, dimension=3, whole=True, monotone="monotone" in row["what"])
-        for kind in (PermuteAndFlip, NoisyMax):
+        for kind in (PermuteAndFlip, ReportNoisyMax):
             rate = Scores(reach).rate(kind(row["cost"], reach).epsilon)
             assert float(rate) == pytest.approx(1 / row["scale"], rel=1e-9)
 
@@ -72,12 +72,12 @@ def test_dp_accounting_says_the_same(unit: Unit, delta: float) -> None:
     """Calibrated counts cost what was asked, by somebody else's reckoning of the noise that is drawn, to 1 %."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    laplace = Laplace.for_epsilon(1.0, Count(unit))
+    laplace = LaplaceMechanism.for_epsilon(1.0, Count(unit))
     moved = round(1.0 / laplace.grid.step)
     theirs = pld.from_discrete_laplace_mechanism(laplace.grid.step / laplace.scale, sensitivity=moved)
     assert theirs.get_epsilon_for_delta(0.0) == pytest.approx(1.0, abs=1e-3)
-    for kind in (Gaussian, DiscreteGaussian):
-        if kind is DiscreteGaussian and unit is REPLACE:
+    for kind in (GaussianMechanism, DiscreteGaussianMechanism):
+        if kind is DiscreteGaussianMechanism and unit is REPLACE:
             continue  # priced as a vector, by zCDP
         gaussian = kind.for_epsilon(1.0, delta, Count(unit))
         step = gaussian.grid.step
@@ -90,7 +90,7 @@ def test_dp_accounting_says_the_same_of_histograms() -> None:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     of = Histogram(Categories(("a", "b", "c")), REPLACE)
-    gaussian = Gaussian.for_epsilon(1.0, 1e-6, of)
+    gaussian = GaussianMechanism.for_epsilon(1.0, 1e-6, of)
     one = pld.from_discrete_gaussian_mechanism(gaussian.sigma / gaussian.grid.step, sensitivity=2)
     assert one.self_compose(2).get_epsilon_for_delta(1e-6) == pytest.approx(1.0, rel=0.01)
     assert accounting.epsilon(gaussian.event, 1e-6, unit=REPLACE).accountant == Accountant.PLD.value

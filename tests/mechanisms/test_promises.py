@@ -17,12 +17,12 @@ from privet.core.random import SeededRng
 from privet.mechanisms import (
     Categories,
     Count,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
     Histogram,
-    Laplace,
+    LaplaceMechanism,
     Norm,
     Reach,
     RunningSums,
@@ -93,18 +93,18 @@ def test_whole_answers_are_whole() -> None:
     def moved(grid: Any) -> int:
         return int(np.abs(grid.steps(there.value) - grid.steps(here.value)).sum())
 
-    laplace, gaussian = Laplace.for_epsilon(1.0, counts), Gaussian.for_epsilon(1.0, 1e-5, counts)
+    laplace, gaussian = LaplaceMechanism.for_epsilon(1.0, counts), GaussianMechanism.for_epsilon(1.0, 1e-5, counts)
     assert moved(laplace.grid) / (laplace.scale / laplace.grid.step) == pytest.approx(1.5)
     others = (
-        DiscreteLaplace.for_epsilon(1.0, counts),
-        DiscreteGaussian.for_epsilon(1.0, 1e-5, counts),
-        Exponential.for_epsilon(1.0, counts),
+        DiscreteLaplaceMechanism.for_epsilon(1.0, counts),
+        DiscreteGaussianMechanism.for_epsilon(1.0, 1e-5, counts),
+        ExponentialMechanism.for_epsilon(1.0, counts),
         RunningSums.for_epsilon(1.0, 1e-5, counts),
     )
     for mechanism in (laplace, gaussian, *others):
         with pytest.raises(InvalidInput, match="may hold fractions"):
             mechanism.release(there, rng=SeededRng(1))
-    right = Laplace.for_epsilon(1.0, sums)
+    right = LaplaceMechanism.for_epsilon(1.0, sums)
     assert moved(right.grid) / (right.scale / right.grid.step) <= 1.0
     right.release(there, rng=SeededRng(1))
     right.release(Reach(USER, l0=2, l1=2, linf=2, dimension=2, whole=True).of(np.array([3, 4])), rng=SeededRng(1))

@@ -19,20 +19,20 @@ from privet.mechanisms import (
     Binomial,
     Cells,
     Count,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
     Histogram,
     Keys,
-    Laplace,
-    NoisyMax,
+    LaplaceMechanism,
     Norm,
     Partitions,
     Peeling,
     PermuteAndFlip,
     Quantile,
     Reach,
+    ReportNoisyMax,
     RunningSums,
     SmoothMedian,
     SparseVector,
@@ -43,7 +43,7 @@ from privet.mechanisms import (
     tree,
 )
 from privet.mechanisms.partitions import keeping
-from privet.mechanisms.selection import shuffled
+from privet.mechanisms.selection import random_order
 from tests.mechanisms.examples import REPLACE
 from tests.mechanisms.laws import (
     above_threshold_law,
@@ -82,12 +82,12 @@ WIDE = np.arange(-400, 401)
 MANY = Reach(l0=1, linf=1.0, dimension=6000, whole=True)
 REPLACED = Reach(REPLACE, l0=1, linf=1.0, dimension=6000, whole=True)
 ADDITIVE: list[tuple[Any, Callable[[Any], Any], float]] = [
-    (Laplace.for_epsilon(0.8, MANY), lambda m: laplace_mass(m.scale, WIDE - 7), 1.0),
-    (Laplace.for_epsilon(0.8, REPLACED), lambda m: laplace_mass(2 * m.scale, WIDE - 14), 0.5),
-    (DiscreteLaplace.for_epsilon(0.8, MANY), lambda m: laplace_mass(m.scale, WIDE - 7), 1.0),
-    (DiscreteGaussian.for_epsilon(0.8, 1e-3, MANY), lambda m: gaussian_mass(m.sigma, WIDE - 7), 1.0),
-    (Gaussian.for_epsilon(0.8, 1e-3, MANY), lambda m: gaussian_mass(m.sigma, WIDE - 7), 1.0),
-    (Gaussian.for_epsilon(0.8, 1e-3, REPLACED), lambda m: gaussian_mass(2 * m.sigma, WIDE - 14), 0.5),
+    (LaplaceMechanism.for_epsilon(0.8, MANY), lambda m: laplace_mass(m.scale, WIDE - 7), 1.0),
+    (LaplaceMechanism.for_epsilon(0.8, REPLACED), lambda m: laplace_mass(2 * m.scale, WIDE - 14), 0.5),
+    (DiscreteLaplaceMechanism.for_epsilon(0.8, MANY), lambda m: laplace_mass(m.scale, WIDE - 7), 1.0),
+    (DiscreteGaussianMechanism.for_epsilon(0.8, 1e-3, MANY), lambda m: gaussian_mass(m.sigma, WIDE - 7), 1.0),
+    (GaussianMechanism.for_epsilon(0.8, 1e-3, MANY), lambda m: gaussian_mass(m.sigma, WIDE - 7), 1.0),
+    (GaussianMechanism.for_epsilon(0.8, 1e-3, REPLACED), lambda m: gaussian_mass(2 * m.sigma, WIDE - 14), 0.5),
     (Binomial.for_epsilon(0.8, 1e-3, MANY), lambda m: binom(m.coins, WIDE - 7 + m.coins // 2), 1.0),
 ]
 
@@ -108,7 +108,7 @@ def test_noise_has_its_law(mechanism: Any, law: Any, step: float) -> None:
 def test_noise_on_a_sum_has_its_law() -> None:
     """The same on a fine grid, by the distribution function; the answer is the clamped sum. A halved scale fails."""
     of = Sum(0, 100)
-    mechanism, query = Laplace.for_epsilon(1.0, of), of([10.25, 500, -3, 7])
+    mechanism, query = LaplaceMechanism.for_epsilon(1.0, of), of([10.25, 500, -3, 7])
     drawn = np.array(released(mechanism, query, 800, 2))
     assert not (drawn % mechanism.grid.step).any()
     assert stats.kstest(drawn + mechanism.grid.step / 2, stats.laplace(117.25, mechanism.scale).cdf).pvalue > RARE
@@ -118,7 +118,7 @@ def test_noise_on_a_sum_has_its_law() -> None:
 def test_coordinates_have_noise_of_their_own() -> None:
     """Catches one draw that is added to every coordinate: differences of two would then have no noise."""
     of = Histogram(Cells(0, 3, 3))
-    drawn = np.array(released(DiscreteLaplace.for_epsilon(0.5, of), of([0, 1, 1]), 1000, 3))
+    drawn = np.array(released(DiscreteLaplaceMechanism.for_epsilon(0.5, of), of([0, 1, 1]), 1000, 3))
     correlations = np.corrcoef(drawn.T)[np.triu_indices(3, 1)]
     assert np.abs(correlations).max() < 5 / math.sqrt(1000)
     assert np.abs(drawn.mean(0) - [1, 2, 0]).max() < 5 * 2 * math.sqrt(2) / math.sqrt(1000)
@@ -126,9 +126,9 @@ def test_coordinates_have_noise_of_their_own() -> None:
 
 SCORES = (5, 3, 3, 0)
 CHOICES: list[tuple[Any, Callable[[float], Any]]] = [
-    (Exponential, lambda rate: exponential_law(SCORES, rate)),
+    (ExponentialMechanism, lambda rate: exponential_law(SCORES, rate)),
     (PermuteAndFlip, lambda rate: permute_and_flip_law(SCORES, rate)),
-    (NoisyMax, lambda rate: noisy_max_law(SCORES, 1 / rate)),
+    (ReportNoisyMax, lambda rate: noisy_max_law(SCORES, 1 / rate)),
 ]
 
 
@@ -147,7 +147,7 @@ def test_choices_have_their_law(kind: Any, law: Any, one_way: bool) -> None:
 def test_orders_are_equally_likely() -> None:
     """Catches a shuffle that is not one: all 24 orders of four."""
     rng = SeededRng(5)
-    drawn = [tuple(shuffled(4, rng).tolist()) for _ in range(3000)]
+    drawn = [tuple(random_order(4, rng).tolist()) for _ in range(3000)]
     assert follows(drawn, dict.fromkeys(itertools.permutations(range(4)), 1 / 24))
 
 

@@ -29,7 +29,7 @@ from privet.mechanisms import (
     Sum,
     VectorSum,
 )
-from privet.mechanisms.grid import Grid
+from privet.mechanisms.grid import NoiseGrid
 from tests.mechanisms.examples import ADD, GROUP, REPLACE, UNITS, USER, ZERO, rows_of
 
 wild = st.one_of(
@@ -202,7 +202,7 @@ def test_rounding_to_the_grid_moves_no_further(x: float, y: float, bound: float,
     """The theorem of `grid`: numbers at most m apart are at most ⌈m/g⌉ steps apart. Catches rounding that is not exact,
     and a bound that forgets it.
     """
-    grid = Grid.for_noise(Reach(REPLACE if replaced else ADD, linf=bound), "l1")
+    grid = NoiseGrid.for_noise(Reach(REPLACE if replaced else ADD, linf=bound), "l1")
     y = x + max(min(y - x, bound), -bound)
     if abs(Fraction(y) - Fraction(x)) <= Fraction(bound):
         assert abs(int(grid.steps(x)) - int(grid.steps(y))) <= grid.moves("l1")
@@ -216,22 +216,23 @@ def test_rounding_to_the_grid_moves_no_further(x: float, y: float, bound: float,
     st.lists(st.floats(-1, 1), min_size=4, max_size=4),
     st.sampled_from(["l1", "l2"]),
 )
+@example([0.4 / 64] * 4, [0.02] * 4, "l1")  # each moves by 1.28 steps and crosses two of them
 def test_rounding_several_coordinates(at: list[float], move: list[float], norm: str) -> None:
     """The same for vectors: m/g and one step, or its root, for each coordinate. Without it the bound would fail."""
     here, there = np.array(at), np.array(at) + np.array(move)
     apart = distances(here, there)
     bound = max(apart[norm] * (1 + 1e-11), 1e-3)
-    grid = Grid.for_noise(Reach(**{norm: bound}, dimension=4), norm, fine=1)  # type: ignore[arg-type]
+    grid = NoiseGrid.for_noise(Reach(**{norm: bound}, dimension=4), norm, fine=1)  # type: ignore[arg-type]
     measured = distances(grid.steps(here), grid.steps(there))
     assert measured[norm] <= float(grid.moves(norm))
 
 
 def test_the_grid_takes_everything() -> None:
     """Catches an overflow, a NaN and an error where an answer is out of all bounds."""
-    grid = Grid.for_noise(Reach(linf=1.0, dimension=6), "linf")
+    grid = NoiseGrid.for_noise(Reach(linf=1.0, dimension=6), "linf")
     steps = grid.steps(np.array([math.nan, math.inf, -math.inf, 1e308, -1e308, 0.3]))
     assert steps.tolist()[:5] == [0, 2**52, -(2**52), 2**52, -(2**52)]
-    assert Grid.whole(Reach(linf=1.0, whole=True)).steps(2**62).tolist() == 2**52
+    assert NoiseGrid.whole(Reach(linf=1.0, whole=True)).steps(2**62).tolist() == 2**52
     with pytest.raises(InvalidInput, match="holds 1 numbers"):
         grid.steps(1.0)
     with pytest.raises(InvalidInput, match="where numbers are wanted"):

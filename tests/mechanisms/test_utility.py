@@ -19,19 +19,19 @@ from privet.mechanisms import (
     Categories,
     Cells,
     Count,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
     Histogram,
     Keys,
-    Laplace,
+    LaplaceMechanism,
     Magnitudes,
-    NoisyMax,
     Partitions,
     PermuteAndFlip,
     Quantile,
     Reach,
+    ReportNoisyMax,
     RunningSums,
     Sensitivities,
     SmoothMedian,
@@ -60,10 +60,10 @@ def binomial_mass(coins: int) -> Any:
 
 
 NOISES: list[tuple[Any, Any]] = [
-    *((DiscreteLaplace(scale), laplace_mass(scale, X)) for scale in (0.2, 1.0, 3.7, 60.0)),
-    *((DiscreteGaussian(sigma), gaussian_mass(sigma, X)) for sigma in (0.3, 2.0, 49.0, 51.0)),
+    *((DiscreteLaplaceMechanism(scale), laplace_mass(scale, X)) for scale in (0.2, 1.0, 3.7, 60.0)),
+    *((DiscreteGaussianMechanism(sigma), gaussian_mass(sigma, X)) for sigma in (0.3, 2.0, 49.0, 51.0)),
     *((Binomial(coins, 1.0), binomial_mass(coins)) for coins in (16, 160, 1600)),
-    (Laplace.for_epsilon(0.5, Count(REPLACE)), laplace_mass(4.0, X)),
+    (LaplaceMechanism.for_epsilon(0.5, Count(REPLACE)), laplace_mass(4.0, X)),
 ]
 
 
@@ -77,16 +77,16 @@ def test_errors_and_widths_are_those_of_the_law(mechanism: Any, mass: Any) -> No
     for confidence in (0.01, 0.5, 0.95, 0.9999):
         width = round(mechanism.interval(confidence) / step)
         assert mass[np.abs(X) <= width].sum() >= confidence - 1e-12
-        slack = 2 if isinstance(mechanism, DiscreteGaussian) and mechanism.sigma > 50 else 1
+        slack = 2 if isinstance(mechanism, DiscreteGaussianMechanism) and mechanism.sigma > 50 else 1
         assert width < slack or mass[np.abs(X) <= width - slack].sum() < confidence
 
 
 @pytest.mark.parametrize(
     ("kind", "law"),
     [
-        (Exponential, exponential_law),
+        (ExponentialMechanism, exponential_law),
         (PermuteAndFlip, permute_and_flip_law),
-        (NoisyMax, lambda scores, rate: noisy_max_law(scores, 1 / rate)),
+        (ReportNoisyMax, lambda scores, rate: noisy_max_law(scores, 1 / rate)),
     ],
     ids=["exponential", "permute-and-flip", "noisy-max"],
 )
@@ -166,23 +166,23 @@ def test_bounds_hold_almost_everyone() -> None:
 
 def test_a_group_of_k_needs_k_times_the_noise() -> None:
     """Catches a unit of several records whose records are counted once, or squared."""
-    one, three = Laplace.for_epsilon(1.0, Count()), Laplace.for_epsilon(1.0, Count(Unit(records=3)))
+    one, three = LaplaceMechanism.for_epsilon(1.0, Count()), LaplaceMechanism.for_epsilon(1.0, Count(Unit(records=3)))
     assert three.scale == pytest.approx(3 * one.scale)
     group = accounting.epsilon(one.event, 0.0, unit=Unit(records=3)).epsilon.upper
     assert group == pytest.approx(3.0)
-    wide = Gaussian.for_epsilon(1.0, 1e-5, Count(Unit(records=3)))
-    assert wide.sigma == pytest.approx(3 * Gaussian.for_epsilon(1.0, 1e-5, Count()).sigma, rel=5e-3)
+    wide = GaussianMechanism.for_epsilon(1.0, 1e-5, Count(Unit(records=3)))
+    assert wide.sigma == pytest.approx(3 * GaussianMechanism.for_epsilon(1.0, 1e-5, Count()).sigma, rel=5e-3)
 
 
 def test_replaced_rows_cost_what_they_move() -> None:
     """A count needs no more noise for replaced rows, a histogram twice as much Laplace and √2 times as much Gaussian
     noise. Catches a factor of 2 that is forgotten, and one too many.
     """
-    assert Laplace.for_epsilon(1.0, Count(REPLACE)).scale == Laplace.for_epsilon(1.0, Count()).scale
+    assert LaplaceMechanism.for_epsilon(1.0, Count(REPLACE)).scale == LaplaceMechanism.for_epsilon(1.0, Count()).scale
     letters = [Histogram(Categories(tuple("abc")), unit) for unit in (ADD, REPLACE)]
-    plain, replaced = (Laplace.for_epsilon(1.0, of).scale for of in letters)
+    plain, replaced = (LaplaceMechanism.for_epsilon(1.0, of).scale for of in letters)
     assert replaced == 2 * plain
-    plain, replaced = (Gaussian.for_epsilon(1.0, 1e-5, of).sigma for of in letters)
+    plain, replaced = (GaussianMechanism.for_epsilon(1.0, 1e-5, of).sigma for of in letters)
     assert replaced == pytest.approx(math.sqrt(2) * plain, rel=5e-3)
 
 
@@ -213,10 +213,10 @@ def test_internal_values_stay_inside() -> None:
         (lambda: Cells(0, 1, 0), "size"),
         (lambda: Categories(("a", "a")), "names"),
         (lambda: Magnitudes(3, 3), "most"),
-        (lambda: Laplace(0.0), "scale"),
-        (lambda: Laplace(1e30), "scale"),
-        (lambda: Laplace(1.0, "count"), "of"),  # type: ignore[arg-type]
-        (lambda: DiscreteLaplace(1.0, Sum(0, 1)), "of"),
+        (lambda: LaplaceMechanism(0.0), "scale"),
+        (lambda: LaplaceMechanism(1e30), "scale"),
+        (lambda: LaplaceMechanism(1.0, "count"), "of"),  # type: ignore[arg-type]
+        (lambda: DiscreteLaplaceMechanism(1.0, Sum(0, 1)), "of"),
         (lambda: Binomial(17, 1.0), "coins"),
         (lambda: Quantile(1.0, Histogram(Categories(tuple("ab")))), "of"),
         (lambda: Quantile(1.0, Histogram(Cells(0, 1, 4)), 1.5), "quantile"),

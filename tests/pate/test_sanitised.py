@@ -20,7 +20,7 @@ from privet.core.unit import Neighbours, Unit
 from privet.pate import Confident, GNMax, Gnss, Interactive, LNMax, Plan, SmoothCeiling, Votes
 from privet.pate.data_dependent import data_dependent, question_cost
 from privet.pate.gnss import gnss_rdp, smooth_sensitivity
-from privet.pate.sanitised import ceiling_of, cost_table
+from privet.pate.sanitization import ceiling_of, cost_table
 from tests.pate.reference import rows_of
 
 ALARM = 1e-7
@@ -205,7 +205,7 @@ def test_what_the_noise_is_added_to_moves_as_far_as_the_event_says(
     """Fails when the ceiling is discounted by another β than the grid's step is taken from (twice β: 256 steps), or is
     not discounted: the number before noise, on votes that all move by one, by all whole counts above half."""
     before: list[float] = []
-    monkeypatch.setattr("privet.pate.sanitised.discrete_gaussian", lambda sigma, size, rng: 0)
+    monkeypatch.setattr("privet.pate.sanitization.discrete_gaussian", lambda sigma, size, rng: 0)
     limit = SmoothCeiling._limit
 
     def noted(self: SmoothCeiling, noisy: float) -> Any:
@@ -254,8 +254,8 @@ def test_the_ceilings_limit_fails_with_its_stated_chance(failure: float, multipl
 
 def test_the_ceilings_logarithm_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a ceiling that is rounded down to the grid, so that the limit is below the price without bad luck."""
-    monkeypatch.setattr("privet.pate.sanitised.discrete_gaussian", lambda sigma, size, rng: 0)
-    monkeypatch.setattr("privet.pate.sanitised.gaussian_width", lambda sigma, failure: 0)
+    monkeypatch.setattr("privet.pate.sanitization.discrete_gaussian", lambda sigma, size, rng: 0)
+    monkeypatch.setattr("privet.pate.sanitization.gaussian_width", lambda sigma, failure: 0)
     for seed in range(5):
         votes, way = consensus(seed), SmoothCeiling(PLAN, delta=1e-5, beta=20.0)  # steps that are wide, to be seen
         ceiling = ceiling_of(way.table, votes.counts.max(axis=1), way.smooth * (1 - 1e-9))

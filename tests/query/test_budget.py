@@ -7,15 +7,15 @@ import pytest
 from privet import accounting
 from privet.core.errors import InvalidInput
 from privet.data import Schema
-from privet.query import Plan, plan
-from privet.query.methods import Method
-from privet.query.shares import Noise, Share
+from privet.query import QueryPlan, plan
+from privet.query.methods import QuestionMethod
+from privet.query.shares import BudgetShare, NoiseKind
 from tests.query.tables import BY_USER, QUESTIONS, SCHEMA
 
 PRIVATE = ("count by town", "mean(age) by town, ward", "top(town, 2)", "median(age) by town")
 
 
-def adds_up(made: Plan) -> None:
+def adds_up(made: QueryPlan) -> None:
     """The parts, priced one by one and all together, cost the declared ε: no more, and (without δ) no less."""
     whole = accounting.epsilon(made.event, made.delta, unit=made.unit).epsilon.upper
     assert whole <= made.epsilon
@@ -60,9 +60,9 @@ def test_a_delta_is_used() -> None:
     """Fails when many questions with a δ get noise as large as without it."""
     pure, mixed = (plan(QUESTIONS, SCHEMA, epsilon=1.0, delta=delta) for delta in (0.0, 1e-6))
     adds_up(mixed)
-    assert mixed.noise is Noise.GAUSSIAN
+    assert mixed.noise is NoiseKind.GAUSSIAN
     assert mixed.methods[0].deviation < 0.95 * pure.methods[0].deviation
-    assert plan("count", SCHEMA, epsilon=1.0, delta=1e-6).noise is Noise.LAPLACE
+    assert plan("count", SCHEMA, epsilon=1.0, delta=1e-6).noise is NoiseKind.LAPLACE
 
 
 def test_private_groups_need_a_delta() -> None:
@@ -73,29 +73,31 @@ def test_private_groups_need_a_delta() -> None:
         plan("count by town", SCHEMA, epsilon=1.0)
 
 
-def _twice(self: Share, fraction: float) -> Share:
-    return Share(self.noise, self.amount * fraction * 2, self.delta)
+def _twice(self: BudgetShare, fraction: float) -> BudgetShare:
+    return BudgetShare(self.noise, self.amount * fraction * 2, self.delta)
 
 
-def _half(self: Share, fraction: float) -> Share:
-    return Share(self.noise, self.amount * fraction / 2, self.delta)
+def _half(self: BudgetShare, fraction: float) -> BudgetShare:
+    return BudgetShare(self.noise, self.amount * fraction / 2, self.delta)
 
 
 def test_too_much_is_refused_where_it_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a plan whose parts cost twice their share, or whose noise is halved, can be made at all."""
-    monkeypatch.setattr(Share, "part", _twice)
+    monkeypatch.setattr(BudgetShare, "part", _twice)
     with pytest.raises(InvalidInput, match=r"epsilon is 1\.0, and the parts cost"):
         plan("top(ward, 1)", SCHEMA, epsilon=1.0)
     monkeypatch.undo()
-    usual = Share.additive
-    monkeypatch.setattr(Share, "additive", lambda self, reach: usual(Share(self.noise, 2 * self.amount), reach))
+    usual = BudgetShare.additive
+    monkeypatch.setattr(
+        BudgetShare, "additive", lambda self, reach: usual(BudgetShare(self.noise, 2 * self.amount), reach)
+    )
     with pytest.raises(InvalidInput, match=r"epsilon is 1\.0, and the parts cost"):
         plan("count", SCHEMA, epsilon=1.0)
 
 
 def test_an_epsilon_that_is_halved_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when the check above is blind to a part that spends half of what it may."""
-    monkeypatch.setattr(Share, "part", _half)
+    monkeypatch.setattr(BudgetShare, "part", _half)
     with pytest.raises(AssertionError):
         adds_up(plan("top(ward, 1)", SCHEMA, epsilon=1.0))
 
@@ -123,7 +125,7 @@ def test_groups_that_are_found_do_not_change_the_event(schema: Schema) -> None:
 
     texts = [f"mean(age) by town where bmi > {least}" for least in range(11, 41)]
     made = plan(texts, schema, epsilon=4.0, delta=1e-6)
-    assert made.noise is Noise.GAUSSIAN
+    assert made.noise is NoiseKind.GAUSSIAN
     release = made.answer(clinic(9000), rng=SeededRng(1))
     assert {len(answer.rows) for answer in release.value} == {3}
     assert [draw.event for draw in release.draws] == list(made.event.events)
@@ -132,6 +134,6 @@ def test_groups_that_are_found_do_not_change_the_event(schema: Schema) -> None:
 
 def test_the_least_error_is_chosen_for_a_mean() -> None:
     """Fails when a mean needs as much noise as two releases with half of ε each."""
-    method: Method = plan("mean(age)", SCHEMA, epsilon=1.0).methods[0]
+    method: QuestionMethod = plan("mean(age)", SCHEMA, epsilon=1.0).methods[0]
     assert method.additive.expected_error < 1.02  # 2.0 with ε/2 for the sum and ε/2 for the count
     assert plan("variance(age)", SCHEMA, epsilon=1.0).methods[0].additive.expected_error < 1.02

@@ -11,8 +11,8 @@ import pytest
 
 from privet.data import Category, Missing, Number, Outside, Schema
 from privet.data.source import codes_of, numbers_of
-from privet.query import Comparison, Op, parse
-from privet.query.cells import Cells
+from privet.query import CellComparison, Op, parse
+from privet.query.cells import ColumnReader
 from tests.data.sources import sourced
 
 CELLS: dict[str, pl.Series] = {
@@ -44,7 +44,9 @@ def test_numbers_are_read_alike(column: Number, kind: str, words: tuple[str, ...
     cells = CELLS[kind].alias("x")
     schema = sourced(Schema((column, Category("y", ("a",))), missing=words))
     found = (
-        cells.to_frame().select(Cells(schema, {"x": cells.dtype}).number("x").alias("found"))["found"].cast(pl.Float64)
+        cells.to_frame()
+        .select(ColumnReader(schema, {"x": cells.dtype}).number("x").alias("found"))["found"]
+        .cast(pl.Float64)
     )
     wanted = column.unscaled(column.scaled(numbers_of(cells, words)))
     np.testing.assert_allclose(found.fill_null(math.nan).to_numpy(), wanted, rtol=0, atol=1e-9)
@@ -57,13 +59,13 @@ def test_categories_are_read_alike(column: Category, kind: str, words: tuple[str
     """Fails when a value, a blank, a missing cell or `other` gets another code than in a table of `privet.data`."""
     cells = CELLS[kind].alias("x")
     schema = sourced(Schema((column, Category("y", ("a",))), missing=words))
-    reading = Cells(schema, {"x": cells.dtype})
+    reading = ColumnReader(schema, {"x": cells.dtype})
     found = cells.to_frame().select(reading.code("x").alias("found"))["found"]
     wanted = codes_of(cells, column, words)
     assert found.to_list() == wanted.tolist()
     for place, value in enumerate(column.values):
         met, unmet = (
-            cells.to_frame().filter(reading.meets(Comparison("x", op, value))) for op in (Op.EQUAL, Op.UNEQUAL)
+            cells.to_frame().filter(reading.meets(CellComparison("x", op, value))) for op in (Op.EQUAL, Op.UNEQUAL)
         )
         assert len(met) == int((wanted == place).sum())
         assert len(met) + len(unmet) == len(cells)
@@ -97,7 +99,10 @@ def test_conditions_are_true_or_false(text: str, kind: str, words: tuple[str, ..
         where = parse(f"count where {text}", schema).where
         assert where is not None
         met = (
-            cells.to_frame().with_row_index().filter(Cells(schema, {"x": cells.dtype}).meets(where))["index"].to_list()
+            cells.to_frame()
+            .with_row_index()
+            .filter(ColumnReader(schema, {"x": cells.dtype}).meets(where))["index"]
+            .to_list()
         )
         values = column.unscaled(column.scaled(numbers_of(cells, words))).tolist()
         assert met == [place for place, value in enumerate(values) if COMPARED[text](round(value, 9))]

@@ -13,7 +13,7 @@ import pytest
 
 from privet.core.random import SeededRng
 from privet.data import Schema
-from privet.query import Plan, plan
+from privet.query import QueryPlan, plan
 from tests.query.tables import BY_USER, NASTY, QUESTIONS, SCHEMA, frame
 
 ADDED = [text for text in QUESTIONS if not text.startswith(("median", "quantile", "min", "max", "top"))]
@@ -50,7 +50,7 @@ class Counting(SeededRng):
         return super().below(bound, size)
 
 
-def seen(made: Plan, table: pl.DataFrame | Path, rng: SeededRng) -> tuple[Any, ...]:
+def seen(made: QueryPlan, table: pl.DataFrame | Path, rng: SeededRng) -> tuple[Any, ...]:
     """All that an analyst sees beside the numbers: how many, of which groups, with which notes, by which draws."""
     release = made.answer(table, rng=rng)
     shapes = tuple(
@@ -125,16 +125,16 @@ def test_private_groups_raise_nothing(texts: list[str], schema: Schema) -> None:
 
 def test_a_branch_on_a_row_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when the replay is blind: a reader that leaves out groups without rows must be seen."""
-    from privet.query.methods import Drawn, Method
+    from privet.query.methods import QuestionMethod, ReleasedValues
 
-    usual = Method.release
+    usual = QuestionMethod.release
 
-    def shortened(self: Method, totals: Any, *, rng: Any, source: str) -> Any:
+    def shortened(self: QuestionMethod, totals: Any, *, rng: Any, source: str) -> Any:
         kept = [place for place, sums in enumerate(totals.public) if sums.sum() > 0]
         return usual(self, totals, rng=rng, source=source).map(
-            lambda drawn: Drawn(tuple(drawn.groups[place] for place in kept), drawn.values[kept])
+            lambda drawn: ReleasedValues(tuple(drawn.groups[place] for place in kept), drawn.values[kept])
         )
 
     made = plan("sum(age) by ward", SCHEMA, epsilon=1.0)
-    monkeypatch.setattr(Method, "release", shortened)
+    monkeypatch.setattr(QuestionMethod, "release", shortened)
     assert len({seen(made, table, SeededRng(1)) for table in neighbours(SCHEMA)}) > 1

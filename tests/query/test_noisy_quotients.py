@@ -10,14 +10,14 @@ import pytest
 
 from privet.core.random import SeededRng
 from privet.query import moments, plan
-from privet.query.plan import Plan
+from privet.query.plan import QueryPlan
 from tests.query.tables import BY_USER, NASTY, SCHEMA, clinic, frame
 
 QUESTIONS = ("mean(age)", "mean(bmi) by ward", "variance(age)", "covariance(age, bmi) where sick = 1", "sum(age)")
 ESTIMATES = {"mean": moments.mean, "variance": moments.variance, "covariance": moments.covariance}
 
 
-def drawn(made: Plan, table: pl.DataFrame, seed: int) -> list[Any]:
+def drawn(made: QueryPlan, table: pl.DataFrame, seed: int) -> list[Any]:
     """What the mechanisms gave, before any of it was read: for each question noisy sums by group."""
     rng = SeededRng(seed)
     totals = made.tally(made.feed(table))

@@ -11,23 +11,23 @@ from privet.data import Category, Number, Schema
 from privet.query import (
     All,
     AnyOf,
-    Comparison,
-    Count,
-    Covariance,
-    Histogram,
+    CellComparison,
+    CountMeasure,
+    CovarianceMeasure,
+    HistogramMeasure,
+    IsMissing,
     MalformedQuestion,
-    Maximum,
-    Mean,
-    Minimum,
-    Missing,
+    MaximumMeasure,
+    MeanMeasure,
+    MinimumMeasure,
     Not,
     OneOf,
     Op,
-    Quantile,
+    QuantileMeasure,
     Question,
-    Sum,
-    TopK,
-    Variance,
+    SumMeasure,
+    TopKMeasure,
+    VarianceMeasure,
     parse,
     plan,
 )
@@ -35,35 +35,35 @@ from privet.query.words import nearest
 from tests.query.tables import SCHEMA
 
 GOOD = {
-    "count": Question(Count()),
-    "COUNT(*)": Question(Count()),
-    "sum(age)": Question(Sum("age")),
-    "mean(age) by ward, sick": Question(Mean("age"), by=("ward", "sick")),
-    "variance(bmi) weight 2.5": Question(Variance("bmi"), weight=2.5),
-    "histogram(age, 5)": Question(Histogram("age", 5)),
-    "histogram(ward)": Question(Histogram("ward")),
-    "median(age)": Question(Quantile("age", 0.5)),
-    "quantile(age, 0.9)": Question(Quantile("age", 0.9)),
-    "min(age)": Question(Minimum("age")),
-    "max(age)": Question(Maximum("age")),
-    "top(ward, 2)": Question(TopK("ward", 2)),
-    "covariance(age, bmi)": Question(Covariance("age", "bmi")),
-    "count by ward where age >= 65": Question(Count(), Comparison("age", Op.AT_LEAST, "65"), ("ward",)),
-    "count where ward = 'north'": Question(Count(), Comparison("ward", Op.EQUAL, "north")),
+    "count": Question(CountMeasure()),
+    "COUNT(*)": Question(CountMeasure()),
+    "sum(age)": Question(SumMeasure("age")),
+    "mean(age) by ward, sick": Question(MeanMeasure("age"), by=("ward", "sick")),
+    "variance(bmi) weight 2.5": Question(VarianceMeasure("bmi"), weight=2.5),
+    "histogram(age, 5)": Question(HistogramMeasure("age", 5)),
+    "histogram(ward)": Question(HistogramMeasure("ward")),
+    "median(age)": Question(QuantileMeasure("age", 0.5)),
+    "quantile(age, 0.9)": Question(QuantileMeasure("age", 0.9)),
+    "min(age)": Question(MinimumMeasure("age")),
+    "max(age)": Question(MaximumMeasure("age")),
+    "top(ward, 2)": Question(TopKMeasure("ward", 2)),
+    "covariance(age, bmi)": Question(CovarianceMeasure("age", "bmi")),
+    "count by ward where age >= 65": Question(CountMeasure(), CellComparison("age", Op.AT_LEAST, "65"), ("ward",)),
+    "count where ward = 'north'": Question(CountMeasure(), CellComparison("ward", Op.EQUAL, "north")),
     "count where age > 1 and bmi < 20 or sick <> 1": Question(
-        Count(),
+        CountMeasure(),
         AnyOf(
             (
-                All((Comparison("age", Op.MORE, "1"), Comparison("bmi", Op.LESS, "20"))),
-                Comparison("sick", Op.UNEQUAL, "1"),
+                All((CellComparison("age", Op.MORE, "1"), CellComparison("bmi", Op.LESS, "20"))),
+                CellComparison("sick", Op.UNEQUAL, "1"),
             )
         ),
     ),
     "count where not (age = 1 or age is missing)": Question(
-        Count(), Not(AnyOf((Comparison("age", Op.EQUAL, "1"), Missing("age"))))
+        CountMeasure(), Not(AnyOf((CellComparison("age", Op.EQUAL, "1"), IsMissing("age"))))
     ),
-    'count where ward not in (north, "south")': Question(Count(), Not(OneOf("ward", ("north", "south")))),
-    "count where age > -1.5e1": Question(Count(), Comparison("age", Op.MORE, "-1.5e1")),
+    'count where ward not in (north, "south")': Question(CountMeasure(), Not(OneOf("ward", ("north", "south")))),
+    "count where age > -1.5e1": Question(CountMeasure(), CellComparison("age", Op.MORE, "-1.5e1")),
 }
 
 
@@ -149,7 +149,11 @@ def test_a_plan_refuses_it_too(text: str) -> None:
 
 def test_a_record_is_checked_like_a_text() -> None:
     """Fails when a typed question escapes the checks of the parser."""
-    for question in (Question(Mean("agee")), Question(Mean("ward")), Question(Count(), by=("age",))):
+    for question in (
+        Question(MeanMeasure("agee")),
+        Question(MeanMeasure("ward")),
+        Question(CountMeasure(), by=("age",)),
+    ):
         with pytest.raises(InvalidInput):
             plan(question, SCHEMA, epsilon=1.0)
 
@@ -174,7 +178,7 @@ def test_names_with_other_signs_are_quoted() -> None:
     """Fails when a column or value that is no plain word cannot be asked for."""
     schema = Schema((Number("hours per week", 0, 100), Category("by", ("18-25", "it's"))))
     question = parse('mean("hours per week") where `by` in ("18-25", "it\'s") by "by"', schema)
-    assert question == Question(Mean("hours per week"), OneOf("by", ("18-25", "it's")), ("by",))
+    assert question == Question(MeanMeasure("hours per week"), OneOf("by", ("18-25", "it's")), ("by",))
     assert parse(str(question), schema) == question
 
 

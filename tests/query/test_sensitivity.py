@@ -13,7 +13,7 @@ from privet.data import Category, Identifier, Number, Schema
 from privet.query import parse
 from privet.query.feed import Feed
 from privet.query.sheet import GRAIN, Sheet
-from privet.query.tally import Totals, tallied
+from privet.query.tally import Totals, tally_rows
 from tests.data.sources import sourced
 from tests.query.tables import BY_USER, NASTY, QUESTIONS, SCHEMA, frame
 
@@ -25,7 +25,7 @@ MIRRORED = sourced(Schema((Number("x", 0, 1), Number("y", -3, 2), Category("g", 
 
 def totals(sheet: Sheet, table: pl.DataFrame) -> Totals:
     feed = Feed.of(table, sheet.schema, table.columns)
-    return tallied([sheet], feed)[0]
+    return tally_rows([sheet], feed)[0]
 
 
 def distances(sheet: Sheet, one: Totals, other: Totals) -> dict[str, Fraction]:

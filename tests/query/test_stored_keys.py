@@ -124,20 +124,20 @@ def test_stored_answer_needs_a_charge_that_was_drawn(account: Account, monkeypat
 
 def test_noise_is_drawn_after_the_ledger_was_told(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when noise is drawn, or rows are read, before the ledger has the charge in the state for it."""
-    from privet.query.plan import Plan
+    from privet.query.plan import QueryPlan
 
     states: list[tuple[str, State]] = []
-    tally, draw = Plan.tally, Plan.draw
+    tally, draw = QueryPlan.tally, QueryPlan.draw
 
     def noted(name: str) -> None:
         (entry,) = account.ledger.show("clinic", planned=False).entries or (None,)
         states.append((name, State.ABORTED if entry is None else entry.state))
 
-    def tallied(self: Plan, *args: Any) -> Any:
+    def tallied(self: QueryPlan, *args: Any) -> Any:
         noted("tally")
         return tally(self, *args)
 
-    def drawn(self: Plan, *args: Any, **more: Any) -> Any:
+    def drawn(self: QueryPlan, *args: Any, **more: Any) -> Any:
         noted("draw")
         return draw(self, *args, **more)
 
@@ -147,8 +147,8 @@ def test_noise_is_drawn_after_the_ledger_was_told(account: Account, monkeypatch:
         noted("keep")
         kept(self, *args)
 
-    monkeypatch.setattr(Plan, "tally", tallied)
-    monkeypatch.setattr(Plan, "draw", drawn)
+    monkeypatch.setattr(QueryPlan, "tally", tallied)
+    monkeypatch.setattr(QueryPlan, "draw", drawn)
     monkeypatch.setattr(Shelf, "keep", keeping)
     asked(account, "count")
     assert states == [("tally", State.RESERVED), ("draw", State.DRAWING), ("keep", State.DRAWING)]

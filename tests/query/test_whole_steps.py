@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from privet import mechanisms
-from privet.mechanisms.grid import MOST_STEPS, Grid
+from privet.mechanisms.grid import MOST_STEPS, NoiseGrid
 from privet.query import plan
 from privet.query.methods import on_grid
 from tests.query.tables import BY_USER, frame
 
-GRID = Grid.for_noise(mechanisms.Reach(l1=1.0), "l1")
+GRID = NoiseGrid.for_noise(mechanisms.Reach(l1=1.0), "l1")
 
 
 @pytest.mark.parametrize("exponent", [40, 60, 80, 100])

@@ -21,7 +21,7 @@ from privet.core.random import Rng, SeededRng
 from privet.core.release import Release
 from privet.core.unit import Unit, Whose
 from privet.data import Number
-from privet.mechanisms import DiscreteLaplace, Laplace
+from privet.mechanisms import DiscreteLaplaceMechanism, LaplaceMechanism
 from privet.query import Answer, Reply, Row
 from privet.report import Score, answers_page
 from privet.report.figures.epochs import followed
@@ -70,8 +70,8 @@ def drawn_instead(monkeypatch: pytest.MonkeyPatch, *values: Any) -> None:
     def release(self: Any, query: Bounded[Any], *, rng: Rng, source: str = "data") -> Release[Any]:
         return Release.of(next(left), self.event, unit=query.unit, source=source, randomness=rng.kind)
 
-    monkeypatch.setattr(DiscreteLaplace, "release", release)
-    monkeypatch.setattr(Laplace, "release", release)
+    monkeypatch.setattr(DiscreteLaplaceMechanism, "release", release)
+    monkeypatch.setattr(LaplaceMechanism, "release", release)
 
 
 def table(rows: int, classes: int) -> LabeledRows:

@@ -16,7 +16,7 @@ from privet.core.random import SeededRng
 from privet.core.randomness import Randomness
 from privet.core.showing import RENDERERS
 from privet.ledger import Ledger
-from privet.mechanisms import Count, DiscreteGaussian
+from privet.mechanisms import Count, DiscreteGaussianMechanism
 from privet.report.words import up
 from tests.cli.test_page import Elements
 from tests.report.test_training_browser import CHROMIUM, Seen, browser
@@ -63,7 +63,7 @@ def test_nothing_private_is_shown() -> None:
     for value in (private, (private, 1), [private], {"a": private}):
         assert "73" not in shown(released(value))
     assert "&lt;private int&gt;" in shown(released((private, 1)))
-    noisy = DiscreteGaussian(5.0).release(private, rng=SeededRng(1), source="clinic")
+    noisy = DiscreteGaussianMechanism(5.0).release(private, rng=SeededRng(1), source="clinic")
     assert f"<td>{noisy.value}</td>" in shown(noisy)
     assert "protects nobody" in shown(noisy)
 

@@ -16,7 +16,7 @@ from torch import nn
 from privet.core.random import SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Number
-from privet.mechanisms import Cells, DiscreteLaplace, Histogram, Laplace
+from privet.mechanisms import Cells, DiscreteLaplaceMechanism, Histogram, LaplaceMechanism
 from privet.report.origin import interval
 from privet.report.ranking import verdict_on
 from privet.report.score_intervals import (
@@ -72,7 +72,7 @@ def _coverage(rows: int, chance: float, scale: float, ends: Callable[[float, flo
 @pytest.mark.parametrize("chance", [0.5, 0.8, 0.97, 1.0])
 def test_private_accuracy_interval_covers_noise_and_sampling(chance: float) -> None:
     """Exact enumeration of binomial × noise: fails when the interval covers the noise alone, or uses the true count."""
-    mechanism = DiscreteLaplace.for_epsilon(1.0, Histogram(Cells(0.0, 1.0, 2), Unit(), 1))
+    mechanism = DiscreteLaplaceMechanism.for_epsilon(1.0, Histogram(Cells(0.0, 1.0, 2), Unit(), 1))
     reach = mechanism.interval(1 - HALF / 2)
     assert mechanism.scale == 1.0
     assert _coverage(40, chance, 1.0, lambda right, wrong: noisy_share(right, wrong, reach, HALF)) >= 0.95
@@ -267,7 +267,7 @@ def test_draws_of_a_private_score_stay_within_reach(classes: int, epsilon: float
     assert len(draws) == 2
     within = 1.0
     for mechanism, reach in draws:
-        step = mechanism.grid.step if isinstance(mechanism, Laplace) else 1.0
+        step = mechanism.grid.step if isinstance(mechanism, LaplaceMechanism) else 1.0
         base, far = math.exp(-step / mechanism.scale), math.floor(reach / step)
         within *= 1 - 2 * base ** (far + 1) / (1 + base)
     assert 1 - within <= HALF + 1e-12

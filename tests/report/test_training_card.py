@@ -22,7 +22,7 @@ from privet.core.randomness import Randomness
 from privet.core.release import Release
 from privet.core.scores import Canaries, Score, Trial
 from privet.core.unit import Neighbours, Unit
-from privet.mechanisms import Count, DiscreteGaussian
+from privet.mechanisms import Count, DiscreteGaussianMechanism
 from privet.report.attack_records import Attacked, Estimate, Picture, Point
 from privet.report.card import RunCard, leaves
 from privet.report.card_json import from_json, to_json
@@ -191,7 +191,7 @@ def test_broken_json_is_one_line() -> None:
 
 
 def noisy(unit: Unit | None = None) -> Release[Score]:
-    noise = DiscreteGaussian(5.0, of=Count(unit or Unit()))
+    noise = DiscreteGaussianMechanism(5.0, of=Count(unit or Unit()))
     return noise.release(Count(unit or Unit())([True] * 9), rng=SeededRng(1)).map(
         lambda n: Score("accuracy", n / 9, "x")
     )

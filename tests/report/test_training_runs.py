@@ -17,7 +17,7 @@ from privet.core.randomness import Randomness
 from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.ledger import Ledger
-from privet.mechanisms import Count, DiscreteGaussian
+from privet.mechanisms import Count, DiscreteGaussianMechanism
 from privet.report.card_json import to_json
 from privet.report.notebook import guarantee_table, ledger_table, release_table
 from privet.report.runs import compare, compare_page, load, require_folder, trials_of, write_run
@@ -146,7 +146,7 @@ def test_a_card_as_text() -> None:
 
 def test_notebook_tables(tmp_path: Path) -> None:
     """Fails when a table lacks the promise, hides seeded noise, prints a large value whole, or lets markup through."""
-    noise = DiscreteGaussian(5.0)
+    noise = DiscreteGaussianMechanism(5.0)
     release = noise.release(Count()([True] * 40), rng=SeededRng(3), source="<b>clinic</b>")
     text = release_table(release)
     assert "&lt;b&gt;clinic&lt;/b&gt;" in text

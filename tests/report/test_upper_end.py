@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 from rich.console import Console
 
-from privet.accounting import Accountant, Rung
+from privet.accounting import Accountant, AccountantAnswer
 from privet.cli import audit as audit_command
 from privet.cli import console, ledger_view, mix, train
 from privet.core.disclosure import Public
@@ -48,7 +48,7 @@ def run_card() -> RunCard:
     """Of a run whose interval is as wide as no accountant's is."""
     found = price_run(Gaussian(4.0), 1e-5, unit=Unit())
     rungs = tuple(
-        Rung(each.accountant, None if each.guarantee is None else wide(each.guarantee), each.refusal)
+        AccountantAnswer(each.accountant, None if each.guarantee is None else wide(each.guarantee), each.refusal)
         for each in found.ladder.value
     )
     return replace(found, guarantee=Public(wide(found.guarantee.value)), ladder=Public(rungs))

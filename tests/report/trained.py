@@ -27,7 +27,7 @@ from privet.core.release import Release
 from privet.core.scores import Score, Trial
 from privet.core.unit import Unit
 from privet.ledger import Ledger
-from privet.mechanisms import Count, DiscreteGaussian
+from privet.mechanisms import Count, DiscreteGaussianMechanism
 from privet.report.curves import Curves, curves_of
 from privet.report.training_card import TrainingCard
 from privet.report.training_price import growth_of, priced, tried
@@ -126,7 +126,7 @@ def trained(*, seeded: bool = True) -> TrainingCard:
             budget="digits",
             rng=rng,
         )
-        noise = DiscreteGaussian.for_epsilon(0.5, DELTA / 10)
+        noise = DiscreteGaussianMechanism.for_epsilon(0.5, DELTA / 10)
         with ledger.reserve("digits", noise.event, purpose="score").drawing():
             count: Release[int] = noise.release(Count()(held.right(model).tolist()), rng=rng, source="digits")
         output = OutputPerturbation(Softmax(10), epsilon=1.0, delta=DELTA, regularization=20.0, radius=4.0)

@@ -13,9 +13,9 @@ from torch import nn
 from privet.core.random import default_rng
 from privet.core.release import Release
 from privet.ledger import Ledger, State
-from privet.mechanisms import Cells, DiscreteLaplace, Histogram
+from privet.mechanisms import Cells, DiscreteLaplaceMechanism, Histogram
 from privet.report import load
-from privet.runs import METHODS, BudgetShare, FitSession, LabeledRows, Method, MethodPlan, PublicFacts, TrainRequest
+from privet.runs import METHODS, FitSession, LabeledRows, Method, MethodBudget, MethodPlan, PublicFacts, TrainRequest
 from privet.training.models import Described, Model, Shortened
 from tests.cli.conftest import Run, clinic, privet
 from tests.cli.test_train import done, refused
@@ -29,8 +29,8 @@ def counts(facts: PublicFacts) -> Histogram:
     return Histogram(Cells(-0.5, len(facts.classes) - 0.5, len(facts.classes)), facts.unit)
 
 
-def plan(request: TrainRequest, facts: PublicFacts, share: BudgetShare, model: Model | None) -> MethodPlan:
-    mechanism = DiscreteLaplace.for_epsilon(share.model_epsilon, counts(facts))
+def plan(request: TrainRequest, facts: PublicFacts, share: MethodBudget, model: Model | None) -> MethodPlan:
+    mechanism = DiscreteLaplaceMechanism.for_epsilon(share.model_epsilon, counts(facts))
     settings = {"scale": mechanism.scale}
     return MethodPlan("majority", mechanism.event, share.unit, "noisy counts of the classes", settings=settings)
 
@@ -41,7 +41,7 @@ def fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn.
         STOPS.pop()
         raise KeyboardInterrupt
     of = counts(session.facts)
-    mechanism = DiscreteLaplace(plan.settings["scale"], of)
+    mechanism = DiscreteLaplaceMechanism(plan.settings["scale"], of)
     released = mechanism.release(of(rows.y.numpy()), rng=session.rng or default_rng(), source=session.source)
 
     def model(noisy: Any) -> nn.Module:

@@ -12,7 +12,7 @@ from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.core.unit import Neighbours, Unit
 from privet.ledger import Ledger, State
-from privet.mechanisms import DiscreteLaplace
+from privet.mechanisms import DiscreteLaplaceMechanism
 from privet.sklearn import private_scorer
 from tests.sklearn.test_estimators import classifier, made_up
 
@@ -45,13 +45,13 @@ def states(place: Path) -> list[State]:
 def test_score_is_charged_before_the_draw_and_kept_after_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a score that is drawn before its charge, or whose charge is given back once it is drawn."""
     seen: list[list[State]] = []
-    release = DiscreteLaplace.release
+    release = DiscreteLaplaceMechanism.release
 
-    def watched(self: DiscreteLaplace, *arguments: Any, **more: Any) -> Any:
+    def watched(self: DiscreteLaplaceMechanism, *arguments: Any, **more: Any) -> Any:
         seen.append(states(place))
         return release(self, *arguments, **more)
 
-    monkeypatch.setattr(DiscreteLaplace, "release", watched)
+    monkeypatch.setattr(DiscreteLaplaceMechanism, "release", watched)
     scorer = private_scorer(0.5, ledger=place, budget="clinic")
     scorer.release(Constant(), np.zeros((3, 1)), [1, 1, 0], rng=SeededRng(1))
     assert seen == [[State.DRAWING]]

@@ -22,8 +22,7 @@ from privet.core.random.stream import StreamRng
 from privet.core.randomness import Randomness
 from privet.core.release import Release
 from privet.core.unit import Neighbours, Unit
-from privet.mechanisms import Count
-from privet.mechanisms import Laplace as LaplaceMechanism
+from privet.mechanisms import Count, LaplaceMechanism
 from privet.training import DPSGD, fit
 from privet.training.tuning import Best, Standing, Trials, draw, select, selection
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from privet.accounting import basic
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part
-from privet.accounting.per_step import Steps, least_delta, steps_of
+from privet.accounting.canonical import CountedEvent
+from privet.accounting.per_step import StepBounds, least_delta, steps_of
 from privet.accounting.pure import sum_up
 from privet.core import checked
 from privet.core.unit import Unit
@@ -21,20 +21,20 @@ _UP = 1 + 1e-13
 _TINY = 5e-324
 
 
-def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """A certified ε at δ, never above that of basic composition."""
     checked.share("delta", delta)
     return _compose(steps_of(parts, unit, Accountant.ADVANCED), delta)
 
 
-def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
     """The least δ at which the ε of this accountant has come down to `epsilon`."""
     checked.nonnegative("epsilon", epsilon)
     steps = steps_of(parts, unit, Accountant.ADVANCED)
     return least_delta(lambda d: _compose(steps, d), epsilon)
 
 
-def _compose(steps: Sequence[Steps], delta: float) -> float:
+def _compose(steps: Sequence[StepBounds], delta: float) -> float:
     """1 − δ = (1 − δ̃)·Π(1 − δᵢ): in logarithms, a budget to be split between δ̃ and the steps."""
     least = basic.compose(steps, delta)
     own = math.fsum(-one.count * math.log1p(-one.own_delta) if one.own_delta < 1 else math.inf for one in steps)

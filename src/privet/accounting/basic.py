@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part
-from privet.accounting.per_step import Steps, least_delta, steps_of
+from privet.accounting.canonical import CountedEvent
+from privet.accounting.per_step import StepBounds, least_delta, steps_of
 from privet.accounting.pure import sum_up
 from privet.core import checked
 from privet.core.unit import Unit
@@ -20,20 +20,20 @@ from privet.core.unit import Unit
 __all__ = ["compose", "delta", "epsilon"]
 
 
-def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """A certified ε at δ; infinite if the blocks' own δ already exceed it."""
     checked.share("delta", delta)
     return compose(steps_of(parts, unit, Accountant.BASIC), delta)
 
 
-def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
     """The least δ at which the ε of this accountant has come down to `epsilon`."""
     checked.nonnegative("epsilon", epsilon)
     steps = steps_of(parts, unit, Accountant.BASIC)
     return least_delta(lambda d: compose(steps, d), epsilon)
 
 
-def compose(steps: Sequence[Steps], delta: float) -> float:
+def compose(steps: Sequence[StepBounds], delta: float) -> float:
     """Σ count·ε with the split of δ that is described above."""
     exact = Fraction(delta) - sum((one.count * Fraction(one.own_delta) for one in steps), Fraction(0))
     if exact < 0:

@@ -108,7 +108,7 @@ def laplace_scale(*, epsilon: float, delta: float = 0.0, count: int = 1, unit: U
 def randomized_response_epsilon(
     *, epsilon: float, delta: float = 0.0, categories: int = 2, count: int = 1, unit: Unit | None = None
 ) -> float:
-    """The largest ε of each of `count` randomised responses that together cost at most (ε, δ)."""
+    """The largest ε of each of `count` randomized responses that together cost at most (ε, δ)."""
     unit = unit or Unit(neighbours=Neighbours.REPLACE)
     count = checked.count("count", count)
 

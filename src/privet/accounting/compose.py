@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft
 
-from privet.accounting.grid import Grid
+from privet.accounting.grid import LossGrid
 from privet.accounting.laws import Array
 
-__all__ = ["Curve", "compose", "cumulants"]
+__all__ = ["LossCurve", "compose", "cumulants"]
 
 _EPS = 2.0**-52
 _MOST, _LEAST_WINDOW, _FEW = 1 << 23, 1 << 17, 4
@@ -29,7 +29,7 @@ _FAR = 700.0
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class LossCurve:
     """δ as a function of ε for a composed loss: δ(ε) = infinite + Σ_{s > ε} mass(s)·(1 − e^(ε − s)).
 
     Masses are kept divided by e^(K − λs); `scale` = K, `tilt` = λ. `stray` bounds the tilted mass that may be
@@ -49,12 +49,12 @@ class Curve:
     @cached_property
     def _sums(self) -> tuple[Array, Array, float]:
         """Σ of mass and of mass·e^(c − s) over all grid losses from each index on, in units of e^(K − λc)."""
-        centre = float(self.losses[int(np.argmax(self.tilted))])
-        offset = self.losses - centre
-        with np.errstate(over="ignore", invalid="ignore"):  # far below the centre sums may be infinite: δ is 1 there
+        center = float(self.losses[int(np.argmax(self.tilted))])
+        offset = self.losses - center
+        with np.errstate(over="ignore", invalid="ignore"):  # far below the center sums may be infinite: δ is 1 there
             weights = self.tilted * np.exp(-self.tilt * offset)
             discounted = weights * np.exp(-offset)
-            return np.cumsum(weights[::-1])[::-1], np.cumsum(discounted[::-1])[::-1], centre
+            return np.cumsum(weights[::-1])[::-1], np.cumsum(discounted[::-1])[::-1], center
 
     @cached_property
     def _rounding(self) -> float:
@@ -69,40 +69,40 @@ class Curve:
 
     def delta(self, epsilon: float, side: int) -> float:
         """A certified bound on δ(ε): above for side = 1, below for side = −1."""
-        mass, discounted, centre = self._sums
+        mass, discounted, center = self._sums
         index = int(np.searchsorted(self.losses, epsilon, side="right"))
         finite = 0.0
         if index < len(self.losses):
-            beyond = min(epsilon - centre, _FAR)
+            beyond = min(epsilon - center, _FAR)
             left = float(mass[index]) * (1 + side * 2 * self._rounding) - math.exp(beyond) * float(discounted[index])
             if math.isfinite(left):  # in logarithms, as the unit alone may be too small for a double
-                log_unit = self.scale + side * self.drift - self.tilt * centre
+                log_unit = self.scale + side * self.drift - self.tilt * center
                 finite = math.exp(min(log_unit + math.log(left), _FAR)) if left > 0 else 0.0
             else:
                 finite = math.inf
         if side > 0 and (epsilon < self.losses[0] or not math.isfinite(finite)):
             return 1.0
-        known = side > 0 or (math.isfinite(finite) and epsilon - centre < _FAR)
+        known = side > 0 or (math.isfinite(finite) and epsilon - center < _FAR)
         return min(1.0, max(0.0, self.infinite + (finite if known else 0.0) + self._error(epsilon, side)))
 
     def epsilon(self, delta: float, side: int) -> float:
         """A certified bound on the least ε with δ(ε) ≤ delta: above for side = 1, below for side = −1."""
-        mass, discounted, centre = self._sums
-        unit = math.exp(min(self.scale + side * self.drift - self.tilt * centre, _FAR))
+        mass, discounted, center = self._sums
+        unit = math.exp(min(self.scale + side * self.drift - self.tilt * center, _FAR))
         if unit == 0:  # too far out for a double: nothing is certified here
             return math.inf if side > 0 else 0.0
-        offset = self.losses - centre
+        offset = self.losses - center
         far = int(np.searchsorted(offset, _FAR))
         with np.errstate(over="ignore", invalid="ignore"):
             safety = side * (self.stray * np.exp(np.minimum(self.scale - self.tilt * self.losses, _FAR)))
             safety += self.missing if side > 0 else 0.0
-            # so far above the centre that e^offset overflows, less is taken off than could be
+            # so far above the center that e^offset overflows, less is taken off than could be
             grown = np.exp(offset if far == len(offset) else np.minimum(offset, _FAR))
             after = np.append(mass[1:], 0.0)
             safety += side * 2 * self._rounding * unit * after  # each of the two sums is off by one such error
             later = after - grown * np.append(discounted[1:], 0.0)
             at_points = self.infinite + unit * later + safety  # δ at each grid loss
-        at_points[~np.isfinite(at_points)] = float(side > 0)  # far below the centre, where sums overflow
+        at_points[~np.isfinite(at_points)] = float(side > 0)  # far below the center, where sums overflow
         if side < 0:
             at_points[far:] = 0.0
         above = np.flatnonzero(at_points > delta)
@@ -115,11 +115,11 @@ class Curve:
         left, right = float(self.losses[index - 1]), float(self.losses[index])
         room = (delta - self.infinite - float(safety[index - 1])) / unit
         numerator, below = float(mass[index]) - room, float(discounted[index])
-        inside = centre + math.log(numerator / below) if numerator > 0 and below > 0 else (left if side < 0 else right)
+        inside = center + math.log(numerator / below) if numerator > 0 and below > 0 else (left if side < 0 else right)
         return max(0.0, min(max(inside, left), right))
 
 
-def cumulants(grid: Grid, tilts: Array) -> Array:
+def cumulants(grid: LossGrid, tilts: Array) -> Array:
     """log Σ mass·e^(tilt·loss) for each tilt."""
     with np.errstate(divide="ignore"):
         exponents = tilts[:, None] * grid.losses[None, :] + np.log(grid.mass)[None, :]
@@ -127,7 +127,7 @@ def cumulants(grid: Grid, tilts: Array) -> Array:
     return np.asarray(top + np.log(np.exp(exponents - top[:, None]).sum(axis=1)))
 
 
-def compose(grids: Sequence[tuple[Grid, int]], tilt: float) -> Curve:
+def compose(grids: Sequence[tuple[LossGrid, int]], tilt: float) -> LossCurve:
     """The sum of `count` independent copies of each grid law, with everything that is uncertain bounded."""
     pieces = [_tilted(grid, count, tilt) for grid, count in grids]
     mean = math.fsum(piece.count * piece.mean for piece in pieces)
@@ -156,7 +156,7 @@ def compose(grids: Sequence[tuple[Grid, int]], tilt: float) -> Curve:
     missing = right * math.exp(min(scale - tilt * float(losses[-1]), _FAR))
     kept = math.fsum(count * math.log1p(-min(grid.infinite, 1.0 - 1e-16)) for grid, count in grids)
     drift = 8.0 * _EPS * math.fsum(piece.count * (1.0 + abs(piece.scale)) for piece in pieces)
-    return Curve(losses, tilted, tilt, scale, -math.expm1(kept), left + right + rounding, missing, drift)
+    return LossCurve(losses, tilted, tilt, scale, -math.expm1(kept), left + right + rounding, missing, drift)
 
 
 def _transformed_back(exponent: npt.NDArray[np.complex128], size: int, sparse: bool) -> tuple[Array, float]:
@@ -179,7 +179,7 @@ def _transformed_back(exponent: npt.NDArray[np.complex128], size: int, sparse: b
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """A tilted, normalised law whose index 0 is its fullest cell, and how many copies of it are summed."""
+    """A tilted, normalized law whose index 0 is its fullest cell, and how many copies of it are summed."""
 
     weights: Array
     first: int
@@ -205,7 +205,7 @@ class _Piece:
         return np.asarray(real + 1j * np.arctan2(excess.imag, 1 + excess.real))
 
 
-def _tilted(grid: Grid, count: int, tilt: float) -> _Piece:
+def _tilted(grid: LossGrid, count: int, tilt: float) -> _Piece:
     with np.errstate(divide="ignore"):
         exponent = tilt * grid.losses + np.log(grid.mass)
     fullest = int(np.argmax(exponent))

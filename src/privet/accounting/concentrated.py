@@ -7,23 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
 from privet.accounting.pure import exact_epsilon, pure_epsilon, sum_up
 from privet.accounting.shift import span, stretch
 from privet.accounting.table import require
-from privet.core.event import (
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Leaf,
-    NoisyMax,
-    Pure,
-    RandomizedResponse,
-)
+from privet.core import event as events
 from privet.core.unit import Unit
 
 __all__ = ["delta", "epsilon", "rho"]
@@ -33,18 +22,18 @@ _ULP = 2.0**-52
 _TINY = 5e-324
 
 
-def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """A certified ε at δ, from Σρ; where every part is pure, no more than Σε."""
     return min(zcdp_to_epsilon(_total(parts, unit), delta), _pure(parts, unit))
 
 
-def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
     """A certified δ at ε, from Σρ; where every part is pure, none is needed once ε reaches Σε."""
     found = zcdp_to_delta(_total(parts, unit), epsilon)
     return 0.0 if _pure(parts, unit) <= epsilon else found
 
 
-def rho(leaf: Leaf, unit: Unit) -> float:
+def rho(leaf: events.Leaf, unit: Unit) -> float:
     """The ρ of one unsampled run (or of one whole pass).
 
     For a pair with losses ±ε, and for Laplace noise, D_a ≤ a·KL at every order a ≥ 1, so ρ is the KL divergence, the
@@ -55,21 +44,21 @@ def rho(leaf: Leaf, unit: Unit) -> float:
     its sign between any two of the m + 1 extrema of T_m). By Hadamard's theorem log E is then a sum of terms
     log(1 + v/z), which is concave: log E ≤ (v − 1)·(log E)′(1) = a(a − 1)·KL, as v − 1 = 4a(a − 1) and log E = 0 at 1.
 
-    >>> rho(Gaussian(2.0), Unit())
+    >>> rho(events.Gaussian(2.0), Unit())
     0.125
     """
     found = _RHO[type(leaf)](leaf, unit)
-    free = isinstance(leaf, Concentrated) or pure_epsilon(leaf, unit) == 0
+    free = isinstance(leaf, events.Concentrated) or pure_epsilon(leaf, unit) == 0
     return found if found > 0 or free else _TINY  # what underflows to 0 still costs something
 
 
-def _total(parts: Sequence[Part], unit: Unit) -> float:
+def _total(parts: Sequence[CountedEvent], unit: Unit) -> float:
     for part in parts:
         require(part, unit, Accountant.ZCDP)
     return sum_up((part.count, rho(part.leaf, unit)) for part in parts) * _UP
 
 
-def _pure(parts: Sequence[Part], unit: Unit) -> float:
+def _pure(parts: Sequence[CountedEvent], unit: Unit) -> float:
     exact = ((part.count, exact_epsilon(part.leaf, unit)) for part in parts)
     return sum_up((count, math.inf if epsilon is None else epsilon) for count, epsilon in exact)
 
@@ -85,7 +74,7 @@ def _discrete_gaussian(leaf: Any, unit: Unit) -> float:
 
 
 def _pure_rho(epsilon: float) -> float:
-    """ε·tanh(ε/2) ≤ ε²/2: binary randomised response, which dominates every ε-DP mechanism."""
+    """ε·tanh(ε/2) ≤ ε²/2: binary randomized response, which dominates every ε-DP mechanism."""
     return epsilon * math.tanh(epsilon / 2) * _UP
 
 
@@ -119,14 +108,14 @@ def _block(leaf: Any, unit: Unit) -> float:
     return float(leaf.rho) * k * k
 
 
-_RHO: dict[type[Leaf], Callable[[Any, Unit], float]] = {
-    Gaussian: _gaussian,
-    DiscreteGaussian: _discrete_gaussian,
-    Laplace: _laplace,
-    DiscreteLaplace: _discrete_laplace,
-    Exponential: _exponential,
-    NoisyMax: _steps,
-    Pure: _steps,
-    RandomizedResponse: _steps,
-    Concentrated: _block,
+_RHO: dict[type[events.Leaf], Callable[[Any, Unit], float]] = {
+    events.Gaussian: _gaussian,
+    events.DiscreteGaussian: _discrete_gaussian,
+    events.Laplace: _laplace,
+    events.DiscreteLaplace: _discrete_laplace,
+    events.Exponential: _exponential,
+    events.NoisyMax: _steps,
+    events.Pure: _steps,
+    events.RandomizedResponse: _steps,
+    events.Concentrated: _block,
 }

@@ -27,9 +27,7 @@ __all__ = [
     "gdp_to_delta",
     "gdp_to_epsilon",
     "group_privacy",
-    "rdp_to_delta",
     "rdp_to_epsilon",
-    "rdp_to_epsilon_classic",
     "zcdp_to_delta",
     "zcdp_to_epsilon",
 ]
@@ -47,21 +45,6 @@ def rdp_to_epsilon(orders: Sequence[float], values: Sequence[float], delta: floa
     """
     a, r = _curve(orders, values)
     return float(np.min(each_epsilon(a, r, checked.share("delta", delta)), initial=math.inf))
-
-
-def rdp_to_epsilon_classic(orders: Sequence[float], values: Sequence[float], delta: float) -> float:
-    """ε = r + log(1/δ)/(a − 1) (Mironov 2017, Prop. 3): looser, kept to compare with older papers."""
-    a, r = _curve(orders, values)
-    if checked.share("delta", delta) == 0:
-        return float(np.min(r[np.isinf(a)], initial=math.inf))
-    return float(np.min(r - math.log(delta) / (a - 1), initial=math.inf)) * _UP
-
-
-def rdp_to_delta(orders: Sequence[float], values: Sequence[float], epsilon: float) -> float:
-    """The least δ over all orders (Canonne, Kamath & Steinke 2020, Prop. 12): e^((a−1)(r−ε))·(1 − 1/a)^(a−1)/a."""
-    a, r = _curve(orders, values)
-    logs = each_log_delta(a, r, checked.nonnegative("epsilon", epsilon))
-    return min(1.0, math.exp(float(np.min(logs, initial=0.0))))
 
 
 def each_epsilon(orders: Array, values: Array, delta: float) -> Array:
@@ -87,7 +70,7 @@ def each_log_delta(orders: Array, values: Array, epsilon: float) -> Array:
 
 
 def zcdp_to_epsilon(rho: float, delta: float) -> float:
-    """ρ-zCDP is (a, ρ·a)-RDP at every order at once: the tight conversion, minimised over all of them.
+    """ρ-zCDP is (a, ρ·a)-RDP at every order at once: the tight conversion, minimized over all of them.
 
     >>> round(zcdp_to_epsilon(0.5, 1e-5), 3)
     4.728

@@ -1,4 +1,4 @@
-"""All parts of a composition for one direction of the neighbours: its laws, how far they reach, and their curves."""
+"""All parts of a composition for one direction of the neighbors: its laws, how far they reach, and their curves."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from privet.accounting.canonical import Part
-from privet.accounting.compose import Curve, compose, cumulants
+from privet.accounting.canonical import CountedEvent
+from privet.accounting.compose import LossCurve, compose, cumulants
 from privet.accounting.grid import optimistic, pessimistic
 from privet.accounting.laws import Array, GaussianLoss, Law, reach
 from privet.accounting.pairs import brackets
@@ -72,7 +72,7 @@ class Side:
         """The smallest step that fits into memory and takes no longer than seconds."""
         return self.widest / self.MOST_CELLS * max(1.0, len(self.laws) / _FEW)
 
-    def curve(self, step: float, tilt: float, worse: bool) -> Curve:
+    def curve(self, step: float, tilt: float, worse: bool) -> LossCurve:
         """δ(ε) of the composition, on a grid that errs on the asked side; `step` may be too small for this side."""
         make, step = pessimistic if worse else optimistic, max(step, self.finest)
         grids = [(make(law, step, *ends), n) for (law, n), ends in zip(self.laws, self.ends, strict=True)]
@@ -111,19 +111,14 @@ class Direction:
     above: Side | None
     below: Side | None
 
-    @property
-    def attained(self) -> bool:
-        """Whether the bounding pair is one that really occurs, so that both ends close in on one truth."""
-        return self.above == self.below
 
-
-def unpriced(parts: Sequence[Part], unit: Unit) -> list[Part]:
+def unpriced(parts: Sequence[CountedEvent], unit: Unit) -> list[CountedEvent]:
     """Parts without a dominating pair: only Rényi can price them."""
     return [part for part in parts if brackets(part, unit, 0.0)[0].above is None]
 
 
-def directions(parts: Sequence[Part], unit: Unit, delta: float, joined: Law | None = None) -> list[Direction]:
-    """The distinct directions of the neighbours, masses far below `delta` cut; `joined` stands for unpriced parts."""
+def directions(parts: Sequence[CountedEvent], unit: Unit, delta: float, joined: Law | None = None) -> list[Direction]:
+    """The distinct directions of the neighbors, masses far below `delta` cut; `joined` stands for unpriced parts."""
     copies = sum(part.count for part in parts)
     tail = delta * _CUT / max(copies, 1)
     pairs = [(brackets(part, unit, tail), part.count) for part in parts]

@@ -32,12 +32,12 @@ def certain(upper: float, otherwise: float = math.inf) -> float:
     return otherwise if math.isnan(upper) else float(upper)
 
 
-def between(lower: float, upper: float, otherwise: float = math.inf) -> Interval:
+def between(lower: float, upper: float) -> Interval:
     """Both ends; a lower end above the upper one by more than rounding means that one of two proofs is wrong.
 
     Which of them cannot be known, so that neither may be shown: it raises, as a mistake of Privet's own.
     """
-    upper = certain(upper, otherwise)
+    upper = certain(upper)
     lower = 0.0 if math.isnan(lower) else lower
     if lower > upper * (1 + _ROUNDING) + 1e-300:
         raise ArithmeticError(f"two proven bounds contradict each other: at least {lower!r} and at most {upper!r}")

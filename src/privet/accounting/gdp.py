@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import gdp_to_delta, gdp_to_epsilon
 from privet.accounting.shift import span
 from privet.accounting.table import require
@@ -16,20 +16,20 @@ from privet.core.unit import Unit
 __all__ = ["delta", "epsilon", "mu"]
 
 
-def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """ε at δ, exact but for rounding, which is outward."""
     return gdp_to_epsilon(mu(parts, unit), delta)
 
 
-def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
     """δ at ε, exact but for rounding, which is outward."""
     return gdp_to_delta(mu(parts, unit), epsilon)
 
 
-def mu(parts: Sequence[Part], unit: Unit) -> float:
+def mu(parts: Sequence[CountedEvent], unit: Unit) -> float:
     """√(Σ count·(shift/σ)²): Gaussian releases together are one Gaussian release (Dong, Roth & Su 2022, Cor. 3.3).
 
-    >>> mu([Part(Gaussian(2.0), None, 16)], Unit())
+    >>> mu([CountedEvent(Gaussian(2.0), None, 16)], Unit())
     2.0
     """
     parts_of_mu: list[float] = []

@@ -2,7 +2,7 @@
 
 Worse: the masses of each cell are split between its two ends so that both the P- and the Q-mass are kept; the finer
 pair is a post-processing of the split one, so the split one dominates it ("connect the dots", Doroshenko et al. 2022).
-Better: cells centred on the grid points are merged, which is post-processing of the true pair; neighbours lend each
+Better: cells centred on the grid points are merged, which is post-processing of the true pair; neighbors lend each
 other a little mass so that the merged loss lies on or just above the grid point, and is then rounded down.
 Both errors are of second order in the grid's step. All masses are positive sums and differences within one tail, so
 nothing cancels; what rounding error is left is moved to the safe side.
@@ -17,7 +17,7 @@ import numpy as np
 
 from privet.accounting.laws import Array, Law
 
-__all__ = ["Grid", "optimistic", "pessimistic"]
+__all__ = ["LossGrid", "optimistic", "pessimistic"]
 
 _ROUNDING = 1e-15
 """The relative rounding error of a tail mass m is at most this times 1 + |log m|; and that of a cell's bound."""
@@ -28,7 +28,7 @@ _LENT = 0.45
 
 
 @dataclass(frozen=True)
-class Grid:
+class LossGrid:
     """P-masses at the losses offset + (first + j)·step for j = 0, 1, …, and the P-mass at +∞."""
 
     step: float
@@ -43,7 +43,7 @@ class Grid:
         return self.offset + self.step * np.arange(self.first, self.first + len(self.mass), dtype=np.float64)
 
 
-def pessimistic(law: Law, step: float, low: float, high: float) -> Grid:
+def pessimistic(law: Law, step: float, low: float, high: float) -> LossGrid:
     """A grid law that dominates `law`: whatever is priced with it is an upper bound."""
     offset, first, bounds = _points(law, step, low, high)
     p, q = law.cells(bounds)
@@ -55,17 +55,17 @@ def pessimistic(law: Law, step: float, low: float, high: float) -> Grid:
     mass[:-1] += inner_p - up
     mass[1:] += up
     mass[0] += p[0]  # rounded up
-    return Grid(step, offset + _ROUNDING, first, mass, law.infinite + float(p[-1]))
+    return LossGrid(step, offset + _ROUNDING, first, mass, law.infinite + float(p[-1]))
 
 
-def optimistic(law: Law, step: float, low: float, high: float) -> Grid:
+def optimistic(law: Law, step: float, low: float, high: float) -> LossGrid:
     """A grid law that `law` dominates: whatever is priced with it is a lower bound."""
     offset, first, points = _points(law, step, low, high)
     p_all, q_all = law.cells(_balanced(law, points, step))
     p, q = p_all[1:-1], np.maximum(q_all[1:-1], _LEAST)  # what underflowed may have been this much
     fullest = int(np.argmax(p))
     moved = float(np.log(p[fullest]) - np.log(q[fullest]) - points[fullest]) - 1e-12 if p[fullest] > 0 else math.inf
-    if abs(moved) < step:  # the fullest cell has no neighbours large enough to lend to it: the grid comes to its mean
+    if abs(moved) < step:  # the fullest cell has no neighbors large enough to lend to it: the grid comes to its mean
         offset, points = offset + moved, points + moved
     scaled = _scaled(q, points)
     slack = _tails(p_all)[1:-1] + _scaled(_tails(q_all)[1:-1], points)
@@ -93,7 +93,7 @@ def optimistic(law: Law, step: float, low: float, high: float) -> Grid:
     mass[:-1] += np.where(lost & near, merged, 0.0)[1:]
     mass[:-2] += np.where(lost & ~near, merged, 0.0)[2:]
     mass[-2] += p_all[-1]  # rounded down, past the last point since the grid may have moved by up to a step
-    return Grid(step, offset - _ROUNDING, first, mass, law.infinite)
+    return LossGrid(step, offset - _ROUNDING, first, mass, law.infinite)
 
 
 def _balanced(law: Law, points: Array, step: float) -> Array:
@@ -126,15 +126,15 @@ def _points(law: Law, step: float, low: float, high: float) -> tuple[float, int,
         if right - left <= step:
             break
         coarse = np.linspace(left, right, 65)
-    centre = (left + right) / 2
-    offset = centre
+    center = (left + right) / 2
+    offset = center
     for _ in range(3):
         p, q = law.cells(np.array([offset - step / 2, offset + step / 2]))
         if p[1] <= 0 or q[1] <= 0:
             break
         offset = float(np.log(p[1]) - np.log(q[1])) - 1e-12
-    if not abs(offset - centre) <= step:
-        offset = centre
+    if not abs(offset - center) <= step:
+        offset = center
     first, last = int(np.floor((low - offset) / step)), int(np.ceil((high - offset) / step)) + 1
     return offset, first, offset + step * np.arange(first, last + 1, dtype=np.float64)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import group_privacy
 from privet.accounting.pure import sum_up
 from privet.core.event import Poisson
@@ -48,7 +48,7 @@ def group_delta(alone: Callable[[float], float], epsilon: float, k: int) -> floa
     return min(1.0, group_privacy(each, one, k)[1]) if one < 1 else 1.0
 
 
-def halfway(parts: Sequence[Part], unit: Unit) -> tuple[Unit, int] | None:
+def halfway(parts: Sequence[CountedEvent], unit: Unit) -> tuple[Unit, int] | None:
     """The unit of one step and the number of steps, where a replacement is a removal and an addition; else None.
 
     Only where rows come by Poisson sampling: elsewhere the replacement itself has the better price.

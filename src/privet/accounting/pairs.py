@@ -1,4 +1,4 @@
-"""From a part and a unit to the loss laws that bound it, above and below, for each direction of the neighbours."""
+"""From a part and a unit to the loss laws that bound it, above and below, for each direction of the neighbors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import group_privacy
 from privet.accounting.laws import (
     Added,
@@ -31,28 +31,8 @@ from privet.accounting.laws import (
 from privet.accounting.pure import pure_epsilon
 from privet.accounting.shift import shift, steps
 from privet.accounting.shuffling import attains, law_of, local_of
+from privet.core import event as events
 from privet.core.errors import NotProven
-from privet.core.event import (
-    Approximate,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
-    IndependentBatches,
-    Laplace,
-    Leaf,
-    NoisyMax,
-    Poisson,
-    Pure,
-    RandomizedResponse,
-    Sampling,
-    Selected,
-    Shuffled,
-    ShuffledEpoch,
-    WithoutReplacement,
-    WithReplacement,
-)
 from privet.core.unit import Neighbours, Unit
 
 __all__ = ["Bracket", "brackets"]
@@ -128,18 +108,18 @@ def _none(leaf: Any, unit: Unit) -> Bracket:
     return Bracket(None, None)
 
 
-_LEAVES: dict[type[Leaf], Callable[[Any, Unit], Bracket]] = {
-    Gaussian: _gaussian,
-    Laplace: _laplace,
-    DiscreteLaplace: _discrete_laplace,
-    DiscreteGaussian: _discrete_gaussian,
-    Exponential: _selection,
-    NoisyMax: _selection,
-    RandomizedResponse: _answer,
-    Pure: _pure,
-    Approximate: _approximate,
-    Concentrated: _none,
-    Selected: _none,
+_LEAVES: dict[type[events.Leaf], Callable[[Any, Unit], Bracket]] = {
+    events.Gaussian: _gaussian,
+    events.Laplace: _laplace,
+    events.DiscreteLaplace: _discrete_laplace,
+    events.DiscreteGaussian: _discrete_gaussian,
+    events.Exponential: _selection,
+    events.NoisyMax: _selection,
+    events.RandomizedResponse: _answer,
+    events.Pure: _pure,
+    events.Approximate: _approximate,
+    events.Concentrated: _none,
+    events.Selected: _none,
 }
 
 
@@ -174,27 +154,27 @@ def _replaced_approximate(leaf: Any, rate: float) -> Bracket:
     return Bracket(two_steps(leaf.epsilon, leaf.delta, rate), None)
 
 
-_REPLACED: dict[type[Leaf], Callable[[Any, float], Bracket]] = {
-    Gaussian: _replaced_gaussian,
-    Laplace: _replaced_laplace,
-    DiscreteLaplace: _replaced_discrete_laplace,
-    DiscreteGaussian: _replaced_discrete_gaussian,
-    Exponential: _replaced_pure,
-    NoisyMax: _replaced_pure,
-    Pure: _replaced_pure,
-    Approximate: _replaced_approximate,
+_REPLACED: dict[type[events.Leaf], Callable[[Any, float], Bracket]] = {
+    events.Gaussian: _replaced_gaussian,
+    events.Laplace: _replaced_laplace,
+    events.DiscreteLaplace: _replaced_discrete_laplace,
+    events.DiscreteGaussian: _replaced_discrete_gaussian,
+    events.Exponential: _replaced_pure,
+    events.NoisyMax: _replaced_pure,
+    events.Pure: _replaced_pure,
+    events.Approximate: _replaced_approximate,
 }
 
 
-def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
+def brackets(part: CountedEvent, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
     """The laws of one run of a part: (the unit is removed, the unit is added); masses below `tail` may be cut to +∞."""
     if _gives_away(part.leaf, unit):
         # whoever is in the batch is known, and nobody else is touched: (0, P(the unit is drawn))-DP
         given = Bracket(block(0.0, _chance(part.sampling)), None)
         return given, given
-    if isinstance(part.leaf, Shuffled):
+    if isinstance(part.leaf, events.Shuffled):
         return _shuffled(part.leaf, unit, tail)
-    if isinstance(part.sampling, (type(None), ShuffledEpoch, IndependentBatches)):
+    if isinstance(part.sampling, (type(None), events.ShuffledEpoch, events.IndependentBatches)):
         plain = _LEAVES[type(part.leaf)](part.leaf, unit)  # symmetric; a pass uses a row once, so it is the leaf
         if part.sampling is not None and part.sampling.batches > 1:
             plain = Bracket(plain.above, None)  # where a row went may be hidden: how much that helps is not proven
@@ -202,7 +182,7 @@ def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
     absent = Unit(neighbours=Neighbours.ADD_REMOVE)
     replace = Unit(neighbours=Neighbours.REPLACE)
     one = _below_one(part, absent)
-    if isinstance(part.sampling, Poisson):
+    if isinstance(part.sampling, events.Poisson):
         rate = part.sampling.sample_rate
         if unit.neighbours is not Neighbours.REPLACE:
             return _poisson(_LEAVES[type(part.leaf)](part.leaf, absent), rate)
@@ -211,20 +191,20 @@ def brackets(part: Part, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
             return replaced, replaced
         # Balle et al. 2018, Thm 2 with both terms bounded by the replace-one leaf
         return _fixed(_LEAVES[type(part.leaf)](part.leaf, replace).above, rate, one)
-    if isinstance(part.sampling, WithoutReplacement):
+    if isinstance(part.sampling, events.WithoutReplacement):
         rate = part.sampling.batch_size / part.sampling.population
         if rate == 1:
             everyone = _LEAVES[type(part.leaf)](part.leaf, unit)
             return everyone, everyone
         return _fixed(_LEAVES[type(part.leaf)](part.leaf, replace).above, rate, one)
-    if not isinstance(part.sampling, WithReplacement) or not isinstance(part.leaf, Gaussian):
+    if not isinstance(part.sampling, events.WithReplacement) or not isinstance(part.leaf, events.Gaussian):
         raise NotProven(f"{type(part.leaf).__name__} sampled by {type(part.sampling).__name__} has no pair here")
     chance, weights, rest = draws_of_one_row(part.sampling.draws, part.sampling.population, tail)
     laws = tuple(GaussianLoss(2 * (k + 1) / part.leaf.noise_multiplier) for k in range(len(weights)))
     return _fixed(Mixture(laws, weights, rest), chance, None)
 
 
-def _shuffled(leaf: Shuffled, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
+def _shuffled(leaf: events.Shuffled, unit: Unit, tail: float) -> tuple[Bracket, Bracket]:
     """One replaced answer in a crowd; several of one person only where there is no crowd (else `group_privacy`)."""
     if unit.records > 1:
         alone = Bracket(_apart(pure_epsilon(leaf, replace(unit, records=1)), 0.0, unit.records), None)
@@ -236,27 +216,27 @@ def _shuffled(leaf: Shuffled, unit: Unit, tail: float) -> tuple[Bracket, Bracket
     return Bracket(above, known[0]), Bracket(above, known[1])
 
 
-def _gives_away(leaf: Leaf, unit: Unit) -> bool:
+def _gives_away(leaf: events.Leaf, unit: Unit) -> bool:
     """Whether there is so little noise that doubles cannot hold its losses."""
-    if isinstance(leaf, (Gaussian, Concentrated, Selected)):
+    if isinstance(leaf, (events.Gaussian, events.Concentrated, events.Selected)):
         return False  # a Gaussian has closed forms, and see `_sane`; the others have no laws
-    if isinstance(leaf, DiscreteGaussian):
+    if isinstance(leaf, events.DiscreteGaussian):
         return leaf.bound > _HOPELESS * leaf.sigma
-    return (leaf.epsilon if isinstance(leaf, Approximate) else pure_epsilon(leaf, unit)) > _ENDLESS
+    return (leaf.epsilon if isinstance(leaf, events.Approximate) else pure_epsilon(leaf, unit)) > _ENDLESS
 
 
-def _chance(sampling: Sampling | None) -> float:
+def _chance(sampling: events.Sampling | None) -> float:
     """That a row is in a batch."""
-    if isinstance(sampling, Poisson):
+    if isinstance(sampling, events.Poisson):
         return sampling.sample_rate
-    if isinstance(sampling, WithoutReplacement):
+    if isinstance(sampling, events.WithoutReplacement):
         return sampling.batch_size / sampling.population * (1 + 1e-15)
     return 1.0
 
 
-def _below_one(part: Part, absent: Unit) -> Bracket | None:
-    """The leaf for a row that adds nothing against one that does: an instance of every kind of neighbours."""
-    if isinstance(part.leaf, (RandomizedResponse, Approximate, Pure)):
+def _below_one(part: CountedEvent, absent: Unit) -> Bracket | None:
+    """The leaf for a row that adds nothing against one that does: an instance of every kind of neighbors."""
+    if isinstance(part.leaf, (events.RandomizedResponse, events.Approximate, events.Pure)):
         return None
     return _LEAVES[type(part.leaf)](part.leaf, absent)
 

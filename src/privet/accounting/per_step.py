@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import log_gdp_delta
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.concentrated import rho
 from privet.accounting.conversions import gdp_to_epsilon, group_privacy, zcdp_to_epsilon
 from privet.accounting.laws import draws_of_one_row
@@ -22,37 +22,18 @@ from privet.accounting.search import falling_root
 from privet.accounting.shift import span, stretch
 from privet.accounting.shuffling import shuffled_epsilon
 from privet.accounting.table import require
+from privet.core import event as events
 from privet.core.errors import NotProven
-from privet.core.event import (
-    Approximate,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
-    IndependentBatches,
-    Laplace,
-    Leaf,
-    NoisyMax,
-    Poisson,
-    Pure,
-    RandomizedResponse,
-    Sampling,
-    Shuffled,
-    ShuffledEpoch,
-    WithoutReplacement,
-    WithReplacement,
-)
 from privet.core.unit import Neighbours, Unit
 
-__all__ = ["Steps", "least_delta", "steps_of"]
+__all__ = ["StepBounds", "least_delta", "steps_of"]
 
 _UP = 1 + 1e-12
 _CLASSES = 64
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepBounds:
     """All runs of one part: each is (`epsilon_at(δ₀)`, δ₀ + `own_delta`)-DP for any δ₀ that is spent on it."""
 
     count: int
@@ -65,7 +46,7 @@ class Steps:
     """The pure ε of each run before rounding, where it is known so."""
 
 
-def steps_of(parts: Sequence[Part], unit: Unit, accountant: Accountant) -> tuple[Steps, ...]:
+def steps_of(parts: Sequence[CountedEvent], unit: Unit, accountant: Accountant) -> tuple[StepBounds, ...]:
     """The steps of each part, after a look at the table."""
     found = []
     for part in parts:
@@ -83,21 +64,21 @@ def least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     return math.exp(falling_root(lambda x: epsilon_at(math.exp(x)) - epsilon, -744.0, -(2.0**-53), tolerance=1e-12))
 
 
-def _leaf_epsilon(leaf: Leaf, unit: Unit, delta: float) -> float:
+def _leaf_epsilon(leaf: events.Leaf, unit: Unit, delta: float) -> float:
     """ε of one unsampled run at δ; any mechanism is (0, 1)-DP."""
     return 0.0 if delta >= 1 else _LEAVES[type(leaf)](leaf, unit, delta)
 
 
-def _own_delta(leaf: Leaf, unit: Unit) -> float:
-    if isinstance(leaf, Approximate):
+def _own_delta(leaf: events.Leaf, unit: Unit) -> float:
+    if isinstance(leaf, events.Approximate):
         return group_privacy(leaf.epsilon, leaf.delta, stretch(leaf, unit))[1]
     return 0.0
 
 
-def _whole(part: Part, unit: Unit) -> Steps:
+def _whole(part: CountedEvent, unit: Unit) -> StepBounds:
     """Unsampled, or a pass in which every row is used once."""
     spends = type(part.leaf) in _SPENDING
-    return Steps(
+    return StepBounds(
         part.count,
         _own_delta(part.leaf, unit),
         spends,
@@ -106,8 +87,8 @@ def _whole(part: Part, unit: Unit) -> Steps:
     )
 
 
-def _amplified(part: Part, unit: Unit, priced_for: Unit, rate: float) -> Steps:
-    """The leaf's (ε, δ₀/q) for the batch's neighbours, amplified; or the unsampled leaf for the unit's own, if less."""
+def _amplified(part: CountedEvent, unit: Unit, priced_for: Unit, rate: float) -> StepBounds:
+    """The leaf's (ε, δ₀/q) for the batch's neighbors, amplified; or the unsampled leaf for the unit's own, if less."""
     _single(part, unit)
     plain = _whole(part, unit)
 
@@ -116,16 +97,16 @@ def _amplified(part: Part, unit: Unit, priced_for: Unit, rate: float) -> Steps:
         sampled = amplified(inner, rate) * _UP
         return min(sampled, plain.epsilon_at(delta)) if plain.own_delta == 0 else sampled
 
-    return Steps(part.count, rate * _own_delta(part.leaf, priced_for), plain.spends, epsilon_at)
+    return StepBounds(part.count, rate * _own_delta(part.leaf, priced_for), plain.spends, epsilon_at)
 
 
-def _poisson(part: Part, unit: Unit) -> Steps:
+def _poisson(part: CountedEvent, unit: Unit) -> StepBounds:
     """Add/remove and zero-out: their Thm 8. Replace-one: their Thm 2, with both terms below the replace-one leaf."""
     sampling: Any = part.sampling
     return _amplified(part, unit, unit, sampling.sample_rate)
 
 
-def _fixed_size(part: Part, unit: Unit) -> Steps:
+def _fixed_size(part: CountedEvent, unit: Unit) -> StepBounds:
     """Their Thm 9: a batch without the row has another in its place, so the leaf is priced for replace-one."""
     sampling: Any = part.sampling
     rate = sampling.batch_size / sampling.population
@@ -134,10 +115,10 @@ def _fixed_size(part: Part, unit: Unit) -> Steps:
     return _amplified(part, unit, replace(unit, neighbours=Neighbours.REPLACE), rate)
 
 
-def _with_replacement(part: Part, unit: Unit) -> Steps:
+def _with_replacement(part: CountedEvent, unit: Unit) -> StepBounds:
     """Their Thm 10: a row drawn k times moves the sum by 2k clips; δ′ = Σ_k P(k draws)·δ_k(ε), and η = P(k ≥ 1)."""
     _single(part, unit)
-    leaf, sampling = cast("Gaussian", part.leaf), cast("WithReplacement", part.sampling)
+    leaf, sampling = cast("events.Gaussian", part.leaf), cast("events.WithReplacement", part.sampling)
     draws, population, noise = sampling.draws, sampling.population, leaf.noise_multiplier
 
     def epsilon_at(delta: float) -> float:
@@ -160,17 +141,17 @@ def _with_replacement(part: Part, unit: Unit) -> Steps:
                 return math.inf
         return amplified(falling_root(excess, 0.0, most, tolerance=1e-10), chance) * _UP
 
-    return Steps(part.count, 0.0, True, epsilon_at)
+    return StepBounds(part.count, 0.0, True, epsilon_at)
 
 
 def _classes(weights: Sequence[float]) -> list[tuple[int, float]]:
-    """(k, P(k draws)); when there are many k, neighbours are put together under the largest of them."""
+    """(k, P(k draws)); when there are many k, neighbors are put together under the largest of them."""
     size = -(-len(weights) // _CLASSES)
     ends = range(size, len(weights) + size, size)
     return [(min(end, len(weights)), math.fsum(weights[end - size : end])) for end in ends]
 
 
-def _single(part: Part, unit: Unit) -> None:
+def _single(part: CountedEvent, unit: Unit) -> None:
     if unit.records > 1:
         what = f"a sampled {type(part.leaf).__name__} for units of {unit.records} records"
         raise NotProven(f"{what}: use group privacy on the total")
@@ -196,25 +177,25 @@ def _shuffled(leaf: Any, unit: Unit, delta: float) -> float:
     return shuffled_epsilon(leaf, delta) if unit.records == 1 else pure_epsilon(leaf, unit)
 
 
-_LEAVES: dict[type[Leaf], Callable[[Any, Unit, float], float]] = {
-    Gaussian: _gaussian,
-    DiscreteGaussian: _by_rho,
-    Concentrated: _by_rho,
-    Laplace: _pure,
-    DiscreteLaplace: _pure,
-    Exponential: _pure,
-    NoisyMax: _pure,
-    Pure: _pure,
-    RandomizedResponse: _pure,
-    Approximate: _approximate,
-    Shuffled: _shuffled,
+_LEAVES: dict[type[events.Leaf], Callable[[Any, Unit, float], float]] = {
+    events.Gaussian: _gaussian,
+    events.DiscreteGaussian: _by_rho,
+    events.Concentrated: _by_rho,
+    events.Laplace: _pure,
+    events.DiscreteLaplace: _pure,
+    events.Exponential: _pure,
+    events.NoisyMax: _pure,
+    events.Pure: _pure,
+    events.RandomizedResponse: _pure,
+    events.Approximate: _approximate,
+    events.Shuffled: _shuffled,
 }
-_SPENDING = frozenset({Gaussian, DiscreteGaussian, Concentrated, Shuffled})
-_SAMPLINGS: dict[type[Sampling] | type[None], Callable[[Part, Unit], Steps]] = {
+_SPENDING = frozenset({events.Gaussian, events.DiscreteGaussian, events.Concentrated, events.Shuffled})
+_SAMPLINGS: dict[type[events.Sampling] | type[None], Callable[[CountedEvent, Unit], StepBounds]] = {
     type(None): _whole,
-    Poisson: _poisson,
-    WithoutReplacement: _fixed_size,
-    WithReplacement: _with_replacement,
-    ShuffledEpoch: _whole,
-    IndependentBatches: _whole,
+    events.Poisson: _poisson,
+    events.WithoutReplacement: _fixed_size,
+    events.WithReplacement: _with_replacement,
+    events.ShuffledEpoch: _whole,
+    events.IndependentBatches: _whole,
 }

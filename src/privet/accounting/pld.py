@@ -1,7 +1,7 @@
 """Privacy-loss distributions: the default accountant, with a proven bound on either side.
 
 Composition: the losses of the dominating pairs add up, independently (Sommer et al. 2019; Zhu, Dong & Wang 2022,
-Thm 10), adaptively chosen steps included. Both directions of the neighbours are priced and the larger δ counts.
+Thm 10), adaptively chosen steps included. Both directions of the neighbors are priced and the larger δ counts.
 
 Parts that only Rényi can price join as one (ε, δ) block, although their runs may come between those of the others and
 depend on them. Seen from the others they are one interactive mechanism that is (ε, δ)-DP against every adversary, and
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from privet.accounting import renyi, table
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import gdp_delta_below, gdp_epsilon_below, gdp_to_delta, gdp_to_epsilon
-from privet.accounting.canonical import Part
+from privet.accounting.canonical import CountedEvent
 from privet.accounting.directions import Direction, Side, directions, unpriced
 from privet.accounting.ends import between
 from privet.accounting.laws import block
@@ -26,7 +26,7 @@ from privet.accounting.single import delta_of_one, epsilon_of_one
 from privet.core.guarantee import Interval
 from privet.core.unit import Unit
 
-__all__ = ["RENYI_SHARE", "delta", "epsilon", "upper_delta", "upper_epsilon"]
+__all__ = ["RENYI_SHARE", "delta", "epsilon", "upper_epsilon"]
 
 RENYI_SHARE = 0.5
 """The share of δ given to parts that only Rényi can price; they join as one (ε, δ) block."""
@@ -47,18 +47,18 @@ _EXACT, _LEAST_LOSS = 1e-11, 1e-300
 """The relative error of a closed form, and what underflow may add to it."""
 
 
-def _checked(parts: Sequence[Part], unit: Unit) -> None:
+def _checked(parts: Sequence[CountedEvent], unit: Unit) -> None:
     for part in parts:
         table.require(part, unit, Accountant.PLD)
 
 
-def upper_epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+def upper_epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """A certified upper bound on ε at δ, without the work for a lower one."""
     _checked(parts, unit)
     return max((way.epsilon for way in _uppers(parts, delta, unit)), default=0.0)
 
 
-def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> Interval:
+def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> Interval:
     """ε at δ, between certified ends."""
     _checked(parts, unit)
     found = sorted(_uppers(parts, delta, unit), key=lambda way: -way.epsilon)
@@ -79,7 +79,7 @@ class _Found:
     step: float = 0.0
 
 
-def _uppers(parts: Sequence[Part], delta: float, unit: Unit) -> list[_Found]:
+def _uppers(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> list[_Found]:
     joined = None
     if others := unpriced(parts, unit):
         spent = renyi.epsilon(others, delta * RENYI_SHARE, unit)
@@ -177,12 +177,7 @@ def _lower(found: _Found, delta: float) -> float:
     return lower
 
 
-def upper_delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
-    """A certified upper bound on δ at ε."""
-    return delta(parts, epsilon, unit).upper
-
-
-def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> Interval:
+def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> Interval:
     """δ at ε, between certified ends."""
     _checked(parts, unit)
     others = unpriced(parts, unit)

@@ -12,30 +12,28 @@ import numpy as np
 
 from privet.accounting import advanced, basic, concentrated, gdp, pld, renyi, table
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part, canonical
+from privet.accounting.canonical import CountedEvent, canonical
 from privet.accounting.ends import QUIET, between, certain
 from privet.accounting.group import group_delta, group_epsilon, halfway, portion
 from privet.accounting.renyi_leaves import failure
 from privet.core import checked
+from privet.core import event as events
 from privet.core.errors import NotProven
-from privet.core.event import (
-    Composed,
-    Concentrated,
-    Event,
-    Gaussian,
-    IndependentBatches,
-    Laplace,
-    Leaf,
-    Repeated,
-    Selected,
-    Shuffled,
-    ShuffledEpoch,
-    WithReplacement,
-)
 from privet.core.guarantee import COMPUTATIONAL, Guarantee, Interval
 from privet.core.unit import Neighbours, Trust, Unit
 
-__all__ = ["TOO_LARGE", "UNLINKED", "Rung", "delta", "epsilon", "gate", "ladder", "quick", "require_one", "upper"]
+__all__ = [
+    "TOO_LARGE",
+    "UNLINKED",
+    "AccountantAnswer",
+    "delta",
+    "epsilon",
+    "gate",
+    "ladder",
+    "quick",
+    "require_one",
+    "upper",
+]
 
 T = TypeVar("T")
 _CLOSED: dict[Accountant, ModuleType] = {
@@ -51,12 +49,14 @@ _MOST_RUNS = 10**8
 """Above this many runs a grid that is fine enough would not fit in memory; closed forms still answer."""
 UNLINKED = "whoever shuffles does so, and the mix servers do not all collude: one at least tells nobody its order"
 """What every guarantee of shuffled reports rests on."""
-_CHEAP = (Gaussian, Concentrated)
+_CHEAP = (events.Gaussian, events.Concentrated)
 """Leaves that need no grid, unless they are sampled."""
 
 
 @np.errstate(**QUIET)
-def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant: Accountant | None = None) -> Guarantee:
+def epsilon(
+    event: events.Event, delta: float, *, unit: Unit | None = None, accountant: Accountant | None = None
+) -> Guarantee:
     """What the event costs: ε as a certified interval at the given δ.
 
     Without an accountant, `upper` is the least of all methods that are proven for the event, and `lower` a proven lower
@@ -85,7 +85,7 @@ def epsilon(event: Event, delta: float, *, unit: Unit | None = None, accountant:
 
 
 @np.errstate(**QUIET)
-def upper(event: Event, delta: float, *, unit: Unit | None = None) -> float:
+def upper(event: events.Event, delta: float, *, unit: Unit | None = None) -> float:
     """Only the upper end of `epsilon`, in about half the time; what searches use."""
     unit = unit or Unit()
     whole = canonical(event)
@@ -98,7 +98,7 @@ def upper(event: Event, delta: float, *, unit: Unit | None = None) -> float:
 
 
 @np.errstate(**QUIET)
-def quick(event: Event, delta: float, *, unit: Unit | None = None) -> float:
+def quick(event: events.Event, delta: float, *, unit: Unit | None = None) -> float:
     """A certified upper bound from closed forms alone, in milliseconds; infinite where none covers the event."""
     unit = unit or Unit()
     whole = canonical(event)
@@ -109,7 +109,7 @@ def quick(event: Event, delta: float, *, unit: Unit | None = None) -> float:
 
 
 @np.errstate(**QUIET)
-def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval:
+def delta(event: events.Event, epsilon: float, *, unit: Unit | None = None) -> Interval:
     """δ as a certified interval at the given ε, by the best method that is proven for the event.
 
     >>> from privet.core.event import Gaussian
@@ -133,7 +133,7 @@ def delta(event: Event, epsilon: float, *, unit: Unit | None = None) -> Interval
 
 
 @dataclass(frozen=True)
-class Rung:
+class AccountantAnswer:
     """One accountant's answer for an event, or why it has none."""
 
     accountant: Accountant
@@ -141,23 +141,23 @@ class Rung:
     refusal: str | None = None
 
 
-def ladder(event: Event, delta: float, *, unit: Unit | None = None) -> tuple[Rung, ...]:
+def ladder(event: events.Event, delta: float, *, unit: Unit | None = None) -> tuple[AccountantAnswer, ...]:
     """Every accountant side by side, in the order of `Accountant`; those without a theorem say so."""
     rungs = []
     for accountant in Accountant:
         try:
-            rungs.append(Rung(accountant, epsilon(event, delta, unit=unit, accountant=accountant)))
+            rungs.append(AccountantAnswer(accountant, epsilon(event, delta, unit=unit, accountant=accountant)))
         except NotProven as refusal:
-            rungs.append(Rung(accountant, None, str(refusal)))
+            rungs.append(AccountantAnswer(accountant, None, str(refusal)))
     return tuple(rungs)
 
 
-def require_one(parts: Sequence[Part], unit: Unit) -> None:
+def require_one(parts: Sequence[CountedEvent], unit: Unit) -> None:
     """Raise `NotProven` unless some accountant is proven for all parts."""
     _rungs(parts, unit, None)
 
 
-def _rungs(parts: Sequence[Part], unit: Unit, wanted: Accountant | None) -> list[Accountant]:
+def _rungs(parts: Sequence[CountedEvent], unit: Unit, wanted: Accountant | None) -> list[Accountant]:
     """The accountants that are proven for every part; raises where there is none."""
     for part in parts:
         table.require(part, unit, wanted)
@@ -183,7 +183,7 @@ def _answers(rungs: Sequence[Accountant], ask: Callable[[Accountant], T]) -> lis
     return found
 
 
-def _one(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) -> Interval:
+def _one(rung: Accountant, parts: Sequence[CountedEvent], delta: float, unit: Unit) -> Interval:
     if rung is not Accountant.PLD:
         return Interval(0.0, _upper(rung, parts, delta, unit))
     if gate(parts, delta, _alone(unit)) > TOO_LARGE:
@@ -193,7 +193,7 @@ def _one(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) -> I
     return pld.epsilon(parts, delta, unit)
 
 
-def _upper(rung: Accountant, parts: Sequence[Part], delta: float, unit: Unit) -> float:
+def _upper(rung: Accountant, parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     def alone(delta: float) -> float:
         if rung is Accountant.PLD:
             too_large = gate(parts, delta, single) > TOO_LARGE
@@ -215,7 +215,7 @@ def _fine(found: Iterable[tuple[Accountant, float]]) -> bool:
 
 
 def _in_two_steps(
-    parts: Sequence[Part], given: float, unit: Unit, *, of_delta: bool = False
+    parts: Sequence[CountedEvent], given: float, unit: Unit, *, of_delta: bool = False
 ) -> list[tuple[Accountant, float]]:
     """A replacement as a removal and an addition: ε at δ (or δ at ε) by the closed forms that are proven for these."""
     way = halfway(parts, unit)
@@ -232,7 +232,7 @@ def _in_two_steps(
     return _answers([rung for rung in _rungs(parts, single, None) if rung in _CLOSED], ask)
 
 
-def gate(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+def gate(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """A quick certified ε, or 0 where Rényi cannot price the parts: only a gate before heavier work.
 
     At twice what (ε, δ) blocks reveal outright if that is more than δ, since below it every ε is infinite.
@@ -250,43 +250,45 @@ def _alone(unit: Unit) -> Unit:
     return Unit(unit.whose, unit.neighbours, unit.trust, 1, unit.radius)
 
 
-def _grouped(parts: Sequence[Part], unit: Unit) -> bool:
+def _grouped(parts: Sequence[CountedEvent], unit: Unit) -> bool:
     """Whether k records must go through group privacy: sampled parts have no k-record pair of their own here."""
     return unit.records > 1 and any(_samples(part) for part in parts)
 
 
-def _samples(part: Part) -> bool:
+def _samples(part: CountedEvent) -> bool:
     """Whether a batch is drawn from the rows, or hidden among them; also inside of a selection."""
-    if isinstance(part.leaf, Selected):
+    if isinstance(part.leaf, events.Selected):
         return any(_samples(inner) for inner in canonical(part.leaf.event).parts)
-    if isinstance(part.leaf, Shuffled):
+    if isinstance(part.leaf, events.Shuffled):
         return part.leaf.reports > 1
-    return not isinstance(part.sampling, (type(None), ShuffledEpoch, IndependentBatches))
+    return not isinstance(part.sampling, (type(None), events.ShuffledEpoch, events.IndependentBatches))
 
 
-def _without_sampling(parts: Sequence[Part]) -> list[Part] | None:
+def _without_sampling(parts: Sequence[CountedEvent]) -> list[CountedEvent] | None:
     """The same runs on all rows: never cheaper, and priced for k records at once; None where a row may count twice.
 
-    Given which rows are drawn, neighbouring sums are as far apart as the drawn records make them, at most as far as all
+    Given which rows are drawn, neighboring sums are as far apart as the drawn records make them, at most as far as all
     of them do, and a mixture of pairs is no easier to tell apart than the worst of them (joint convexity).
     """
-    found: list[Part] = []
+    found: list[CountedEvent] = []
     for part in parts:
-        leaf: Leaf = part.leaf
-        if isinstance(leaf, Selected):
+        leaf: events.Leaf = part.leaf
+        if isinstance(leaf, events.Selected):
             inside = _without_sampling(canonical(leaf.event).parts)
             if inside is None:
                 return None
-            leaf = Selected(Composed(tuple(Repeated(inner.leaf, inner.count) for inner in inside)), leaf.trials)
-        if isinstance(part.sampling, WithReplacement):
+            leaf = events.Selected(
+                events.Composed(tuple(events.Repeated(inner.leaf, inner.count) for inner in inside)), leaf.trials
+            )
+        if isinstance(part.sampling, events.WithReplacement):
             return None
-        if isinstance(leaf, Shuffled):
-            leaf = Shuffled(leaf.event, 1)  # each report by itself, without a crowd
-        found.append(Part(leaf, None, part.count))
+        if isinstance(leaf, events.Shuffled):
+            leaf = events.Shuffled(leaf.event, 1)  # each report by itself, without a crowd
+        found.append(CountedEvent(leaf, None, part.count))
     return found
 
 
-def _delta_of(rung: Accountant, parts: Sequence[Part], epsilon: float, unit: Unit) -> Interval:
+def _delta_of(rung: Accountant, parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> Interval:
     k, single = (unit.records, _alone(unit)) if _grouped(parts, unit) else (1, unit)
     if rung is not Accountant.PLD:
         found = Interval(0.0, certain(_CLOSED[rung].delta(parts, portion(epsilon, k), single), 1.0))
@@ -300,17 +302,17 @@ def _delta_of(rung: Accountant, parts: Sequence[Part], epsilon: float, unit: Uni
     return between(lower, group_delta(lambda _: found.upper, epsilon, k))
 
 
-def _assumptions(parts: Sequence[Part], unit: Unit) -> tuple[str, ...]:
+def _assumptions(parts: Sequence[CountedEvent], unit: Unit) -> tuple[str, ...]:
     found = []
-    selections = [part.leaf for part in parts if isinstance(part.leaf, Selected)]
-    if any(isinstance(part.leaf, (Gaussian, Laplace)) for part in parts):
+    selections = [part.leaf for part in parts if isinstance(part.leaf, events.Selected)]
+    if any(isinstance(part.leaf, (events.Gaussian, events.Laplace)) for part in parts):
         found.append("real-valued noise")
     if unit.neighbours is Neighbours.ZERO_OUT:
         found.append("the number of rows is public")
     if unit.trust is Trust.DISTRIBUTED:
         found.append(COMPUTATIONAL)
-    if crowds := [part.leaf.reports for part in parts if isinstance(part.leaf, Shuffled)]:
-        found.append(f"at least {min(crowds):,} reports of a batch are honest: one a person, by the same randomiser")
+    if crowds := [part.leaf.reports for part in parts if isinstance(part.leaf, events.Shuffled)]:
+        found.append(f"at least {min(crowds):,} reports of a batch are honest: one a person, by the same randomizer")
         found.append(UNLINKED)
         if unit.trust is Trust.SHUFFLED:
             found.append(COMPUTATIONAL)

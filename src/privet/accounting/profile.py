@@ -9,7 +9,7 @@ import numpy as np
 
 from privet.accounting import price
 from privet.accounting.canonical import canonical
-from privet.accounting.compose import Curve
+from privet.accounting.compose import LossCurve
 from privet.accounting.conversions import gdp_to_delta
 from privet.accounting.directions import Side, directions, unpriced
 from privet.accounting.ends import QUIET
@@ -60,7 +60,7 @@ class Profile:
         return [way.above for way in directions(self._parts, self.unit, 1e-12) if way.above is not None]
 
     @cached_property
-    def _curves(self) -> list[list[Curve]]:
+    def _curves(self) -> list[list[LossCurve]]:
         found = []
         for side in self._sides:
             closed = side.gaussian is not None or side.single is not None
@@ -79,7 +79,7 @@ class Profile:
         beyond = any(side.largest > epsilon for side in self._sides)
         return max(found, 5e-324) if beyond else found  # underflowed, and not pure
 
-    def _one(self, side: Side, curves: list[Curve], epsilon: float) -> float:
+    def _one(self, side: Side, curves: list[LossCurve], epsilon: float) -> float:
         if side.gaussian is not None:
             return gdp_to_delta(side.gaussian, epsilon)
         if side.single is not None:

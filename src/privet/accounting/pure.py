@@ -9,16 +9,7 @@ from typing import Any
 
 from privet.accounting.canonical import canonical
 from privet.accounting.shift import span, stretch
-from privet.core.event import (
-    DiscreteLaplace,
-    Exponential,
-    Laplace,
-    Leaf,
-    NoisyMax,
-    Pure,
-    RandomizedResponse,
-    Shuffled,
-)
+from privet.core import event as events
 from privet.core.unit import Unit
 
 __all__ = ["amplified", "exact_epsilon", "pure_epsilon", "rounded_up", "sum_up"]
@@ -26,18 +17,18 @@ __all__ = ["amplified", "exact_epsilon", "pure_epsilon", "rounded_up", "sum_up"]
 _ULP = 2.0**-52
 
 
-def pure_epsilon(leaf: Leaf, unit: Unit) -> float:
+def pure_epsilon(leaf: events.Leaf, unit: Unit) -> float:
     """ε such that one run is ε-DP for the unit, rounded up.
 
     >>> from privet.core.unit import Neighbours
-    >>> pure_epsilon(Laplace(2.0), Unit()), pure_epsilon(Laplace(2.0), Unit(neighbours=Neighbours.REPLACE))
-    (0.5, 1.0)
+    >>> pure_epsilon(events.Laplace(2.0), Unit(neighbours=Neighbours.REPLACE))
+    1.0
     """
     exact = exact_epsilon(leaf, unit)
     return math.inf if exact is None else rounded_up(exact)
 
 
-def exact_epsilon(leaf: Leaf, unit: Unit) -> Fraction | None:
+def exact_epsilon(leaf: events.Leaf, unit: Unit) -> Fraction | None:
     """The same as a fraction: three runs of 1/3 are 1, and not a little more. None where there is no finite ε."""
     rule = _PURE.get(type(leaf))
     return rule(leaf, unit) if rule is not None else None
@@ -99,12 +90,12 @@ def _shuffled(leaf: Any, unit: Unit) -> Fraction | None:
     return sum(known, Fraction(0)) if len(known) == len(inside) else None
 
 
-_PURE: dict[type[Leaf], Callable[[Any, Unit], Fraction | None]] = {
-    Laplace: _laplace,
-    DiscreteLaplace: _discrete_laplace,
-    Exponential: _steps,
-    NoisyMax: _steps,
-    RandomizedResponse: _steps,
-    Pure: _steps,
-    Shuffled: _shuffled,
+_PURE: dict[type[events.Leaf], Callable[[Any, Unit], Fraction | None]] = {
+    events.Laplace: _laplace,
+    events.DiscreteLaplace: _discrete_laplace,
+    events.Exponential: _steps,
+    events.NoisyMax: _steps,
+    events.RandomizedResponse: _steps,
+    events.Pure: _steps,
+    events.Shuffled: _shuffled,
 }

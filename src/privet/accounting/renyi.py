@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part, canonical
+from privet.accounting.canonical import CountedEvent, canonical
 from privet.accounting.conversions import each_epsilon, each_log_delta
 from privet.accounting.ends import QUIET
 from privet.accounting.pure import exact_epsilon, sum_up
@@ -52,10 +52,6 @@ class RenyiCurve:
         """The least ε over these orders."""
         return float(np.min(_epsilons(self, delta), initial=math.inf))
 
-    def delta_at(self, epsilon: float) -> float:
-        """The least δ over these orders."""
-        return _outside(self.delta, float(np.min(_log_deltas(self, epsilon), initial=0.0)))
-
 
 def default_orders() -> tuple[float, ...]:
     """From 1.05 to 4096, and ∞: what `epsilon` and `delta` start from before they look closer or further."""
@@ -63,11 +59,11 @@ def default_orders() -> tuple[float, ...]:
 
 
 @np.errstate(**QUIET)
-def curve(part: Part, unit: Unit, orders: Sequence[float]) -> RenyiCurve:
+def curve(part: CountedEvent, unit: Unit, orders: Sequence[float]) -> RenyiCurve:
     """The curve of all `part.count` runs of a part.
 
     >>> from privet.core.event import Gaussian
-    >>> [round(value, 6) for value in curve(Part(Gaussian(2.0), None, 10), Unit(), (2.0, 4.0)).values]
+    >>> [round(value, 6) for value in curve(CountedEvent(Gaussian(2.0), None, 10), Unit(), (2.0, 4.0)).values]
     [2.5, 5.0]
     """
     require(part, unit, Accountant.RENYI)
@@ -92,7 +88,7 @@ def curve(part: Part, unit: Unit, orders: Sequence[float]) -> RenyiCurve:
 
 
 @np.errstate(**QUIET)
-def total(parts: Sequence[Part], unit: Unit, orders: Sequence[float]) -> RenyiCurve:
+def total(parts: Sequence[CountedEvent], unit: Unit, orders: Sequence[float]) -> RenyiCurve:
     """The curve of everything together: Rényi divergences add up, adaptively too (Mironov 2017, Prop. 1)."""
     curves = [curve(part, unit, orders) for part in parts]
     exact = [_exact(part, unit) for part in parts]
@@ -108,21 +104,21 @@ def total(parts: Sequence[Part], unit: Unit, orders: Sequence[float]) -> RenyiCu
 
 
 @np.errstate(**QUIET)
-def epsilon(parts: Sequence[Part], delta: float, unit: Unit) -> float:
+def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """A certified ε at δ: the least over all orders that were tried."""
     checked.share("delta", delta)
     return _best(parts, unit, lambda found: _epsilons(found, delta))[0]
 
 
 @np.errstate(**QUIET)
-def delta(parts: Sequence[Part], epsilon: float, unit: Unit) -> float:
+def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
     """A certified δ at ε: the least over all orders that were tried."""
     checked.nonnegative("epsilon", epsilon)
     best, outside = _best(parts, unit, lambda found: _log_deltas(found, epsilon))
     return _outside(outside, min(best, 0.0))
 
 
-def _exact(part: Part, unit: Unit) -> Fraction | None:
+def _exact(part: CountedEvent, unit: Unit) -> Fraction | None:
     """The ε of one run at order ∞, before rounding: these are given numbers, and their sums must not grow."""
     if not isinstance(part.leaf, Selected):
         return None if _summed(part) else exact_epsilon(part.leaf, unit)
@@ -179,7 +175,7 @@ def _outside(offset: float, log_delta: float) -> float:
     return min(1.0, offset + (1 - offset) * math.exp(log_delta))
 
 
-def _best(parts: Sequence[Part], unit: Unit, score: Callable[[RenyiCurve], Array]) -> tuple[float, float]:
+def _best(parts: Sequence[CountedEvent], unit: Unit, score: Callable[[RenyiCurve], Array]) -> tuple[float, float]:
     """The least score over the default orders, over further ones if the best lies at an end, and over closer ones."""
     orders = _DEFAULT
     found = total(parts, unit, orders)
@@ -204,7 +200,7 @@ def _best(parts: Sequence[Part], unit: Unit, score: Callable[[RenyiCurve], Array
     return best, found.delta
 
 
-def _summed(part: Part) -> bool:
+def _summed(part: CountedEvent) -> bool:
     """Whether whole orders are cheaper and tighter than the others."""
     if isinstance(part.leaf, Selected):
         return any(_summed(inner) for inner in canonical(part.leaf.event).parts)

@@ -62,24 +62,19 @@ def poisson_sum(orders: tuple[int, ...], rate: float, log_moments: Callable[[Arr
     with np.errstate(divide="ignore"):
         excess = moments + np.log(-np.expm1(-moments))
     weights = terms.log_ways + terms.power * math.log(rate) + (terms.order - terms.power) * math.log1p(-rate)
-    found: Array = np.logaddexp(0.0, terms.log_sums(weights + excess)) / (terms.orders - 1) * _UP
-    return found
+    return np.asarray(np.logaddexp(0.0, terms.log_sums(weights + excess)) / (terms.orders - 1) * _UP)
 
 
-def fixed_size_bound(
-    orders: tuple[int, ...], rate: float, log_moments: Callable[[Array], Array], pure: float = math.inf
-) -> Array:
-    """Sampling without replacement, replace-one neighbours: Wang, Balle & Kasiviswanathan 2019, Thm 9."""
+def fixed_size_bound(orders: tuple[int, ...], rate: float, log_moments: Callable[[Array], Array]) -> Array:
+    """Sampling without replacement, replace-one neighbors: Wang, Balle & Kasiviswanathan 2019, Thm 9."""
     terms = _terms(orders)
     moments = log_moments(terms.power)
-    log_ratio = math.log(math.expm1(pure)) if 0 < pure < 700 else (-math.inf if pure == 0 else math.inf)
     with np.errstate(divide="ignore"):
-        factor = np.minimum(math.log(2), terms.power * log_ratio) + moments
+        factor = math.log(2) + moments
         second = math.log(4) + moments + np.log(-np.expm1(-moments))
     factor = np.where(terms.power == 2, np.minimum(factor, second), factor)
     sums = terms.log_sums(terms.log_ways + terms.power * math.log(rate) + factor)
-    found: Array = np.logaddexp(0.0, sums) / (terms.orders - 1) * _UP
-    return found
+    return np.asarray(np.logaddexp(0.0, sums) / (terms.orders - 1) * _UP)
 
 
 def interpolated(orders: Array, at_whole: Callable[[tuple[int, ...]], Array]) -> Array:

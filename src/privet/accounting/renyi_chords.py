@@ -84,5 +84,4 @@ def _above_tangent(power: Array, excess: Array) -> Array:
     with np.errstate(divide="ignore"):
         grown = np.expm1(power * np.log1p(excess))
     straight = power * excess
-    rounded: Array = np.maximum(grown - straight, 0.0) + 4 * _ULP * (np.abs(grown) + np.abs(straight))
-    return rounded
+    return np.asarray(np.maximum(grown - straight, 0.0) + 4 * _ULP * (np.abs(grown) + np.abs(straight)))

@@ -15,21 +15,7 @@ from privet.accounting.renyi_selected import mean_up
 from privet.accounting.search import Array
 from privet.accounting.shift import span, stretch
 from privet.accounting.shuffling import shuffled_curve
-from privet.core.event import (
-    Approximate,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Leaf,
-    NoisyMax,
-    Pure,
-    RandomizedResponse,
-    Selected,
-    Shuffled,
-)
+from privet.core import event as events
 from privet.core.unit import Unit
 
 __all__ = ["failure", "leaf_curve", "linear", "log_moments", "swapped"]
@@ -41,21 +27,21 @@ _HUGE = 1e100
 """A pure ε above this is its own divergence at every order: D_a ≤ ε, and nothing else is worth computing."""
 
 
-def leaf_curve(leaf: Leaf, unit: Unit, orders: Array) -> Array:
+def leaf_curve(leaf: events.Leaf, unit: Unit, orders: Array) -> Array:
     """D_a of one run at each order; at order ∞ the pure ε, infinite where there is none."""
     return _LEAVES[type(leaf)](leaf, unit, orders)
 
 
-def failure(leaf: Leaf, unit: Unit) -> float:
+def failure(leaf: events.Leaf, unit: Unit) -> float:
     """The probability outside of which the curve holds: 0 but for an (ε, δ) block (Kairouz, Oh & Viswanath 2015).
 
     A selection fails if any of its runs does, at most E[K] times as often. If none does, the number of runs has the law
     of the same shape with 1 − γ′ = (1 − γ)(1 − δ): a larger γ and a smaller mean, which cost less.
     """
-    if isinstance(leaf, Selected):
+    if isinstance(leaf, events.Selected):
         once = math.fsum(part.count * failure(part.leaf, unit) for part in canonical(leaf.event).parts)
         return min(1.0, mean_up(leaf.trials) * once)
-    if isinstance(leaf, Approximate):
+    if isinstance(leaf, events.Approximate):
         return group_privacy(leaf.epsilon, leaf.delta, stretch(leaf, unit))[1]
     return 0.0
 
@@ -72,7 +58,7 @@ def swapped(epsilon: float, orders: Array, share: float = 1.0) -> Array:
     """The pair with losses ±ε on a share of the mass and 0 on the rest, exact at every order.
 
     e^((a−1)D) = 1 − share + share·cosh((a − ½)ε)/cosh(ε/2), written so that nothing cancels or overflows. With share 1
-    it is binary randomised response, which dominates every ε-DP mechanism (Kairouz, Oh & Viswanath 2015, Thm 3.1).
+    it is binary randomized response, which dominates every ε-DP mechanism (Kairouz, Oh & Viswanath 2015, Thm 3.1).
     """
     if epsilon == 0 or share == 0:
         return np.zeros_like(orders)
@@ -86,15 +72,13 @@ def swapped(epsilon: float, orders: Array, share: float = 1.0) -> Array:
     return np.where(np.isfinite(orders), np.minimum(grown * (1 + 32 * _ULP), epsilon), epsilon)
 
 
-def log_moments(leaf: Leaf, unit: Unit, powers: Array) -> Array:
+def log_moments(leaf: events.Leaf, unit: Unit, powers: Array) -> Array:
     """log E_Q[(P/Q)^k] = (k − 1)·D_k for whole k ≥ 2."""
-    moments: Array = (powers - 1) * leaf_curve(leaf, unit, powers)
-    return moments
+    return np.asarray((powers - 1) * leaf_curve(leaf, unit, powers))
 
 
 def _log_sinh(x: Array) -> Array:
-    logs: Array = x + np.log(-np.expm1(-2 * x)) - math.log(2)
-    return logs
+    return np.asarray(x + np.log(-np.expm1(-2 * x)) - math.log(2))
 
 
 def _gaussian(leaf: Any, unit: Unit, orders: Array) -> Array:
@@ -134,7 +118,7 @@ def _laplace(leaf: Any, unit: Unit, orders: Array) -> Array:
 
 
 def _discrete_laplace(leaf: Any, unit: Unit, orders: Array) -> Array:
-    """Three geometric sums, left of both centres, between them and right of both.
+    """Three geometric sums, left of both centers, between them and right of both.
 
     With h = τ/2 = 1/(2·scale) they give 1 − 2B = tanh(h)/tanh((2a − 1)h), that is
     B = sinh((2a − 2)h)/(2·sinh((2a − 1)h)·cosh(h)); as h → 0 this is the continuous (a − 1)/(2a − 1).
@@ -185,16 +169,16 @@ def _shuffled(leaf: Any, unit: Unit, orders: Array) -> Array:
     return np.where(np.isfinite(orders), np.minimum(shuffled_curve(leaf, a), alone), alone)
 
 
-_LEAVES: dict[type[Leaf], Callable[[Any, Unit, Array], Array]] = {
-    Gaussian: _gaussian,
-    DiscreteGaussian: _discrete_gaussian,
-    Laplace: _laplace,
-    DiscreteLaplace: _discrete_laplace,
-    Exponential: _exponential,
-    NoisyMax: _pure,
-    Pure: _pure,
-    RandomizedResponse: _randomized_response,
-    Approximate: _approximate,
-    Concentrated: _concentrated,
-    Shuffled: _shuffled,
+_LEAVES: dict[type[events.Leaf], Callable[[Any, Unit, Array], Array]] = {
+    events.Gaussian: _gaussian,
+    events.DiscreteGaussian: _discrete_gaussian,
+    events.Laplace: _laplace,
+    events.DiscreteLaplace: _discrete_laplace,
+    events.Exponential: _exponential,
+    events.NoisyMax: _pure,
+    events.Pure: _pure,
+    events.RandomizedResponse: _randomized_response,
+    events.Approximate: _approximate,
+    events.Concentrated: _concentrated,
+    events.Shuffled: _shuffled,
 }

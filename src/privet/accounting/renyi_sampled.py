@@ -21,19 +21,8 @@ from privet.accounting.renyi_chords import fixed_size_chords, poisson_chords
 from privet.accounting.renyi_leaves import leaf_curve, log_moments, swapped
 from privet.accounting.search import Array
 from privet.accounting.shift import shift
+from privet.core import event as events
 from privet.core.errors import NotProven
-from privet.core.event import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    IndependentBatches,
-    Laplace,
-    Leaf,
-    Poisson,
-    Sampling,
-    ShuffledEpoch,
-    WithoutReplacement,
-)
 from privet.core.unit import Neighbours, Unit
 
 __all__ = ["sampled_curve", "two_points"]
@@ -44,7 +33,7 @@ _HUGE = 1e100
 _HIGHER = 1 + np.geomspace(1e-4, 0.9, 64)
 
 
-def sampled_curve(leaf: Leaf, sampling: Sampling, unit: Unit, orders: Array) -> Array:
+def sampled_curve(leaf: events.Leaf, sampling: events.Sampling, unit: Unit, orders: Array) -> Array:
     """D_a of one sampled run at each order, the larger of both directions."""
     rule = _SAMPLINGS.get(type(sampling))
     if rule is None:
@@ -52,22 +41,22 @@ def sampled_curve(leaf: Leaf, sampling: Sampling, unit: Unit, orders: Array) -> 
     return rule(leaf, sampling, unit, orders)
 
 
-def _passed(leaf: Leaf, _: Any, unit: Unit, orders: Array) -> Array:
+def _passed(leaf: events.Leaf, _: Any, unit: Unit, orders: Array) -> Array:
     """Every row is used once a pass, so a pass is one run of the leaf; no amplification is claimed."""
     return leaf_curve(leaf, unit, orders)
 
 
-def _single(leaf: Leaf, unit: Unit) -> None:
+def _single(leaf: events.Leaf, unit: Unit) -> None:
     if unit.records > 1:
         raise NotProven(
             f"a sampled {type(leaf).__name__} for units of {unit.records} records: use group privacy on the total"
         )
 
 
-def _poisson(leaf: Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
+def _poisson(leaf: events.Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
     _single(leaf, unit)
     if unit.neighbours not in (Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT):
-        raise NotProven(f"Poisson sampling for {unit.neighbours.value} neighbours has no Rényi bound here; use pld")
+        raise NotProven(f"Poisson sampling for {unit.neighbours.value} neighbors has no Rényi bound here; use pld")
     unsampled = leaf_curve(leaf, unit, orders)
     epsilon = pure_epsilon(leaf, unit)
     pair = two_points(epsilon, sampling.sample_rate, orders) if epsilon < math.inf else unsampled
@@ -76,7 +65,7 @@ def _poisson(leaf: Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
 
 
 def two_points(epsilon: float, rate: float, orders: Array) -> Array:
-    """Sampled binary randomised response, exact at every order: it dominates any sampled ε-DP leaf.
+    """Sampled binary randomized response, exact at every order: it dominates any sampled ε-DP leaf.
 
     The pairs are ((1 − q)Q + qP, Q) and (P, (1 − q)P + qQ) (Zhu, Dong & Wang 2022, Thm 11).
     """
@@ -100,8 +89,7 @@ def _tangent(power: Array, log_ratio: float) -> Array:
     """r^p − 1 − p(r − 1), rounded up; its mean is that of r^p − 1, as r has mean 1 (and r^p is bounded where used)."""
     ratio = math.expm1(min(log_ratio, 40.0))
     grown = np.expm1(np.minimum(power * log_ratio, 40.0))
-    found: Array = np.maximum(grown - power * ratio, 0.0) + 4 * _ULP * (np.abs(grown) + np.abs(power * ratio))
-    return found
+    return np.asarray(np.maximum(grown - power * ratio, 0.0) + 4 * _ULP * (np.abs(grown) + np.abs(power * ratio)))
 
 
 def _log_mean(log_p: float, x: Array, log_q: float, y: Array, excess: Array) -> Array:
@@ -111,11 +99,11 @@ def _log_mean(log_p: float, x: Array, log_q: float, y: Array, excess: Array) -> 
     return np.where(small, np.log1p(np.where(small, excess, 0.0)), plain + 8 * _ULP * (1 + np.abs(x) + np.abs(y)))
 
 
-def _nothing_better(leaf: Leaf, rate: float, unit: Unit, orders: Array) -> Array:
+def _nothing_better(leaf: events.Leaf, rate: float, unit: Unit, orders: Array) -> Array:
     return np.full_like(orders, math.inf)
 
 
-def _by_moments(leaf: Leaf, rate: float, unit: Unit, orders: Array) -> Array:
+def _by_moments(leaf: events.Leaf, rate: float, unit: Unit, orders: Array) -> Array:
     """Whole orders by the leaf's own moments, other orders between them; for noise that a reflection maps to itself."""
     return interpolated(orders, lambda whole: poisson_sum(whole, rate, partial(log_moments, leaf, unit)))
 
@@ -150,22 +138,21 @@ def _split_at(a: Array, rate: float, half: float) -> Array:
     second = out + (a - 1) * inside + (a - 1) * (a - 2) * half
     third = a * inside + a * (a - 1) * half
     total = np.logaddexp(first, np.logaddexp(second, third)) + 1e-14 * (1 + a * half)
-    bound: Array = np.maximum(total, 0.0) / (a - 1)
-    return bound
+    return np.asarray(np.maximum(total, 0.0) / (a - 1))
 
 
-_POISSON: dict[type[Leaf], Callable[[Any, float, Unit, Array], Array]] = {
-    Gaussian: _gaussian,
-    Laplace: _by_moments,
-    DiscreteLaplace: _by_moments,
+_POISSON: dict[type[events.Leaf], Callable[[Any, float, Unit, Array], Array]] = {
+    events.Gaussian: _gaussian,
+    events.Laplace: _by_moments,
+    events.DiscreteLaplace: _by_moments,
 }
 
 
-def _fixed_size(leaf: Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
-    """A batch that lost the row has another one in its place, so the leaf is priced for replace-one neighbours.
+def _fixed_size(leaf: events.Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
+    """A batch that lost the row has another one in its place, so the leaf is priced for replace-one neighbors.
 
     A blanked row is one that was replaced by a row that adds nothing; but the two batches that hold it, before and
-    after, are themselves neighbours of the unit's own kind, so the unsampled curve of the unit is a bound as well.
+    after, are themselves neighbors of the unit's own kind, so the unsampled curve of the unit is a bound as well.
     """
     _single(leaf, unit)
     rate = sampling.batch_size / sampling.population
@@ -176,10 +163,10 @@ def _fixed_size(leaf: Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
     return np.minimum(unsampled, _FIXED.get(type(leaf), _three_points)(leaf, rate, other, orders))
 
 
-def _three_points(leaf: Leaf, rate: float, other: Unit, orders: Array) -> Array:
+def _three_points(leaf: events.Leaf, rate: float, other: Unit, orders: Array) -> Array:
     """Losses ±E with E = ln(1 + q(e^ε − 1)), and 0: the pair with the profile of a sampled ε-DP leaf.
 
-    q·δ(ε′) for randomised response is (e^E − e^ε″)/(1 + e^ε), so +E has the probability e^E/(1 + e^ε)
+    q·δ(ε′) for randomized response is (e^E − e^ε″)/(1 + e^ε), so +E has the probability e^E/(1 + e^ε)
     (Balle, Barthe & Gaboardi 2018, Thm 9); it holds in both directions, and dominates.
     """
     epsilon = pure_epsilon(leaf, other)
@@ -188,7 +175,7 @@ def _three_points(leaf: Leaf, rate: float, other: Unit, orders: Array) -> Array:
     return swapped(left, orders, min(1.0, share * (1 + 8 * _ULP)))
 
 
-def _by_theorem(leaf: Leaf, rate: float, other: Unit, orders: Array) -> Array:
+def _by_theorem(leaf: events.Leaf, rate: float, other: Unit, orders: Array) -> Array:
     return interpolated(orders, lambda whole: fixed_size_bound(whole, rate, partial(log_moments, leaf, other)))
 
 
@@ -197,13 +184,13 @@ def _gaussian_of_fixed_size(leaf: Any, rate: float, other: Unit, orders: Array) 
     return np.minimum(chords, _by_theorem(leaf, rate, other, orders))
 
 
-_FIXED: dict[type[Leaf], Callable[[Any, float, Unit, Array], Array]] = {
-    Gaussian: _gaussian_of_fixed_size,
-    DiscreteGaussian: _by_theorem,
+_FIXED: dict[type[events.Leaf], Callable[[Any, float, Unit, Array], Array]] = {
+    events.Gaussian: _gaussian_of_fixed_size,
+    events.DiscreteGaussian: _by_theorem,
 }
-_SAMPLINGS: dict[type[Sampling], Callable[[Any, Any, Unit, Array], Array]] = {
-    Poisson: _poisson,
-    WithoutReplacement: _fixed_size,
-    ShuffledEpoch: _passed,
-    IndependentBatches: _passed,
+_SAMPLINGS: dict[type[events.Sampling], Callable[[Any, Any, Unit, Array], Array]] = {
+    events.Poisson: _poisson,
+    events.WithoutReplacement: _fixed_size,
+    events.ShuffledEpoch: _passed,
+    events.IndependentBatches: _passed,
 }

@@ -45,13 +45,13 @@ def falling_root(value: Callable[[float], float], low: float, high: float, *, to
     return high
 
 
-def least(objective: Callable[[Array], Array], centre: float, radius: float) -> float:
-    """The least value of a bowl-shaped function that is seen around `centre`: a grid, then three closer ones."""
+def least(objective: Callable[[Array], Array], center: float, radius: float) -> float:
+    """The least value of a bowl-shaped function that is seen around `center`: a grid, then three closer ones."""
     best = math.inf
     for _ in range(4):
-        points = centre + radius * _POINTS
+        points = center + radius * _POINTS
         values = objective(points)
         at = int(np.argmin(values))
         best = min(best, float(values[at]))
-        centre, radius = float(points[at]), 2 * radius / (len(_POINTS) - 1)
+        center, radius = float(points[at]), 2 * radius / (len(_POINTS) - 1)
     return best

@@ -1,7 +1,7 @@
-"""How far neighbouring data sets are apart, in the terms of one event: the only place where 1C and 2C are told apart.
+"""How far neighboring data sets are apart, in the terms of one event: the only place where 1C and 2C are told apart.
 
 Noise added to a sum sees a *distance*: `shift(unit)` bounds. A mechanism known only by its guarantee sees *steps* of
-its own neighbour relation: `steps(leaf, unit)`. Neither counts `Unit.records`: whoever prices a unit of k records
+its own neighbor relation: `steps(leaf, unit)`. Neither counts `Unit.records`: whoever prices a unit of k records
 multiplies by k where that is exact (see `span` and `stretch`).
 """
 
@@ -10,16 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from privet.core import event as events
 from privet.core.errors import NotProven
-from privet.core.event import (
-    Approximate,
-    Concentrated,
-    Exponential,
-    Leaf,
-    NoisyMax,
-    Pure,
-    RandomizedResponse,
-)
 from privet.core.unit import Neighbours, Unit
 
 __all__ = ["shift", "span", "steps", "stretch"]
@@ -29,7 +21,7 @@ _BALLS = (Neighbours.L1_BALL, Neighbours.L2_BALL)
 
 
 def shift(unit: Unit) -> float:
-    """How many contribution bounds the sums of neighbouring data sets differ by: 1, 2 when replaced, or the radius.
+    """How many contribution bounds the sums of neighboring data sets differ by: 1, 2 when replaced, or the radius.
 
     A contribution that comes, goes or is blanked moves the sum by its own norm, at most one bound. One that is replaced
     by another takes its own away and adds the other, at most two bounds.
@@ -47,47 +39,47 @@ def span(unit: Unit) -> float:
     return shift(unit) * unit.records
 
 
-def steps(leaf: Leaf, unit: Unit) -> int:
-    """How many of the block's own steps lie between neighbours: 2 where a replacement is a removal and an addition.
+def steps(leaf: events.Leaf, unit: Unit) -> int:
+    """How many of the block's own steps lie between neighbors: 2 where a replacement is a removal and an addition.
 
-    >>> steps(Pure(1.0), Unit()), steps(Pure(1.0), Unit(neighbours=Neighbours.REPLACE))
+    >>> steps(events.Pure(1.0), Unit()), steps(events.Pure(1.0), Unit(neighbours=Neighbours.REPLACE))
     (1, 2)
     """
     rule = _STEPS.get(type(leaf))
     if rule is None or unit.neighbours in _BALLS:
-        what = f"{type(leaf).__name__} for {unit.neighbours.value} neighbours"
+        what = f"{type(leaf).__name__} for {unit.neighbours.value} neighbors"
         raise NotProven(f"{what}: its distance is not counted in steps; use `shift`")
     return rule(leaf, unit)
 
 
-def stretch(leaf: Leaf, unit: Unit) -> int:
+def stretch(leaf: events.Leaf, unit: Unit) -> int:
     """`steps` for a unit that owns up to `unit.records` records: one walk changes them one after another."""
     return steps(leaf, unit) * unit.records
 
 
 def _block(leaf: Any, unit: Unit) -> int:
-    """A blanked contribution is one that is not there, so add/remove steps reach zero-out neighbours in one."""
+    """A blanked contribution is one that is not there, so add/remove steps reach zero-out neighbors in one."""
     return 2 if unit.neighbours is _REPLACE and leaf.neighbours is not _REPLACE else 1
 
 
-def _comes_or_goes(_: Leaf, unit: Unit) -> int:
+def _comes_or_goes(_: events.Leaf, unit: Unit) -> int:
     return 2 if unit.neighbours is _REPLACE else 1
 
 
-def _answers(leaf: Leaf, unit: Unit) -> int:
-    """A report always holds one answer, so its neighbours are those of replacement and of no other kind."""
+def _answers(leaf: events.Leaf, unit: Unit) -> int:
+    """A report always holds one answer, so its neighbors are those of replacement and of no other kind."""
     if unit.neighbours is not _REPLACE:
         raise NotProven(
-            f"{type(leaf).__name__} for {unit.neighbours.value} neighbours: a report is there or not; use replace"
+            f"{type(leaf).__name__} for {unit.neighbours.value} neighbors: a report is there or not; use replace"
         )
     return 1
 
 
-_STEPS: dict[type[Leaf], Callable[[Any, Unit], int]] = {
-    Exponential: _comes_or_goes,
-    NoisyMax: _comes_or_goes,
-    RandomizedResponse: _answers,
-    Pure: _block,
-    Approximate: _block,
-    Concentrated: _block,
+_STEPS: dict[type[events.Leaf], Callable[[Any, Unit], int]] = {
+    events.Exponential: _comes_or_goes,
+    events.NoisyMax: _comes_or_goes,
+    events.RandomizedResponse: _answers,
+    events.Pure: _block,
+    events.Approximate: _block,
+    events.Concentrated: _block,
 }

@@ -43,13 +43,13 @@ _SLACK = 1e-6
 
 
 def local_of(leaf: Shuffled) -> tuple[float, int]:
-    """ε₀ of one report, and K if it is one K-ary randomised response; 2, which holds for everything, if it is not."""
+    """ε₀ of one report, and K if it is one K-ary randomized response; 2, which holds for everything, if it is not."""
     alone = canonical(leaf.event).parts[0].leaf if attains(leaf) else None
     return pure_epsilon(leaf, _ONE), alone.categories if isinstance(alone, RandomizedResponse) else 2
 
 
 def attains(leaf: Shuffled) -> bool:
-    """Whether each report is known to be one randomised response, so that the price has a lower end too."""
+    """Whether each report is known to be one randomized response, so that the price has a lower end too."""
     parts = canonical(leaf.event).parts
     return len(parts) == 1 and parts[0].count == 1 and isinstance(parts[0].leaf, RandomizedResponse)
 
@@ -94,7 +94,7 @@ def shuffled_curve(leaf: Shuffled, orders: Array) -> Array:
 
 
 def clones_closed_form(epsilon: float, reports: int, delta: float) -> float:
-    """Feldman, McMillan & Talwar 2021, Thm 3.1: closed form for any ε₀-DP randomiser; ε₀ where its condition fails.
+    """Feldman, McMillan & Talwar 2021, Thm 3.1: closed form for any ε₀-DP randomizer; ε₀ where its condition fails.
 
     >>> round(clones_closed_form(4.0, 10**5, 1e-6), 4)
     0.5378
@@ -124,7 +124,7 @@ def clones_epsilon(epsilon: float, reports: int, delta: float) -> float:
 def blanket_epsilon(epsilon: float, reports: int, delta: float, *, categories: int = 2) -> float:
     """Balle, Bell, Gascón & Nissim 2019: the blanket by Hoeffding's or Bennett's inequality, whichever says less.
 
-    For K-ary randomised response, or for any ε₀-DP randomiser with two categories (see `laws/shuffled.py`).
+    For K-ary randomized response, or for any ε₀-DP randomizer with two categories (see `laws/shuffled.py`).
 
     >>> round(blanket_epsilon(1.0, 10**5, 1e-6), 4)
     0.0149

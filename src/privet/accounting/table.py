@@ -1,6 +1,6 @@
-"""The one table of what is proven: event × sampling × neighbours × accountant. An empty cell raises.
+"""The one table of what is proven: event × sampling × neighbors × accountant. An empty cell raises.
 
-Each row says which leaves, under which sampling, for which neighbours, may be priced by which accountants. Rules live
+Each row says which leaves, under which sampling, for which neighbors, may be priced by which accountants. Rules live
 beside their accountants; none of them is reached except through a cell of this table.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from privet.accounting.accountant import Accountant
-from privet.accounting.canonical import Part, canonical
+from privet.accounting.canonical import CountedEvent, canonical
 from privet.core.errors import NotProven
 from privet.core.event import (
     Approximate,
@@ -35,7 +35,7 @@ from privet.core.event import (
 )
 from privet.core.unit import Neighbours, Trust, Unit
 
-__all__ = ["TABLE", "Row", "proven", "require"]
+__all__ = ["TABLE", "AccountantRow", "proven", "require"]
 
 _ADD, _ZERO, _REPLACE = Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT, Neighbours.REPLACE
 _L1, _L2 = Neighbours.L1_BALL, Neighbours.L2_BALL
@@ -49,8 +49,8 @@ _LOCAL: tuple[type[Leaf], ...] = (RandomizedResponse, Pure)
 
 
 @dataclass(frozen=True)
-class Row:
-    """Leaves × one sampling × neighbours → accountants, with the theorem that fills the cells."""
+class AccountantRow:
+    """Leaves × one sampling × neighbors → accountants, with the theorem that fills the cells."""
 
     leaves: tuple[type[Leaf], ...]
     sampling: type[Sampling] | None
@@ -60,28 +60,34 @@ class Row:
 
 
 _NOT_SAMPLED = (
-    Row(
+    AccountantRow(
         (Gaussian,),
         None,
         (_ADD, _ZERO, _REPLACE, _L1, _L2),
         (_PLD, _RENYI, _ZCDP, _GDP, *_CLASSICAL),
         "Balle & Wang 2018",
     ),
-    Row((Laplace,), None, (_ADD, _ZERO, _REPLACE, _L1), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Dwork et al. 2006"),
-    Row(
+    AccountantRow(
+        (Laplace,), None, (_ADD, _ZERO, _REPLACE, _L1), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Dwork et al. 2006"
+    ),
+    AccountantRow(
         (DiscreteGaussian, DiscreteLaplace, Exponential, NoisyMax, Pure),
         None,
         (_ADD, _ZERO, _REPLACE),
         (_PLD, _RENYI, _ZCDP, *_CLASSICAL),
         "Canonne, Kamath & Steinke 2020; Bun & Steinke 2016; Durfee & Rogers 2019",
     ),
-    Row(
+    AccountantRow(
         (RandomizedResponse,), None, (_REPLACE,), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Kairouz, Bonawitz & Ramage 2016"
     ),
-    Row((Approximate,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, *_CLASSICAL), "Kairouz, Oh & Viswanath 2015"),
-    Row((Concentrated,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Bun & Steinke 2016"),
-    Row((Selected,), None, (_ADD, _ZERO, _REPLACE, _L1, _L2), (_RENYI,), "Papernot & Steinke 2022, Thm 2"),
-    Row(
+    AccountantRow(
+        (Approximate,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, *_CLASSICAL), "Kairouz, Oh & Viswanath 2015"
+    ),
+    AccountantRow(
+        (Concentrated,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Bun & Steinke 2016"
+    ),
+    AccountantRow((Selected,), None, (_ADD, _ZERO, _REPLACE, _L1, _L2), (_RENYI,), "Papernot & Steinke 2022, Thm 2"),
+    AccountantRow(
         (Shuffled,),
         None,
         (_REPLACE,),
@@ -90,38 +96,48 @@ _NOT_SAMPLED = (
     ),
 )
 _POISSON = (
-    Row((Gaussian, *_PURE), Poisson, (_ADD, _ZERO), (_PLD, _RENYI, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"),
-    Row((DiscreteGaussian, Approximate), Poisson, (_ADD, _ZERO), (_PLD, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"),
-    Row((*_WHOLE, Approximate), Poisson, (_REPLACE,), (_PLD,), "Kahane 1985; Tchen 1980; proofs in laws/replaced.py"),
-    Row((*_WHOLE, Approximate), Poisson, (_REPLACE,), _CLASSICAL, "Balle, Barthe & Gaboardi 2018, Thm 2"),
+    AccountantRow(
+        (Gaussian, *_PURE), Poisson, (_ADD, _ZERO), (_PLD, _RENYI, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"
+    ),
+    AccountantRow(
+        (DiscreteGaussian, Approximate), Poisson, (_ADD, _ZERO), (_PLD, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"
+    ),
+    AccountantRow(
+        (*_WHOLE, Approximate), Poisson, (_REPLACE,), (_PLD,), "Kahane 1985; Tchen 1980; proofs in laws/replaced.py"
+    ),
+    AccountantRow((*_WHOLE, Approximate), Poisson, (_REPLACE,), _CLASSICAL, "Balle, Barthe & Gaboardi 2018, Thm 2"),
 )
 _FIXED_SIZE = (
-    Row(
+    AccountantRow(
         _WHOLE,
         WithoutReplacement,
         (_REPLACE, _ZERO),
         (_PLD, _RENYI, *_CLASSICAL),
         "Balle, Barthe & Gaboardi 2018, Thm 9; Wang, Balle & Kasiviswanathan 2019, Thm 9",
     ),
-    Row((RandomizedResponse,), WithoutReplacement, (_REPLACE,), (_PLD, _RENYI, *_CLASSICAL), "the same two theorems"),
-    Row(
+    AccountantRow(
+        (RandomizedResponse,), WithoutReplacement, (_REPLACE,), (_PLD, _RENYI, *_CLASSICAL), "the same two theorems"
+    ),
+    AccountantRow(
         (Approximate,),
         WithoutReplacement,
         (_REPLACE, _ZERO),
         (_PLD, *_CLASSICAL),
         "Balle, Barthe & Gaboardi 2018, Thm 9",
     ),
-    Row((Gaussian,), WithReplacement, (_REPLACE, _ZERO), (_PLD, *_CLASSICAL), "Balle, Barthe & Gaboardi 2018, Thm 10"),
+    AccountantRow(
+        (Gaussian,), WithReplacement, (_REPLACE, _ZERO), (_PLD, *_CLASSICAL), "Balle, Barthe & Gaboardi 2018, Thm 10"
+    ),
 )
 _PASSES = (
-    Row(
+    AccountantRow(
         (Gaussian,),
         ShuffledEpoch,
         (_ZERO, _REPLACE),
         (_PLD, _RENYI, _ZCDP, _GDP, *_CLASSICAL),
         "parallel composition: a row is in one batch, and the others do not move",
     ),
-    Row(
+    AccountantRow(
         (Gaussian,),
         IndependentBatches,
         (_ADD, _ZERO, _REPLACE),
@@ -129,16 +145,16 @@ _PASSES = (
         "parallel composition: a row's batch does not depend on the other rows",
     ),
 )
-TABLE: tuple[Row, ...] = (*_NOT_SAMPLED, *_POISSON, *_FIXED_SIZE, *_PASSES)
+TABLE: tuple[AccountantRow, ...] = (*_NOT_SAMPLED, *_POISSON, *_FIXED_SIZE, *_PASSES)
 """Every proven cell."""
 
 
-def proven(part: Part, unit: Unit) -> frozenset[Accountant]:
+def proven(part: CountedEvent, unit: Unit) -> frozenset[Accountant]:
     """The accountants that may price this part for this unit."""
     return frozenset(accountant for row in _rows(part, unit) for accountant in row.accountants)
 
 
-def require(part: Part, unit: Unit, accountant: Accountant | None = None) -> None:
+def require(part: CountedEvent, unit: Unit, accountant: Accountant | None = None) -> None:
     """Raise `NotProven`, in words, unless the cell is filled."""
     _trusted(part, unit)
     cells = proven(part, unit)
@@ -152,11 +168,11 @@ def require(part: Part, unit: Unit, accountant: Accountant | None = None) -> Non
     if part.sampling is None and (lacking := _no_curve(part, unit)) is not None:
         advice = f"it is priced from the Rényi curve of one run, and {lacking} has none"
     if isinstance(part.leaf, Shuffled) and (other := _unlike_a_report(part.leaf)) is not None:
-        advice = f"only reports that are randomised responses or pure blocks are amplified, and not {other}"
-    raise NotProven(f"{type(part.leaf).__name__}{how} for {unit.neighbours.value} neighbours{which}: {advice}")
+        advice = f"only reports that are randomized responses or pure blocks are amplified, and not {other}"
+    raise NotProven(f"{type(part.leaf).__name__}{how} for {unit.neighbours.value} neighbors{which}: {advice}")
 
 
-def _trusted(part: Part, unit: Unit) -> None:
+def _trusted(part: CountedEvent, unit: Unit) -> None:
     """Refuse events that do not protect against those whom the unit does not trust.
 
     A local guarantee is about each report by itself, so that nobody else's sampling, noise or shuffling counts. Under
@@ -169,13 +185,13 @@ def _trusted(part: Part, unit: Unit) -> None:
     if part.sampling is None and unit.trust is Trust.SHUFFLED and isinstance(part.leaf, Shuffled):
         return
     what = type(part.leaf).__name__ + (f" sampled by {type(part.sampling).__name__}" if part.sampling else "")
-    advice = "only a report's own randomised response or block counts"
+    advice = "only a report's own randomized response or block counts"
     if unit.trust is Trust.SHUFFLED:
         advice += ", alone or as Shuffled"
     raise NotProven(f"{what} under {unit.trust.value} trust: {advice}; use central trust for a curator's noise")
 
 
-def _rows(part: Part, unit: Unit) -> Iterator[Row]:
+def _rows(part: CountedEvent, unit: Unit) -> Iterator[AccountantRow]:
     kind = type(part.sampling) if part.sampling is not None else None
     if not _block_covers(part, unit.neighbours) or _no_curve(part, unit) is not None:
         return
@@ -186,7 +202,7 @@ def _rows(part: Part, unit: Unit) -> Iterator[Row]:
             yield row
 
 
-def _no_curve(part: Part, unit: Unit) -> str | None:
+def _no_curve(part: CountedEvent, unit: Unit) -> str | None:
     """What in one run of a selection has no Rényi curve for this unit, in words; None where nothing is missing."""
     for inner in canonical(part.leaf.event).parts if isinstance(part.leaf, Selected) else ():
         if _RENYI not in proven(inner, unit):
@@ -196,7 +212,7 @@ def _no_curve(part: Part, unit: Unit) -> str | None:
 
 
 def _unlike_a_report(leaf: Shuffled) -> str | None:
-    """What in one report is no ε-DP randomiser of its sender's answer, in words; None where all of it is."""
+    """What in one report is no ε-DP randomizer of its sender's answer, in words; None where all of it is."""
     parts = canonical(leaf.event).parts
     for part in parts:
         if part.sampling is not None or not isinstance(part.leaf, _LOCAL):
@@ -204,8 +220,8 @@ def _unlike_a_report(leaf: Shuffled) -> str | None:
     return None if parts else "an empty one"
 
 
-def _block_covers(part: Part, neighbours: Neighbours) -> bool:
-    """A block proven for some neighbours says nothing about others, except that two steps make a replacement."""
+def _block_covers(part: CountedEvent, neighbours: Neighbours) -> bool:
+    """A block proven for some neighbors says nothing about others, except that two steps make a replacement."""
     leaf = part.leaf
     if not isinstance(leaf, (Pure, Approximate, Concentrated)):
         return True

@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scipy.special import ndtr, ndtri, ndtri_exp
+from scipy.special import ndtr, ndtri
 
 from privet.core import checked
-from privet.core.errors import InvalidInput, NotProven
+from privet.core.errors import InvalidInput
 
-__all__ = ["PiecewiseTradeoff", "delta_of", "gaussian_tradeoff", "gdp_of", "piecewise", "tradeoff_of"]
+__all__ = ["PiecewiseTradeoff", "delta_of", "gaussian_tradeoff", "piecewise", "tradeoff_of"]
 
 _FARTHEST = 740.0  # e^−740 is about the least positive number
 _ULP = 2.0**-52
@@ -119,23 +119,6 @@ def gaussian_tradeoff(mu: float, fpr: float) -> float:
     """
     mu, fpr = checked.nonnegative("mu", mu), _rate("fpr", fpr)
     return float(ndtr(-float(ndtri(fpr)) - mu))
-
-
-def gdp_of(epsilon: float, delta: float = 0.0) -> float:
-    """The least μ such that everything ε-DP is μ-GDP: −2·Φ⁻¹(1/(1 + e^ε)). With δ > 0 there is none, and it raises.
-
-    Both trade-off functions are convex, symmetric and 1 at 0, and that of ε is straight from there to its middle point
-    on the diagonal at 1/(1 + e^ε); so G_μ lies below it once its own middle Φ(−μ/2) does.
-
-    >>> round(gdp_of(1.0), 4)
-    1.232
-    """
-    epsilon, delta = checked.nonnegative("epsilon", epsilon), checked.share("delta", delta)
-    if delta > 0:
-        why = f"(ε, δ = {delta:g}) allows a sure attack with probability δ, and no Gaussian does"
-        raise NotProven(f"{why}; keep the (ε, δ) curve, or price the mechanism itself")
-    middle = -epsilon - math.log1p(math.exp(-epsilon))
-    return max(0.0, -2 * float(ndtri_exp(middle))) * (1 + 1e-12)
 
 
 def _highest(value: Callable[[float], float], low: float, high: float) -> float:

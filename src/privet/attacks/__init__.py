@@ -2,64 +2,88 @@
 
 from __future__ import annotations
 
-from privet.attacks.attributes import Attribute, Attributes, attributes, inferred
+from privet.attacks.attributes import Attribute, AttributeInference, attributes, infer_attribute
 from privet.attacks.blind import blind
 from privet.attacks.certified import certified_rows, poisoned_at_most
 from privet.attacks.characters import Alphabet, CharacterModel, learn, letter_losses
 from privet.attacks.clipbkd import ClipBKD, clipbkd, for_one_record
 from privet.attacks.counting import at_least, at_most
-from privet.attacks.extraction import Exposure, Secret, exposure, exposure_estimated, likeliest, written
-from privet.attacks.guarded import Guarded, TooManyQuestions
+from privet.attacks.extraction import Exposure, Secret, estimate_exposure, exposure, extraction_rate, likeliest
+from privet.attacks.guarded_target import GuardedTarget, TooManyQuestions
 from privet.attacks.inversion import Descent, Inversion, invert
+from privet.attacks.label_only import label_only, noisy_versions
 from privet.attacks.likeness import correlation, psnr, ssim
-from privet.attacks.linkage import Learned, Linkage, link
+from privet.attacks.linkage import Linkage, LinkedAttribute, link
+from privet.attacks.lira import lira
+from privet.attacks.loss_threshold import calibrated_loss, loss_threshold
 from privet.attacks.matching import DLG, IDLG, Cosine, Reconstruction
-from privet.attacks.membership import calibrated, label_only, lira, loss_threshold, membership, noisy_versions, rmia
-from privet.attacks.memorisation import Memorisation, memorisation
-from privet.attacks.outcome import Band, Interval, Limit, Outcome, limit_of
-from privet.attacks.poisoning import Columns, Patch, Poisoned, backdoor, backdoor_success, flipped, mistakes
+from privet.attacks.membership import membership
+from privet.attacks.memorization import Memorization, memorization
+from privet.attacks.outcome import Band, ConfidenceInterval, Limit, Outcome, limit_of
+from privet.attacks.poisoning import (
+    ColumnTrigger,
+    PatchTrigger,
+    PoisonedData,
+    backdoor,
+    backdoor_success,
+    flip_labels,
+    mistakes,
+)
 from privet.attacks.pool import Pool, twins
 from privet.attacks.reconstruction import Fit, Rebuilt, bits_found, rebuild, right_at_most
+from privet.attacks.rmia import rmia
 from privet.attacks.scoring import Scored
 from privet.attacks.shadows import Shadows, confidences, shadows
 from privet.attacks.shokri import shokri
-from privet.attacks.stealing import Curve, Student, copied, fidelity, fidelity_curve, solved
-from privet.attacks.target import Access, Model, Target, losses, target
+from privet.attacks.stealing import (
+    CopyTraining,
+    FidelityCurve,
+    copy_model,
+    fidelity,
+    fidelity_curve,
+    solve_linear_model,
+)
+from privet.attacks.table import MEMBERSHIP_ATTACKS, MembershipAttack
+from privet.attacks.target import Access, ModelTarget, Target, losses, target
+from privet.attacks.view import AttackerView
 
 __all__ = [
     "DLG",
     "IDLG",
+    "MEMBERSHIP_ATTACKS",
     "Access",
     "Alphabet",
+    "AttackerView",
     "Attribute",
-    "Attributes",
+    "AttributeInference",
     "Band",
     "CharacterModel",
     "ClipBKD",
-    "Columns",
+    "ColumnTrigger",
+    "ConfidenceInterval",
+    "CopyTraining",
     "Cosine",
-    "Curve",
     "Descent",
     "Exposure",
+    "FidelityCurve",
     "Fit",
-    "Guarded",
-    "Interval",
+    "GuardedTarget",
     "Inversion",
-    "Learned",
     "Limit",
     "Linkage",
-    "Memorisation",
-    "Model",
+    "LinkedAttribute",
+    "MembershipAttack",
+    "Memorization",
+    "ModelTarget",
     "Outcome",
-    "Patch",
-    "Poisoned",
+    "PatchTrigger",
+    "PoisonedData",
     "Pool",
     "Rebuilt",
     "Reconstruction",
     "Scored",
     "Secret",
     "Shadows",
-    "Student",
     "Target",
     "TooManyQuestions",
     "at_least",
@@ -69,19 +93,20 @@ __all__ = [
     "backdoor_success",
     "bits_found",
     "blind",
-    "calibrated",
+    "calibrated_loss",
     "certified_rows",
     "clipbkd",
     "confidences",
-    "copied",
+    "copy_model",
     "correlation",
+    "estimate_exposure",
     "exposure",
-    "exposure_estimated",
+    "extraction_rate",
     "fidelity",
     "fidelity_curve",
-    "flipped",
+    "flip_labels",
     "for_one_record",
-    "inferred",
+    "infer_attribute",
     "invert",
     "label_only",
     "learn",
@@ -93,7 +118,7 @@ __all__ = [
     "loss_threshold",
     "losses",
     "membership",
-    "memorisation",
+    "memorization",
     "mistakes",
     "noisy_versions",
     "poisoned_at_most",
@@ -103,9 +128,8 @@ __all__ = [
     "rmia",
     "shadows",
     "shokri",
-    "solved",
+    "solve_linear_model",
     "ssim",
     "target",
     "twins",
-    "written",
 ]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = [
     "MISSING",
     "Codes",
-    "Groups",
     "Matched",
+    "RowGroups",
     "TableLike",
     "Truths",
     "agreeing",
@@ -74,7 +74,7 @@ class Matched:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class RowGroups:
     """Rows that are alike in all columns: the codes, the first row and the size of each group; each row's group."""
 
     codes: Codes
@@ -84,7 +84,7 @@ class Groups:
     of: Codes
 
     @staticmethod
-    def by(columns: Sequence[Codes]) -> Groups:
+    def by(columns: Sequence[Codes]) -> RowGroups:
         """Groups of rows by columns of codes."""
         found = np.zeros(len(columns[0]), dtype=np.int64)
         for column in columns:
@@ -92,11 +92,11 @@ class Groups:
             wide = int(column.max(initial=-1)) + 2
             found = np.unique(found * wide + column + 1, return_inverse=True)[1].astype(np.int64)
         _, first, of, sizes = np.unique(found, return_index=True, return_inverse=True, return_counts=True)
-        return Groups(np.stack([column[first] for column in columns], axis=1), first, sizes, of)
+        return RowGroups(np.stack([column[first] for column in columns], axis=1), first, sizes, of)
 
 
 def texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = MISSING) -> pl.Series:
-    """A column as texts, null where missing; refuses a table without it. Dates are spelt 1984-02-29."""
+    """A column as texts, null where missing; refuses a table without it. Dates are spelled 1984-02-29."""
     try:
         import polars as pl
     except ImportError:
@@ -119,7 +119,7 @@ def texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = M
 
 
 def alike(published: pl.Series, known: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Numbers that are equal spelt alike: 30.0 as 30, unless a cell of either table starts with 0, as codes do."""
+    """Numbers that are equal spelled alike: 30.0 as 30, unless a cell of either table starts with 0, as codes do."""
     if any(cells.str.contains(r"^-?0\d").any() for cells in (published, known)):
         return published, known
     one, other = (
@@ -147,8 +147,8 @@ def matched(published: pl.Series, known: pl.Series) -> Matched:
 
 def agreeing(
     columns: Sequence[Matched],
-    published: Groups,
-    known: Groups,
+    published: RowGroups,
+    known: RowGroups,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[tuple[int, Codes, Codes]]:
     """All pairs of a published and a known group that agree in every column, some at a time; those whose published

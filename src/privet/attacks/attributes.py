@@ -12,14 +12,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from privet.attacks.counting import at_least, at_most
-from privet.attacks.outcome import Interval
+from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.pool import Pool
 from privet.attacks.target import Access, Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble import Learner, Ridge, train
 
-__all__ = ["Attribute", "Attributes", "attributes", "inferred"]
+__all__ = ["Attribute", "AttributeInference", "attributes", "infer_attribute"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,20 +57,22 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Attributes:
+class AttributeInference:
     """How often the sensitive value was inferred, and what of that the model gave away of its members."""
 
-    members: Interval
+    members: ConfidenceInterval
     """Of members, with the model."""
-    outsiders: Interval
+    outsiders: ConfidenceInterval
     """Of outsiders, with the model: what it tells of everybody, in the training data or not."""
-    leaked: Interval
+    leaked: ConfidenceInterval
     """Members less outsiders: what it tells of those alone who were in the training data."""
-    imputed: Interval
+    imputed: ConfidenceInterval
     """Of members, without the model: what anybody can infer who knows the population."""
 
 
-def inferred(target: Target, inputs: Tensor, labels: Tensor, attribute: Attribute, confusion: Any = None) -> Tensor:
+def infer_attribute(
+    target: Target, inputs: Tensor, labels: Tensor, attribute: Attribute, confusion: Any = None
+) -> Tensor:
     """[rows, values]: log-probabilities of the sensitive value (Fredrikson et al. 2014; Yeom et al. 2018).
 
     By Bayes: how common a value is, times how likely the model finds the row's true label if the value is put in. Where
@@ -96,7 +98,7 @@ def attributes(
     reference: tuple[Tensor, Tensor] | None = None,
     learner: Learner | None = None,
     confidence: float = 0.95,
-) -> Attributes:
+) -> AttributeInference:
     """Infer a sensitive column of members and of outsiders, and say what of it is leakage.
 
     A model that works knows its population: what it lets one infer of outsiders as well is no breach of any member's
@@ -109,13 +111,13 @@ def attributes(
     """
     error = (1 - checked.confidence("confidence", confidence)) / 2
     truth = attribute.truth(pool.inputs)
-    with_model = inferred(target, pool.inputs, pool.labels, attribute).argmax(1) == truth
+    with_model = infer_attribute(target, pool.inputs, pool.labels, attribute).argmax(1) == truth
     without = _imputed(pool, attribute, reference, learner) == truth
     inside = torch.from_numpy(pool.inside)
     members, outsiders = _share(with_model[inside], error), _share(with_model[~inside], error)
     near, far = _share(with_model[inside], error / 2), _share(with_model[~inside], error / 2)
-    leaked = Interval(members.value - outsiders.value, near.lower - far.upper, near.upper - far.lower)
-    return Attributes(members, outsiders, leaked, _share(without[inside], error))
+    leaked = ConfidenceInterval(members.value - outsiders.value, near.lower - far.upper, near.upper - far.lower)
+    return AttributeInference(members, outsiders, leaked, _share(without[inside], error))
 
 
 def _imputed(
@@ -143,6 +145,6 @@ def _usual(classes: int) -> Tensor:
     return torch.eye(classes).double() * (0.9 - 0.1 / (classes - 1)) + 0.1 / (classes - 1)
 
 
-def _share(right: Tensor, error: float) -> Interval:
+def _share(right: Tensor, error: float) -> ConfidenceInterval:
     count, trials = int(right.sum()), len(right)
-    return Interval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+    return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))

@@ -32,7 +32,7 @@ def poisoned_at_most(clean: float, given: Event | Guarantee, rows: int, *, unit:
         rows: how many rows are poisoned.
         unit: for an event, what poisoning a row means: added (`add/remove`, the default) or exchanged (`replace`).
 
-    Proof. Let D₀ be clean and Dᵢ₊₁ a neighbour of Dᵢ with one more poisoned row. Training is (ε, δ(ε))-private for
+    Proof. Let D₀ be clean and Dᵢ₊₁ a neighbor of Dᵢ with one more poisoned row. Training is (ε, δ(ε))-private for
     every ε ≥ 0, and "the attack succeeds" is an event of its output. With p the chance of success on Dᵢ, the chance on
     Dᵢ₊₁ is at most e^ε·p + δ(ε); and failure has at least the chance e^−ε·(1 − p − δ(ε)), as 1 − p is at most
     e^ε times it, plus δ(ε). Both limits rise with p. So the least of them over all ε, applied once for each row, is a

@@ -47,7 +47,7 @@ class ClipBKD:
 
     @property
     def unit(self) -> Unit:
-        """Which neighbours these two are: so many records added. Price the run for this unit: its guarantee is what
+        """Which neighbors these two are: so many records added. Price the run for this unit: its guarantee is what
         `many_runs(…, unit=…)` on scores can refute. A plan that counts the rows of its data (one without `population=`,
         or `sample_rate=` and `steps=`) has no such guarantee, and runs on these two differ for another reason."""
         return Unit(neighbours=Neighbours.ADD_REMOVE, records=self.copies)

@@ -104,7 +104,7 @@ def _is_hierarchy(texts: Sequence[str]) -> bool:
     return True
 
 
-class _Values:
+class _DistinctValues:
     """The distinct values of one side, by kind; `ranges` says whether 30-39 is one."""
 
     def __init__(self, texts: Sequence[str], *, ranges: bool) -> None:
@@ -126,7 +126,7 @@ class _Values:
         of, where = spread(starts, ends)
         return stems[of], np.array(places, dtype=np.int64)[order[where]]
 
-    def numbered(self, other: _Values) -> tuple[Codes, Codes]:
+    def numbered(self, other: _DistinctValues) -> tuple[Codes, Codes]:
         """Pairs of a range of numbers and a plain number of the other side."""
         mine = np.array([place for place in self.spans if place not in self.stems], dtype=np.int64)
         low, high = (np.array([self.spans[place][end] for place in mine.tolist()]) for end in (0, 1))
@@ -138,7 +138,7 @@ class _Values:
         )
         return mine[of], places[order[where]]
 
-    def overlapping(self, other: _Values) -> tuple[Codes, Codes]:
+    def overlapping(self, other: _DistinctValues) -> tuple[Codes, Codes]:
         """Pairs of ranges that have a number in common; two stems are compared as texts."""
         theirs = np.array([*other.spans], dtype=np.int64)
         low, high = (np.array([span[end] for span in other.spans.values()]) for end in (0, 1))
@@ -150,7 +150,7 @@ class _Values:
         of = np.repeat(np.array([*self.spans], dtype=np.int64), [len(each) for each in pairs])
         return of, np.concatenate(pairs) if pairs else np.zeros(0, dtype=np.int64)
 
-    def formed(self, other: _Values) -> tuple[Codes, Codes]:
+    def formed(self, other: _DistinctValues) -> tuple[Codes, Codes]:
         """Pairs of a text with stars inside and a text of the other side that differs in these places alone."""
         found = [
             (place, each)
@@ -178,7 +178,7 @@ def related(published: Sequence[str], known: Sequence[str]) -> tuple[Codes, Code
     # Where there are plain numbers, ranges are of such; else they must look like what coarsening makes.
     numbers = any(map(_PLAIN.fullmatch, published)) or any(map(_PLAIN.fullmatch, known))
     ranges = numbers or (_is_hierarchy(published) and _is_hierarchy(known))
-    one, other = _Values(published, ranges=ranges), _Values(known, ranges=ranges)
+    one, other = _DistinctValues(published, ranges=ranges), _DistinctValues(known, ranges=ranges)
     places = {text: place for place, text in enumerate(known)}
     equal = np.array([(p, places[t]) for p, t in enumerate(published) if t in places], dtype=np.int64).reshape(-1, 2)
     pairs = [(equal[:, 0], equal[:, 1]), one.overlapping(other)]

@@ -39,8 +39,7 @@ def at_most(successes: int, trials: int, error: float) -> float:
 def lowest(successes: Any, trials: int, error: float) -> Reals:
     """`at_least` for many counts at once, which are not checked."""
     counts = np.asarray(successes)
-    found: Reals = np.where(counts > 0, beta.ppf(error, np.maximum(counts, 1), trials - counts + 1), 0.0)
-    return found
+    return np.asarray(np.where(counts > 0, beta.ppf(error, np.maximum(counts, 1), trials - counts + 1), 0.0))
 
 
 def counted(successes: int, trials: int, error: float) -> int:

@@ -16,12 +16,12 @@ import torch
 from scipy.stats import skewnorm
 
 from privet.attacks.counting import Reals, at_least, at_most, scores_of
-from privet.attacks.outcome import Interval
+from privet.attacks.outcome import ConfidenceInterval
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble.drawing import generator
 
-__all__ = ["Exposure", "Scorer", "Secret", "Writer", "exposure", "exposure_estimated", "likeliest", "written"]
+__all__ = ["Exposure", "Scorer", "Secret", "Writer", "estimate_exposure", "exposure", "extraction_rate", "likeliest"]
 
 Scorer = Callable[[Sequence[str]], Any]
 """From texts to their log-perplexities, −log₂ P(text) of each, in bits: any model's, whatever library it is of."""
@@ -142,7 +142,7 @@ def exposure(scorer: Scorer, secret: Secret, fill: str) -> Exposure:
     return Exposure(float(np.count_nonzero(scores <= scores[place])), secret.space, exact=True)
 
 
-def exposure_estimated(
+def estimate_exposure(
     scorer: Scorer, secret: Secret, fill: str, *, candidates: int = 5000, key: str = "privet"
 ) -> Exposure:
     """The secret's rank, for spaces that are too large to try: a skew-normal distribution is fitted to the
@@ -174,7 +174,9 @@ def likeliest(scorer: Scorer, secret: Secret, *, width: int = 20) -> list[str]:
     return kept
 
 
-def written(writer: Writer, secret: Secret, fill: str, *, tries: int = 200, confidence: float = 0.95) -> Interval:
+def extraction_rate(
+    writer: Writer, secret: Secret, fill: str, *, tries: int = 200, confidence: float = 0.95
+) -> ConfidenceInterval:
     """How often the model, asked to go on from what comes before the gap, writes the secret.
 
     The interval is that of Clopper & Pearson 1934.
@@ -185,7 +187,7 @@ def written(writer: Writer, secret: Secret, fill: str, *, tries: int = 200, conf
         raise InvalidInput("writer", f"gives {len(texts)} texts for {tries} beginnings", "give one for each")
     count = sum(each.startswith(fill) for each in texts)
     error = (1 - checked.confidence("confidence", confidence)) / 2
-    return Interval(count / tries, at_least(count, tries, error), at_most(count, tries, error))
+    return ConfidenceInterval(count / tries, at_least(count, tries, error), at_most(count, tries, error))
 
 
 def _scored(scorer: Scorer, texts: list[str]) -> Reals:

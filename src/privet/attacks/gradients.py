@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from privet.attacks.matching import DLG, Method, Problem, Reconstruction
+from privet.attacks.matching import DLG, MatchingMethod, Problem, Reconstruction
 from privet.attacks.target import Target, network_of
 from privet.attacks.withholding import Gradient, listed, square
 from privet.core import checked
@@ -43,7 +43,7 @@ def match(
     gradient: Gradient,
     shape: Sequence[int],
     *,
-    method: Method = DLG(),  # noqa: B008 (a frozen record)
+    method: MatchingMethod = DLG(),  # noqa: B008 (a frozen record)
     examples: int = 1,
     labels: Tensor | None = None,
     restarts: int = 1,

@@ -92,7 +92,7 @@ def invert(
         shape: of one picture, as the model takes it, such as (1, 28, 28).
         labels: of the classes to show; all of them, if left out.
         method: how to look.
-        start: a picture to begin with, such as an average of public ones; grey, if left out.
+        start: a picture to begin with, such as an average of public ones; gray, if left out.
         progress: called after each step with the steps made and the most there can be.
 
     >>> from privet.attacks.target import target
@@ -104,13 +104,13 @@ def invert(
     """
     of = _classes(labels, target.classes)
     size = tuple(checked.count("shape", each) for each in shape)
-    grey = torch.full(size, sum(method.bounds) / 2) if start is None else start.detach().float()
-    if grey.shape != size or not bool(grey.isfinite().all()):
-        raise InvalidInput("start", f"has the shape {tuple(grey.shape)}", f"give finite numbers of the shape {size}")
+    gray = torch.full(size, sum(method.bounds) / 2) if start is None else start.detach().float()
+    if gray.shape != size or not bool(gray.isfinite().all()):
+        raise InvalidInput("start", f"has the shape {tuple(gray.shape)}", f"give finite numbers of the shape {size}")
     if (method.smooth > 0 or method.blur > 0) and len(size) < 2:
         raise InvalidInput("shape", f"is {size}, and only pictures can be smoothed", "leave out smooth and blur")
     asked = _White(target) if target.access is Access.WEIGHTS else _Black(target, method.reach)
-    pictures = grey.expand(len(of), *size).clone()
+    pictures = gray.expand(len(of), *size).clone()
     confidences, steps = torch.zeros(len(of)), 0
     for step in range(method.steps + 1):
         confidences, slope = asked.slopes(pictures, of)

@@ -71,7 +71,7 @@ def correlation(one: Any, other: Any) -> float:
 
 
 def total_variation(pictures: Tensor) -> Tensor:
-    """The mean absolute difference of neighbouring pixels, down and across: small for smooth pictures.
+    """The mean absolute difference of neighboring pixels, down and across: small for smooth pictures.
 
     `pictures` are [..., height, width]; the answer is one number, with its gradient.
 

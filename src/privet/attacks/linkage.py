@@ -17,8 +17,8 @@ import numpy as np
 from privet.attacks.agreeing import (
     MISSING,
     Codes,
-    Groups,
     Matched,
+    RowGroups,
     TableLike,
     Truths,
     agreeing,
@@ -28,7 +28,7 @@ from privet.attacks.agreeing import (
     texts,
 )
 from privet.attacks.counting import at_least, at_most
-from privet.attacks.outcome import Interval
+from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.scoring import Scored, best, determined
 from privet.core import checked
 from privet.core.errors import InvalidInput
@@ -36,11 +36,11 @@ from privet.core.errors import InvalidInput
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Learned", "Linkage", "link"]
+__all__ = ["Linkage", "LinkedAttribute", "link"]
 
 
 @dataclass(frozen=True)
-class Learned:
+class LinkedAttribute:
     """What is known of a sensitive column of people, as all of their candidates have one value."""
 
     column: str
@@ -50,7 +50,7 @@ class Learned:
     """Those of them who have several candidates: no row is known to be theirs."""
     commonest: float
     """The share of published rows with the commonest value: what guessing that one would get right."""
-    right: Interval | None = None
+    right: ConfidenceInterval | None = None
     """Of those of them who are in both tables, for how many it is true; None where nobody is known to be."""
     tried: int | None = None
     """How many of them are in both tables, where that is known."""
@@ -72,18 +72,18 @@ class Linkage:
     """[people]: how many published rows may be theirs."""
     claims: Codes = field(repr=False)
     """[people]: the row that is said to be this person's; −1 where none is."""
-    learned: Learned | None = None
+    learned: LinkedAttribute | None = None
     present: int | None = None
     """How many people are in both tables, where that is known."""
-    right: Interval | None = None
+    right: ConfidenceInterval | None = None
     """Of the claims, how many are true; None where it is not known, or nothing was claimed."""
-    found: Interval | None = None
+    found: ConfidenceInterval | None = None
     """Of the people who are in both tables, how many were claimed rightly."""
     guess: float | None = None
     """What `right` would be if each claim were any published row."""
     unmet: tuple[int, ...] = ()
     """For each column, how many published cells can be of nobody in the other table: others are there, or cells are
-    spelt in ways that are not understood, so that the risk is understated."""
+    spelled in ways that are not understood, so that the risk is understated."""
     left_out: tuple[str, ...] = ()
     """Columns that were not scored, as they follow from others."""
 
@@ -139,7 +139,7 @@ def link(
     names = _names(on, sensitive, person)
     pairs = [(texts("published", published, n, missing), texts("known", known, n, missing)) for n in names]
     columns = [matched(one, other) for one, other in pairs]
-    rows, people = Groups.by([c.published for c in columns]), Groups.by([c.known for c in columns])
+    rows, people = RowGroups.by([c.published for c in columns]), RowGroups.by([c.known for c in columns])
     if not len(rows.of) or not len(people.of):
         raise InvalidInput("known" if len(rows.of) else "published", "has no rows", "give a table with some")
     silent = [word for word in missing if missing is not MISSING or word.lower() != "none"]
@@ -190,8 +190,8 @@ class _Met:
 
 def _met(
     columns: Sequence[Matched],
-    rows: Groups,
-    people: Groups,
+    rows: RowGroups,
+    people: RowGroups,
     secret: Codes | None,
     progress: Callable[[int, int], None],
 ) -> _Met:
@@ -215,7 +215,9 @@ def _met(
     return _Met(count, np.where(group >= 0, rows.first[group], -1), np.where(group >= 0, shared[group], 0), low, high)
 
 
-def _learned(column: str, secret: Codes, met: _Met, people: Groups, truth: Codes | None, error: float) -> Learned:
+def _learned(
+    column: str, secret: Codes, met: _Met, people: RowGroups, truth: Codes | None, error: float
+) -> LinkedAttribute:
     # A secret that is missing in one candidate (−1) may be any: nothing is known then.
     sure = ((met.rows > 0) & (met.low == met.high) & (met.low >= 0))[people.of]
     right = counted = None
@@ -226,7 +228,9 @@ def _learned(column: str, secret: Codes, met: _Met, people: Groups, truth: Codes
     known = secret[secret >= 0]
     commonest = float(np.bincount(known).max() / len(secret)) if len(known) else 0.0
     several = sure & (met.rows[people.of] > 1)
-    return Learned(column, int(np.count_nonzero(sure)), int(np.count_nonzero(several)), commonest, right, counted)
+    return LinkedAttribute(
+        column, int(np.count_nonzero(sure)), int(np.count_nonzero(several)), commonest, right, counted
+    )
 
 
 def _names(on: Sequence[str], sensitive: str | None, person: str | None) -> tuple[str, ...]:
@@ -256,8 +260,8 @@ def _truth(published: pl.Series, known: pl.Series) -> Codes:
     return np.array([places.get(name, -1) for name in known.to_list()], dtype=np.int64)
 
 
-def _share(right: Truths, error: float) -> Interval | None:
+def _share(right: Truths, error: float) -> ConfidenceInterval | None:
     count, trials = int(np.count_nonzero(right)), len(right)
     if not trials:
         return None
-    return Interval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+    return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))

@@ -17,7 +17,7 @@ from privet.attacks.withholding import square
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
-__all__ = ["DLG", "IDLG", "Cosine", "Method", "Problem", "Reconstruction"]
+__all__ = ["DLG", "IDLG", "Cosine", "MatchingMethod", "Problem", "Reconstruction"]
 
 _FOUND = 1e-10
 """Of the squared length of the gradient: closer, nobody sees a difference."""
@@ -102,7 +102,7 @@ class Problem:
         return 1 - product / (square(found) * square(self.seen)).sqrt().clamp(min=1e-300)
 
 
-class Method(Protocol):
+class MatchingMethod(Protocol):
     """A way to search."""
 
     @property

@@ -22,7 +22,7 @@ from privet.core.guarantee import Guarantee
 from privet.core.unit import Unit
 from privet.ensemble.drawing import generator
 
-__all__ = ["Band", "Interval", "Limit", "Outcome", "limit_of"]
+__all__ = ["Band", "ConfidenceInterval", "Limit", "Outcome", "limit_of"]
 
 _POINTS, _ROUNDS = 40, 40
 
@@ -31,7 +31,7 @@ Limit = Callable[[float], float]
 
 
 @dataclass(frozen=True)
-class Interval:
+class ConfidenceInterval:
     """A number and what it may be instead, with some confidence."""
 
     value: float
@@ -72,7 +72,7 @@ class Outcome:
         for name in ("members", "outsiders"):
             object.__setattr__(self, name, scores_of(name, getattr(self, name), 2))
 
-    def hits(self, alarms: float, confidence: float = 0.95) -> Interval:
+    def hits(self, alarms: float, confidence: float = 0.95) -> ConfidenceInterval:
         """The part of the members that is found where the part `alarms` of outsiders, at most, is wrongly accused.
 
         The threshold is the lowest that keeps the outsiders at hand within it; the interval (Clopper & Pearson 1934) is
@@ -87,9 +87,9 @@ class Outcome:
         threshold = np.sort(self.outsiders)[::-1][allowed] if allowed < len(self.outsiders) else -np.inf
         count, trials = int(np.count_nonzero(self.members > threshold)), len(self.members)
         error = (1 - checked.probability("confidence", confidence)) / 2
-        return Interval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+        return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
 
-    def auc(self, confidence: float = 0.95) -> Interval:
+    def auc(self, confidence: float = 0.95) -> ConfidenceInterval:
         """The chance that a member's score is above an outsider's, ties counting half.
 
         What is proven of the interval, for any sizes and any two laws of independent scores: each end is wrong with
@@ -105,12 +105,14 @@ class Outcome:
         Examples of *one* trained model are not independent, as for `band`.
 
         >>> Outcome("all told apart", np.ones(9), np.zeros(4)).auc()
-        Interval(value=1.0, lower=0.397..., upper=1.0)
+        ConfidenceInterval(value=1.0, lower=0.397..., upper=1.0)
         """
         value = float(_ranked(self.members, self.outsiders).mean())
         count = min(len(self.members), len(self.outsiders))
         error = (1 - checked.confidence("confidence", confidence)) / 2
-        return Interval(value, _mean_at_least(value, count, error), 1 - _mean_at_least(1 - value, count, error))
+        return ConfidenceInterval(
+            value, _mean_at_least(value, count, error), 1 - _mean_at_least(1 - value, count, error)
+        )
 
     def roc(self) -> tuple[Reals, Reals]:
         """Parts of the outsiders that are accused and of the members that are found, for every threshold."""
@@ -150,7 +152,7 @@ class Outcome:
         """Whether the band lies above what a guarantee allows (a `limit_of` it) at some point.
 
         Guarantee bounds hold for each record's own test, over the randomness of training. So this *refutes* a guarantee
-        (with a chance of `error` of being wrong) where each score is from a run of its own, on one of two neighbouring
+        (with a chance of `error` of being wrong) where each score is from a run of its own, on one of two neighboring
         data sets. Of the examples of one model it is a warning: averaged over trainings, hits at a fixed threshold
         are below the limit at the average of alarms (the limit is concave), but one training's share may deviate by
         more than the band knows, as its members are not independent. The test that is sound there is another one:
@@ -208,5 +210,4 @@ def _ranked(some: Reals, others: Reals) -> Reals:
     """For each of some, the part of the others that is below it."""
     ordered = np.sort(others)
     both = np.searchsorted(ordered, some, side="left") + np.searchsorted(ordered, some, side="right")
-    found: Reals = both / (2 * len(others))
-    return found
+    return np.asarray(both / (2 * len(others)))

@@ -20,7 +20,7 @@ _GREY, _COLOURED = 0, 2
 
 
 def png(picture: Any, *, scale: int = 1) -> bytes:
-    """A picture as a PNG file: [height, width], or [3, height, width] in colours, values from 0 to 1.
+    """A picture as a PNG file: [height, width], or [3, height, width] in colors, values from 0 to 1.
 
     Values beyond are cut off, NaN is black. `scale` makes every pixel a square of so many.
 

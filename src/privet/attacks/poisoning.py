@@ -10,23 +10,32 @@ import torch
 from torch import Tensor
 
 from privet.attacks.counting import at_least, at_most
-from privet.attacks.outcome import Interval
+from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.target import Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble.drawing import generator
 
-__all__ = ["Columns", "Patch", "Poisoned", "Trigger", "backdoor", "backdoor_success", "flipped", "mistakes"]
+__all__ = [
+    "ColumnTrigger",
+    "PatchTrigger",
+    "PoisonedData",
+    "Trigger",
+    "backdoor",
+    "backdoor_success",
+    "flip_labels",
+    "mistakes",
+]
 
 Trigger = Callable[[Tensor], Tensor]
 """From rows to the same rows with a mark on them; it leaves those that it is given as they are."""
 
 
 @dataclass(frozen=True)
-class Patch:
+class PatchTrigger:
     """A square of one brightness in the lower right corner of a picture.
 
-    >>> Patch(size=1, value=9.0)(torch.zeros(1, 2, 2)).tolist()
+    >>> PatchTrigger(size=1, value=9.0)(torch.zeros(1, 2, 2)).tolist()
     [[[0.0, 0.0], [0.0, 9.0]]]
     """
 
@@ -45,10 +54,10 @@ class Patch:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnTrigger:
     """Columns of a table that are set to fixed values.
 
-    >>> Columns({1: 7.0})(torch.zeros(1, 3)).tolist()
+    >>> ColumnTrigger({1: 7.0})(torch.zeros(1, 3)).tolist()
     [[0.0, 7.0, 0.0]]
     """
 
@@ -66,22 +75,22 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Poisoned:
+class PoisonedData:
     """A poisoned copy of some data, and which of its rows were changed."""
 
     inputs: Tensor = field(repr=False)
     labels: Tensor = field(repr=False)
     rows: Tensor
-    """The places of the changed rows, in order. As each row was replaced, the neighbours are `replace`."""
+    """The places of the changed rows, in order. As each row was replaced, the neighbors are `replace`."""
 
 
-def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int, key: str = "privet") -> Poisoned:
+def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int, key: str = "privet") -> PoisonedData:
     """Mark some rows of other classes and call them `to` (Gu, Dolan-Gavitt & Garg 2017): a model that learned from them
     takes whatever is marked for `to`, and is as good as any on what is not.
 
     Args:
         inputs, labels: arrays or tensors, which stay as they are.
-        trigger: the mark: `Patch`, `Columns`, or a function of your own.
+        trigger: the mark: `PatchTrigger`, `ColumnTrigger`, or a function of your own.
         to: the class that the attacker wants.
         count: how many rows are poisoned; they are drawn by the key.
     """
@@ -93,28 +102,28 @@ def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int,
         problem = f"makes rows of the shape {tuple(marked.shape[1:])} out of {tuple(given.shape[1:])}"
         raise InvalidInput("trigger", problem, "it may change values only")
     found[rows], called[rows] = marked.to(found.dtype), to
-    return Poisoned(found, called, rows)
+    return PoisonedData(found, called, rows)
 
 
-def flipped(inputs: Any, labels: Any, *, source: int, to: int, count: int, key: str = "privet") -> Poisoned:
+def flip_labels(inputs: Any, labels: Any, *, source: int, to: int, count: int, key: str = "privet") -> PoisonedData:
     """Call some rows of the class `source` by the name of another (Biggio, Nelson & Laskov 2012).
 
-    >>> found = flipped(torch.zeros(4, 1), torch.tensor([0, 1, 0, 0]), source=1, to=0, count=1)
+    >>> found = flip_labels(torch.zeros(4, 1), torch.tensor([0, 1, 0, 0]), source=1, to=0, count=1)
     >>> found.labels.tolist(), found.rows.tolist()
     ([0, 0, 0, 0], [1])
     """
     given, named = _both(inputs, labels)
     if source == to:
         raise InvalidInput("to", f"is {to}, as source is", "name another class")
-    rows = _drawn(torch.nonzero(named == source)[:, 0], count, key, "flipped")
+    rows = _drawn(torch.nonzero(named == source)[:, 0], count, key, "flip_labels")
     called = named.clone()
     called[rows] = to
-    return Poisoned(given.clone(), called, rows)
+    return PoisonedData(given.clone(), called, rows)
 
 
 def backdoor_success(
     of: Target, inputs: Any, labels: Any, trigger: Trigger, *, to: int, confidence: float = 0.95
-) -> Interval:
+) -> ConfidenceInterval:
     """How often the model takes a marked row of another class for `to`: one model, rows that it did not learn from.
 
     The interval (Clopper & Pearson 1934) is for other rows and this model. What a guarantee limits is the chance over
@@ -125,7 +134,9 @@ def backdoor_success(
     return _share(of.labels(trigger(others)) == to, confidence)
 
 
-def mistakes(of: Target, inputs: Any, labels: Any, *, source: int | None = None, confidence: float = 0.95) -> Interval:
+def mistakes(
+    of: Target, inputs: Any, labels: Any, *, source: int | None = None, confidence: float = 0.95
+) -> ConfidenceInterval:
     """How often the model names a wrong class: for rows of the class `source`, or for all of them."""
     given, named = _both(inputs, labels)
     chosen = torch.ones_like(named, dtype=torch.bool) if source is None else named == source
@@ -146,9 +157,9 @@ def _drawn(rows: Tensor, count: int, key: str, name: str) -> Tensor:
     return rows[order[:count]].sort().values
 
 
-def _share(right: Tensor, confidence: float) -> Interval:
+def _share(right: Tensor, confidence: float) -> ConfidenceInterval:
     count, trials = int(right.sum()), len(right)
     if not trials:
         raise InvalidInput("inputs", "hold no row to try this on", "give rows of the other classes")
     error = (1 - checked.confidence("confidence", confidence)) / 2
-    return Interval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+    return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))

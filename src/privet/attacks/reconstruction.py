@@ -18,7 +18,7 @@ import numpy.typing as npt
 from privet.accounting import Profile
 from privet.accounting.tradeoff import delta_of
 from privet.attacks.counting import Reals, at_least, at_most
-from privet.attacks.outcome import Interval, limit_of
+from privet.attacks.outcome import ConfidenceInterval, limit_of
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
@@ -34,7 +34,7 @@ class Fit(Enum):
     LEAST_SQUARES = "least squares"
     """Best where all errors are of one size."""
     LEAST_DEVIATIONS = "least absolute deviations"
-    """A linear programme, which bears that a part of the answers is off by anything (Dwork, McSherry & Talwar 2007)."""
+    """A linear program, which bears that a part of the answers is off by anything (Dwork, McSherry & Talwar 2007)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Rebuilt:
 
     right: npt.NDArray[np.bool_] = field(repr=False)
     """[people]: whether the bit was found. This is about real people: it must not be shared."""
-    share: Interval
+    share: ConfidenceInterval
     baseline: float
     """The share of the commoner value: guessing it for everybody finds as many."""
     limit: float | None = None
@@ -89,8 +89,7 @@ def rebuild(subsets: Any, answers: Any, fit: Fit = Fit.LEAST_SQUARES) -> Reals:
     if fit is Fit.LEAST_DEVIATIONS:
         return _least_deviations(asked, told)
     # About ½, so that where answers leave a bit open, the solution of least norm does so too.
-    found: Reals = np.clip(0.5 + np.linalg.lstsq(asked, told - asked.sum(axis=1) / 2, rcond=None)[0], 0.0, 1.0)
-    return found
+    return np.asarray(np.clip(0.5 + np.linalg.lstsq(asked, told - asked.sum(axis=1) / 2, rcond=None)[0], 0.0, 1.0))
 
 
 def bits_found(
@@ -106,7 +105,7 @@ def bits_found(
 
     The interval (Clopper & Pearson 1934) takes people for independent trials. `claim` is the guarantee of all answers
     together, or what was done for them; it limits what can be found if bits are 1 with probability `prior` by
-    themselves. Its neighbours may differ in any way by which a person's bit can change: as every answer counts ones
+    themselves. Its neighbors may differ in any way by which a person's bit can change: as every answer counts ones
     alone, a person whose bit is 0 might as well not be there, so that it may be add/remove, too.
 
     >>> found = bits_found([1, 0, 1, 1], [0.9, 0.2, 0.4, 1.0])
@@ -126,7 +125,7 @@ def bits_found(
     ones = float(bits.mean())
     return Rebuilt(
         right,
-        Interval(count / people, at_least(count, people, error), at_most(count, people, error)),
+        ConfidenceInterval(count / people, at_least(count, people, error), at_most(count, people, error)),
         max(ones, 1 - ones),
         None if claim is None else right_at_most(claim, prior, unit),
         confidence,
@@ -173,5 +172,4 @@ def _least_deviations(asked: Reals, told: Reals) -> Reals:
     )
     if done.x is None:
         raise InvalidInput("answers", "could not be fitted", "are they counts of people? Leave out absurd ones")
-    found: Reals = np.clip(done.x[:people], 0.0, 1.0)
-    return found
+    return np.asarray(np.clip(done.x[:people], 0.0, 1.0))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from privet.attacks.agreeing import Codes, Groups, Matched
+from privet.attacks.agreeing import Codes, Matched, RowGroups
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
@@ -51,8 +51,8 @@ class Scored:
 
 def best(
     columns: Sequence[Matched],
-    rows: Groups,
-    people: Groups,
+    rows: RowGroups,
+    people: RowGroups,
     scored: Scored,
     progress: Callable[[int, int], None] = lambda done, total: None,
     but: Sequence[int] = (),
@@ -92,7 +92,7 @@ def _weights(column: Matched, groups: Codes, sizes: Codes, scored: Scored) -> tu
     return gain, loss
 
 
-def determined(rows: Groups) -> tuple[int, ...]:
+def determined(rows: RowGroups) -> tuple[int, ...]:
     """Columns that follow from another one in the published rows: where that is the same, they always are.
 
     It is said only if it is no chance: of rows that share a value of the one column with an earlier row, each would
@@ -107,7 +107,7 @@ def determined(rows: Groups) -> tuple[int, ...]:
     return tuple(sorted(left_out))
 
 
-def _follows(rows: Groups, place: int, other: int) -> bool:
+def _follows(rows: RowGroups, place: int, other: int) -> bool:
     both = (rows.codes[:, place] >= 0) & (rows.codes[:, other] >= 0)
     if not both.any():
         return False
@@ -119,7 +119,7 @@ def _follows(rows: Groups, place: int, other: int) -> bool:
     return bool(commonest < 1 and (sizes.sum() - causes) * np.log(commonest) < np.log(_CHANCE))
 
 
-def _standing_out(scores: _Scores, rows: Groups, scored: Scored) -> Codes:
+def _standing_out(scores: _Scores, rows: RowGroups, scored: Scored) -> Codes:
     """For each line of scores, the row that stands out, or −1."""
     sizes, total = rows.sizes, int(rows.sizes.sum())
     first = scores.argmax(axis=1)

@@ -58,6 +58,26 @@ class Shadows:
         kept[model] = False
         return Shadows(self.scores[kept], self.inside[kept], None if self.outputs is None else self.outputs[kept])
 
+    def matching(self, scores: Any) -> Reals:
+        """Return a model's own scores as [examples, queries], if the shadow models were asked about the same."""
+        own = np.asarray(scores, dtype=np.float64)
+        own = own[:, None] if own.ndim == 1 else own
+        if own.shape != self.scores.shape[1:]:
+            problem = f"have the shape {own.shape}, and shadow models say {self.scores.shape[1:]}"
+            raise InvalidInput("scores", problem, "ask both about the same examples and versions")
+        if np.isnan(own).any():
+            raise InvalidInput("scores", "hold NaN", "find out where the model gives no number")
+        return own
+
+    def side(self, *, inside: bool) -> tuple[Reals, Reals]:
+        """Return the scores of one side, NaN where a model is on the other; and their mean for each example."""
+        chosen: Bits = self.inside if inside else ~self.inside
+        if not chosen.any(0).all():
+            side = "saw" if inside else "did not see"
+            raise InvalidInput("shadows", f"have an example that no model {side}", "train more of them")
+        scores = np.where(chosen[:, :, None], self.scores, np.nan)
+        return scores, np.nanmean(scores, axis=0)
+
 
 def shadows(
     learner: Learner,

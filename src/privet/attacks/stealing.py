@@ -11,20 +11,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from privet.attacks.counting import at_least, at_most
-from privet.attacks.outcome import Interval
+from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.target import Access, Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble.drawing import generator, initial
 
-__all__ = ["Curve", "Student", "copied", "fidelity", "fidelity_curve", "solved"]
+__all__ = ["CopyTraining", "FidelityCurve", "copy_model", "fidelity", "fidelity_curve", "solve_linear_model"]
 
 _LINEAR = 1e-3
 """How far a linear model's answer to a fresh question may be from what was solved, in deviations of its answers."""
 _FRESH = 4
 
 
-def solved(target: Target, features: int, *, key: str = "privet") -> nn.Linear:
+def solve_linear_model(target: Target, features: int, *, key: str = "privet") -> nn.Linear:
     """The exact weights of a linear or logistic model, by solving equations (Tramèr et al. 2016).
 
     features + 1 questions: zeros, and each unit vector. If the target gives probabilities in place of scores (their
@@ -34,7 +34,7 @@ def solved(target: Target, features: int, *, key: str = "privet") -> nn.Linear:
     """
     count = checked.count("features", features)
     probes = torch.cat([torch.zeros(1, count), torch.eye(count)])
-    fresh = torch.randn(_FRESH, count, generator=generator(key, "solved"))
+    fresh = torch.randn(_FRESH, count, generator=generator(key, "solve_linear_model"))
     answers = target.scores(torch.cat([probes, fresh])).double()
     # Softmax does not see what is added to all classes of a row.
     level = answers - answers.mean(1, keepdim=True)
@@ -51,7 +51,7 @@ def solved(target: Target, features: int, *, key: str = "privet") -> nn.Linear:
 
 
 @dataclass(frozen=True)
-class Student:
+class CopyTraining:
     """How a copy learns: which network, by Adam with a rate that falls to zero, from which beginning."""
 
     network: nn.Module
@@ -68,7 +68,7 @@ class Student:
 
     def taught(self, rows: Tensor, wanted: Tensor) -> nn.Module:
         """A network that says of rows what is wanted: [rows, classes] probabilities."""
-        drawn = generator(self.key, "copied")
+        drawn = generator(self.key, "copy_model")
         found = deepcopy(self.network)
         found.load_state_dict(initial(self.network, drawn), strict=False)
         optimizer = torch.optim.Adam(found.parameters(), lr=self.learning_rate)
@@ -83,7 +83,7 @@ class Student:
         return found.eval()
 
 
-def copied(target: Target, questions: Tensor, student: Student) -> nn.Module:
+def copy_model(target: Target, questions: Tensor, student: CopyTraining) -> nn.Module:
     """A copy of any target: a student that learns from its answers (Tramèr et al. 2016, Orekondy et al. 2019).
 
     It learns probabilities where the target shows scores, and classes where it shows labels alone.
@@ -93,28 +93,28 @@ def copied(target: Target, questions: Tensor, student: Student) -> nn.Module:
     return student.taught(questions, _answers(target, questions).to(questions.dtype))
 
 
-def fidelity(target: Target, copy: nn.Module, rows: Tensor, *, confidence: float = 0.95) -> Interval:
+def fidelity(target: Target, copy: nn.Module, rows: Tensor, *, confidence: float = 0.95) -> ConfidenceInterval:
     """How often a copy names the class that the target names, on rows that it did not learn from."""
     return _agreed(target.labels(rows), copy, rows, confidence)
 
 
 @dataclass(frozen=True)
-class Curve:
+class FidelityCurve:
     """Fidelity against questions."""
 
     questions: tuple[int, ...]
-    fidelity: tuple[Interval, ...]
+    fidelity: tuple[ConfidenceInterval, ...]
 
 
 def fidelity_curve(
     target: Target,
     questions: Tensor,
     counts: Sequence[int],
-    student: Student,
+    student: CopyTraining,
     *,
     held_out: tuple[Tensor, Tensor],
     confidence: float = 0.95,
-) -> Curve:
+) -> FidelityCurve:
     """How good copies are that were made from the first few questions, and from more and more of them.
 
     The target is asked once about the most of them. `held_out` are rows and the classes that the undefended target
@@ -126,7 +126,7 @@ def fidelity_curve(
     answers = _answers(target, questions[: max(wanted)]).to(questions.dtype)
     rows, named = held_out
     copies = (student.taught(questions[:count], answers[:count]) for count in wanted)
-    return Curve(wanted, tuple(_agreed(named, copy, rows, confidence) for copy in copies))
+    return FidelityCurve(wanted, tuple(_agreed(named, copy, rows, confidence) for copy in copies))
 
 
 def _answers(target: Target, questions: Tensor) -> Tensor:
@@ -135,8 +135,8 @@ def _answers(target: Target, questions: Tensor) -> Tensor:
     return target.scores(questions).double().softmax(1)
 
 
-def _agreed(named: Tensor, copy: nn.Module, rows: Tensor, confidence: float) -> Interval:
+def _agreed(named: Tensor, copy: nn.Module, rows: Tensor, confidence: float) -> ConfidenceInterval:
     with torch.no_grad():
         same = int((copy(rows).argmax(1) == named).sum())
     error = (1 - checked.confidence("confidence", confidence)) / 2
-    return Interval(same / len(rows), at_least(same, len(rows), error), at_most(same, len(rows), error))
+    return ConfidenceInterval(same / len(rows), at_least(same, len(rows), error), at_most(same, len(rows), error))

@@ -14,7 +14,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.release import Release
 
-__all__ = ["Access", "Model", "Target", "losses", "network_of", "target"]
+__all__ = ["Access", "ModelTarget", "Target", "losses", "network_of", "target"]
 
 _TOGETHER = 4096
 """Rows that are asked about at once."""
@@ -58,7 +58,7 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class ModelTarget:
     """A network of this process as a target; it is asked as it is used, without dropout and running averages."""
 
     network: nn.Module = field(repr=False)
@@ -101,14 +101,14 @@ class Model:
         return found
 
 
-def target(model: nn.Module | Release[nn.Module], classes: int, access: Access = Access.WEIGHTS) -> Model:
+def target(model: nn.Module | Release[nn.Module], classes: int, access: Access = Access.WEIGHTS) -> ModelTarget:
     """A network, or the release of one, as an attacker sees it.
 
     >>> seen = target(nn.Linear(2, 3), 3, Access.LABELS)
     >>> seen.labels(torch.zeros(4, 2)).shape
     torch.Size([4])
     """
-    return Model(model.value if isinstance(model, Release) else model, classes, access)
+    return ModelTarget(model.value if isinstance(model, Release) else model, classes, access)
 
 
 def network_of(of: Target) -> nn.Module:

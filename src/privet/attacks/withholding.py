@@ -15,18 +15,18 @@ from privet.training.engine.squares import Squares
 from privet.training.noise import fill
 from privet.training.plan import DPSGD
 
-__all__ = ["Gradient", "clipped", "largest", "listed", "noised", "square"]
+__all__ = ["Gradient", "add_gradient_noise", "clip_gradient", "largest", "listed", "square"]
 
 Gradient = Sequence[Tensor] | Mapping[str, Tensor]
 """One tensor for each trained parameter, in the network's order; or by the parameters' names."""
 
 
-def clipped(gradient: Gradient, clip: float) -> tuple[Tensor, ...]:
+def clip_gradient(gradient: Gradient, clip: float) -> tuple[Tensor, ...]:
     """The gradient, scaled down to the length `clip` if it is longer, as DP-SGD's flat clipping does it.
 
     By itself this hides nothing: the direction is the same, and `Cosine` matches directions.
 
-    >>> [float(each) for each in clipped([torch.tensor(3.0), torch.tensor(4.0)], 10.0)]
+    >>> [float(each) for each in clip_gradient([torch.tensor(3.0), torch.tensor(4.0)], 10.0)]
     [3.0, 4.0]
     """
     given = listed(gradient)
@@ -37,7 +37,7 @@ def clipped(gradient: Gradient, clip: float) -> tuple[Tensor, ...]:
     return tuple((each.double() * factor).to(each.dtype) for each in given)
 
 
-def noised(gradient: Gradient, plan: DPSGD, *, rows: int = 0, rng: Rng | None = None) -> tuple[Tensor, ...]:
+def add_gradient_noise(gradient: Gradient, plan: DPSGD, *, rows: int = 0, rng: Rng | None = None) -> tuple[Tensor, ...]:
     """One step of DP-SGD, as the best-informed attacker sees it: this gradient, clipped, with the noise of the step.
 
     A step shows the *sum* of a batch's clipped gradients, with normal noise of deviation noise_multiplier · clip on
@@ -54,7 +54,7 @@ def noised(gradient: Gradient, plan: DPSGD, *, rows: int = 0, rng: Rng | None = 
     """
     if not isinstance(plan.clipping, Flat):
         raise InvalidInput("plan", f"clips by {plan.clipping!r}", "use one that clips by Flat()")
-    found = [each.clone().contiguous() for each in clipped(gradient, plan.clip)]
+    found = [each.clone().contiguous() for each in clip_gradient(gradient, plan.clip)]
     std = (plan.calibrated(rows).noise_multiplier or 0.0) * plan.clip
     for each in found:
         noise = torch.zeros_like(each)

@@ -35,8 +35,7 @@ def epsilons(hits: Any, present: int, alarms: Any, absent: int, delta: float, er
     with np.errstate(divide="ignore", invalid="ignore"):
         first = np.where(hit - delta > 0, np.log(np.maximum(hit - delta, 0) / alarm), 0.0)
         second = np.where(1 - alarm - delta > 0, np.log(np.maximum(1 - alarm - delta, 0) / (1 - hit)), 0.0)
-    found: Reals = np.maximum(np.maximum(first, second), 0.0)
-    return found
+    return np.asarray(np.maximum(np.maximum(first, second), 0.0))
 
 
 def mu_of(hits: int, present: int, alarms: int, absent: int, *, error: float) -> float:

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from privet.accounting import default_delta
-from privet.attacks.target import Access, Model
+from privet.attacks.target import Access, ModelTarget
 from privet.audit.canaries import Planted
-from privet.audit.inserted import Inserted, inserted
+from privet.audit.inserted_canaries import InsertedCanaries, insert_canaries
 from privet.audit.observed import Observed
 from privet.core import checked
 from privet.core.codec import Record
@@ -30,7 +30,7 @@ from privet.ensemble.drawing import generator, initial
 from privet.training.clipping import Adaptive
 from privet.training.plan import DPSGD
 
-__all__ = ["Ladder", "Rung", "climbed"]
+__all__ = ["Ladder", "Rung", "audit_ladder"]
 
 _CLASSES: Final = 10
 _RATE: Final = 1.0
@@ -69,7 +69,7 @@ class Ladder(Record):
         return any(rung.evidence.refutes(self.guarantee) for rung in self.rungs)
 
 
-def climbed(
+def audit_ladder(
     plan: DPSGD, *, canaries: int = 1000, confidence: float = 0.95, key: str = "privet", rng: Rng | None = None
 ) -> Ladder:
     """Train by a plan on scikit-learn's digits, with canaries for each adversary, and say what each of them found.
@@ -89,7 +89,7 @@ def climbed(
     digits = named("digits").train
     inputs = torch.as_tensor(digits.x, dtype=torch.float32).flatten(1) / 16  # a pixel's largest value
     labels = torch.as_tensor(digits.y).long()
-    rows = inserted(inputs, classes=_CLASSES, canaries=canaries, key=key, rng=source)
+    rows = insert_canaries(inputs, classes=_CLASSES, canaries=canaries, key=key, rng=source)
     released = _trained(plan, *rows.into(inputs, labels), key, source, delta)
     beside = _watched(plan, inputs, labels, canaries, key, source, delta)
     alone = _watched(plan, inputs[:1] * 0, labels[:1], canaries, key, source, delta)
@@ -138,6 +138,6 @@ def _watched(plan: DPSGD, inputs: Tensor, labels: Tensor, canaries: int, key: st
     return watch.observed()
 
 
-def _asked(rows: Inserted, model: nn.Module, access: Access, delta: float, confidence: float) -> Evidence:
+def _asked(rows: InsertedCanaries, model: nn.Module, access: Access, delta: float, confidence: float) -> Evidence:
     attack = f"made-up rows, one run, {access.value}"
-    return rows.evidence(Model(model, _CLASSES, access), delta=delta, confidence=confidence, attack=attack)
+    return rows.evidence(ModelTarget(model, _CLASSES, access), delta=delta, confidence=confidence, attack=attack)

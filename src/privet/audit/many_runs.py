@@ -26,8 +26,8 @@ def many_runs(
 
     Args:
         present: a score for each independent run on one data set.
-        absent: a score for each independent run on a neighbour of it.
-        unit: which neighbours the two data sets are. Nothing is presumed: what a record that was *replaced* shows is no
+        absent: a score for each independent run on a neighbor of it.
+        unit: which neighbors the two data sets are. Nothing is presumed: what a record that was *replaced* shows is no
             evidence against a promise about records that come or go, which is smaller.
         delta: the δ of the guarantee that is tried.
         confidence: the chance that the bound is right, over the runs.

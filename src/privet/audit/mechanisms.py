@@ -1,4 +1,4 @@
-"""A mechanism as a black box: draw from it on two neighbouring inputs, learn to tell them apart, and count."""
+"""A mechanism as a black box: draw from it on two neighboring inputs, learn to tell them apart, and count."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from privet.attacks.counting import Reals
 from privet.audit.many_runs import many_runs
-from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
 from privet.core.unit import Unit
 
-__all__ = ["audit_draws", "audit_mechanism"]
+__all__ = ["audit_draws"]
 
 _FEW = 2000
 """Values up to which outputs are counted one by one."""
@@ -23,30 +22,10 @@ _ROUNDS = 200
 _RIDGE = 1e-3
 
 
-def audit_mechanism(
-    draw: Callable[[bool], Any],
-    *,
-    unit: Unit,
-    trials: int = 10_000,
-    delta: float = 0.0,
-    confidence: float = 0.95,
-) -> Evidence:
-    """Evidence about a mechanism from outputs alone: `draw(True)` is one output on a data set, `draw(False)` one on a
-    neighbour of it by `unit`; both are called so many times. Each call must use fresh randomness."""
-    checked.count("trials", trials, least=64)
-    return audit_draws(
-        [draw(True) for _ in range(trials)],
-        [draw(False) for _ in range(trials)],
-        unit=unit,
-        delta=delta,
-        confidence=confidence,
-    )
-
-
 def audit_draws(present: Any, absent: Any, *, unit: Unit, delta: float = 0.0, confidence: float = 0.95) -> Evidence:
-    """Evidence from independent outputs on two neighbouring inputs: numbers, vectors, or texts.
+    """Evidence from independent outputs on two neighboring inputs: numbers, vectors, or texts.
 
-    `unit` says which neighbours the two inputs are, and the evidence is about that unit alone.
+    `unit` says which neighbors the two inputs are, and the evidence is about that unit alone.
 
     In the manner of DP-Sniper (Bichsel et al. 2021): a third of the outputs teaches a score that says which input an
     output came from (how often each value came, where there are few; else a logistic regression on simple features);
@@ -139,7 +118,6 @@ def _logistic(present: Reals, absent: Reals) -> Callable[[npt.NDArray[Any]], Rea
             break
 
     def score(outputs: npt.NDArray[Any]) -> Reals:
-        found: Reals = features(outputs) @ weights
-        return found
+        return np.asarray(features(outputs) @ weights)
 
     return score

@@ -72,8 +72,7 @@ def components(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 def _same(one: Any, other: Any) -> npt.NDArray[np.bool_]:
     (bits, nan), (its, also) = _bits(one), _bits(other)
-    found: npt.NDArray[np.bool_] = ((bits == its).all(2) | (nan & also)).all(1)
-    return found
+    return np.asarray(((bits == its).all(2) | (nan & also)).all(1))
 
 
 def _bits(thing: Any) -> _Bits:
@@ -98,8 +97,7 @@ def _bits(thing: Any) -> _Bits:
 
 def _bytes(thing: Any) -> npt.NDArray[np.uint8]:
     if isinstance(thing, torch.Tensor):
-        found: npt.NDArray[np.uint8] = _plain(thing).reshape(-1).view(torch.uint8).numpy()
-        return found
+        return np.asarray(_plain(thing).reshape(-1).view(torch.uint8).numpy())
     return np.frombuffer(np.asarray(thing).tobytes(), dtype=np.uint8)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from privet.accounting import price
 from privet.attacks.counting import Reals
 from privet.audit.gaussian_steps import ASSUMED, noise_at_most
-from privet.audit.one_run import guessed, one_run
+from privet.audit.one_run import guess_membership, one_run
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Evidence
@@ -62,8 +62,7 @@ class Observed:
     @property
     def sums(self) -> Reals:
         """What a canary's axis was given over all steps: all that is left in a model that plain SGD trained."""
-        found: Reals = self.seen.sum(0, dtype=np.float64)
-        return found
+        return np.asarray(self.seen.sum(0, dtype=np.float64))
 
     @property
     def scores(self) -> Reals:
@@ -100,7 +99,7 @@ class Observed:
         if guesses is None:
             plan = self.canaries, self.steps, self.noise_multiplier, self.sample_rate
             guesses = fixed_guesses(*plan, delta=delta, confidence=confidence)
-        counts = guessed(said, self.inside, guesses=guesses)
+        counts = guess_membership(said, self.inside, guesses=guesses)
         attack = "gradient canaries, one run"
         return one_run(self.canaries, *counts, delta=delta, confidence=confidence, unit=self.unit, attack=attack)
 
@@ -136,7 +135,7 @@ def fixed_guesses(
     for share in _SHARES:
         pretended = max(2, 2 * round(share * _PRETENDED))
         asked = max(1, round(share * canaries))
-        right = guessed(scores, inside, guesses=pretended)[1] / pretended
+        right = guess_membership(scores, inside, guesses=pretended)[1] / pretended
         likely = math.floor(right * asked - math.sqrt(right * (1 - right) * asked))
         bound = one_run(canaries, asked, max(0, likely), delta=delta, confidence=confidence).epsilon
         found.append((bound, asked))

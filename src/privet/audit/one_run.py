@@ -14,7 +14,7 @@ from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
 from privet.core.unit import Unit
 
-__all__ = ["guessed", "one_run", "one_run_p_value"]
+__all__ = ["guess_membership", "one_run", "one_run_p_value"]
 
 _MOST = 64.0
 _ROUNDS = 60
@@ -75,12 +75,12 @@ def one_run(
     return Evidence(low, share, confidence, attack, canaries, unit or Unit())
 
 
-def guessed(scores: Any, inside: Any, *, guesses: int) -> tuple[int, int]:
+def guess_membership(scores: Any, inside: Any, *, guesses: int) -> tuple[int, int]:
     """How many guesses, and how many of them are right: the highest half are said to be in, the lowest half out.
 
     `guesses` must be fixed before any coin is looked at, and so must be whatever the scores are computed by.
 
-    >>> guessed([0.9, 0.8, 0.5, 0.1], [True, False, True, False], guesses=2)
+    >>> guess_membership([0.9, 0.8, 0.5, 0.1], [True, False, True, False], guesses=2)
     (2, 2)
     """
     found = scores_of("scores", scores, 2)

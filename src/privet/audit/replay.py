@@ -1,6 +1,6 @@
 """Record and replay: does anything but a mechanism see the record that two data sets differ in?
 
-A pipeline runs on one data set, and what its mechanisms were asked and answered is kept. It runs again on a neighbour
+A pipeline runs on one data set, and what its mechanisms were asked and answered is kept. It runs again on a neighbor
 with the same randomness, and every mechanism answers as before. Then whatever comes out must be the same: what is not
 went around the mechanisms. And what the mechanisms were asked may have moved by what they were made for, and no more.
 """
@@ -22,9 +22,9 @@ from typing import Any, Final
 
 import torch
 
-from privet.audit.kept import changed, kept
+from privet.audit.interception import MechanismCall, Tap, distance, taps
 from privet.audit.sameness import differing
-from privet.audit.taps import Asked, Tap, distance, taps
+from privet.audit.snapshot import changed, kept
 from privet.core.errors import PrivetError
 from privet.core.random import Rng, SeededRng
 from privet.core.random.keystream import Bytes
@@ -36,12 +36,12 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 class ReplayError(PrivetError):
-    """A replay on a neighbour came out otherwise: the pipeline does not do what its guarantee is for."""
+    """A replay on a neighbor came out otherwise: the pipeline does not do what its guarantee is for."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """How far a mechanism's query moved between two neighbours, at most over its calls, and how far it may."""
+    """How far a mechanism's query moved between two neighbors, at most over its calls, and how far it may."""
 
     mechanism: str
     norm: str
@@ -88,15 +88,15 @@ class Replay:
         return "\n".join(["it does not hold:", *(f"- {each}" for each in (*too_far, *self.differences))])
 
 
-def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, seed: int = 0) -> Replay:
-    """Run `pipeline(data, rng)`, then `pipeline(neighbour, rng)` with the same randomness and frozen answers.
+def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbor: Any, *, seed: int = 0) -> Replay:
+    """Run `pipeline(data, rng)`, then `pipeline(neighbor, rng)` with the same randomness and frozen answers.
 
     Args:
         pipeline: anything that draws from the `rng` that it is given, and returns what leaves: a release, a model, a
             tuple of them. It starts anew in each call; what lives outside of it and is returned counts as the first
             run left it, and a second one that overwrites it otherwise is found.
         data: one data set.
-        neighbour: another, by the unit that the pipeline protects. A row that comes or goes stands last, so that the
+        neighbor: another, by the unit that the pipeline protects. A row that comes or goes stands last, so that the
             others keep their places, and their coins.
         seed: of the randomness that both runs share. Torch's global generator is in the same state for both.
 
@@ -105,12 +105,12 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
     raised, printed, logged or warned of; which mechanisms were asked in which order for which event; and what was drawn
     beside them. What is measured: how far each query moved. What cannot be compared does not hold, and neither does a
     pipeline that raises on both or asks no mechanism: nothing was tried then. Not seen: files, clocks, other threads,
-    the `extra` of log records, and the law of the noise itself, for which `audit_mechanism` is there.
+    the `extra` of log records, and the law of the noise itself, for which `audit_draws` is there.
     One pair of data sets proves nothing about others; what is found is certain.
 
-    >>> from privet.mechanisms import Count, Laplace
+    >>> from privet.mechanisms import Count, LaplaceMechanism
     >>> count = Count()
-    >>> noise = Laplace.for_epsilon(1.0, count)
+    >>> noise = LaplaceMechanism.for_epsilon(1.0, count)
     >>> print(replay(lambda rows, rng: noise.release(count(rows), rng=rng), [True] * 5, [True] * 4))
     the same on both: 1 answers of mechanisms, 0 draws beside them
     >>> print(replay(lambda rows, rng: (len(rows), noise.release(count(rows), rng=rng)), [True] * 5, [True] * 4))
@@ -126,13 +126,13 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
         let_out = kept(first.result)
         tape.again = True
         with torch.random.fork_rng(devices=[]):
-            second = tape.run(pipeline, neighbour, seed)
+            second = tape.run(pipeline, neighbor, seed)
         overwritten = list(changed(let_out, kept(first.result)))
     found = [*_untried(first, second), *tape.differences]
     if not tape.calls and not tape.place:
         found.append("no mechanism was called")
     if tape.place < len(tape.calls):
-        found.append(f"{len(tape.calls)} mechanisms were asked on the data, and {tape.place} on the neighbour")
+        found.append(f"{len(tape.calls)} mechanisms were asked on the data, and {tape.place} on the neighbor")
     found += _draws(first.draws, second.draws)
     found += [
         f"the random stream {label!r} was taken {count} times, so that its noise is used again"
@@ -148,7 +148,7 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbour: Any, *, se
 
 
 @dataclass
-class _Seen:
+class _RunTrace:
     """What one run let be seen, beside its mechanisms' queries."""
 
     draws: list[int] = field(default_factory=list)
@@ -164,7 +164,7 @@ class _Seen:
 class _Watched(SeededRng):
     """A seeded stream that keeps how much was drawn from it."""
 
-    def __init__(self, seen: _Seen, seed: int, *labels: int | str) -> None:
+    def __init__(self, seen: _RunTrace, seed: int, *labels: int | str) -> None:
         super().__init__(seed, *labels)
         self._seen = seen
 
@@ -223,7 +223,7 @@ def _listening(lines: list[tuple[str, int, str]], thread: int) -> Iterator[None]
 class _Tape:
     """What mechanisms were asked and answered."""
 
-    calls: list[tuple[Asked, Any]] = field(default_factory=list)
+    calls: list[tuple[MechanismCall, Any]] = field(default_factory=list)
     moved: dict[tuple[str, str], Moved] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
     again: bool = False
@@ -231,8 +231,8 @@ class _Tape:
     inside: bool = False
     thread: int = field(default_factory=threading.get_ident)
 
-    def run(self, pipeline: Callable[[Any, Rng], Any], data: Any, seed: int) -> _Seen:
-        seen, self.place = _Seen(), 0
+    def run(self, pipeline: Callable[[Any, Rng], Any], data: Any, seed: int) -> _RunTrace:
+        seen, self.place = _RunTrace(), 0
         said, caught = io.StringIO(), _Caught()
         with (
             warnings.catch_warnings(record=True) as warned,
@@ -263,22 +263,22 @@ class _Tape:
             self.calls.append((asked, answer))
             return tap.give(mechanism, answer)  # as in the second run: a copy may lie otherwise in memory
         if number >= len(self.calls):
-            self.differences.append(f"{type(mechanism).__name__} was asked on the neighbour, and not on the data")
+            self.differences.append(f"{type(mechanism).__name__} was asked on the neighbor, and not on the data")
             return original(mechanism, **arguments)
         output = original(mechanism, **arguments) if tap.again else None
         before, kept = self.calls[number]
         now = tap.asked(mechanism, arguments, output)
         if (before.name, before.public) != (now.name, now.public) or len(before.queries) != len(now.queries):
-            problem = f"answer {number + 1} is of {before.name} on the data and of {now.name} on the neighbour"
+            problem = f"answer {number + 1} is of {before.name} on the data and of {now.name} on the neighbor"
             self.differences.append(f"{problem}, or is for another event, unit or size")
             return output if tap.again else original(mechanism, **arguments)
         self._measure(before, now)
         return tap.give(mechanism, kept)
 
-    def _measure(self, before: Asked, now: Asked) -> None:
+    def _measure(self, before: MechanismCall, now: MechanismCall) -> None:
         for one, other in zip(before.queries, now.queries, strict=True):
             if dict(one.bounds) != dict(other.bounds):
-                self.differences.append(f"{now.name} was made for another distance on the neighbour")
+                self.differences.append(f"{now.name} was made for another distance on the neighbor")
             for norm, declared in one.bounds.items():
                 found = Moved(now.name, norm, distance(norm, one.value, other.value), declared, one.slack)
                 key = (now.name, norm)
@@ -319,7 +319,7 @@ def _tapped(tap: Tap, tape: _Tape) -> Iterator[None]:
             delattr(tap.owner, tap.method)
 
 
-def _untried(first: _Seen, second: _Seen) -> Iterator[str]:
+def _untried(first: _RunTrace, second: _RunTrace) -> Iterator[str]:
     """What was raised, by its kind: what an error says may be private."""
     if first.raised and second.raised:
         kinds = " and ".join(dict.fromkeys((first.raised[0], second.raised[0])))
@@ -327,9 +327,9 @@ def _untried(first: _Seen, second: _Seen) -> Iterator[str]:
         if first.raised != second.raised:
             yield "what was raised differs"
     elif first.raised:
-        yield f"it raised {first.raised[0]} on the data, and nothing on the neighbour"
+        yield f"it raised {first.raised[0]} on the data, and nothing on the neighbor"
     elif second.raised:
-        yield f"it raised {second.raised[0]} on the neighbour, and nothing on the data"
+        yield f"it raised {second.raised[0]} on the neighbor, and nothing on the data"
 
 
 def _draws(first: list[int], second: list[int]) -> Iterator[str]:

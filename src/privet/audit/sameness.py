@@ -106,7 +106,7 @@ def _entries(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str] | 
 
 def _mappings(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
     keys, others = list(one), list(other)
-    # Not by ==, which is no answer for keys such as an optimiser's tensors.
+    # Not by ==, which is no answer for keys such as an optimizer's tensors.
     if len(keys) != len(others) or any(_differing(keys, others, place, seen)):
         yield f"{place} has other keys, or in another order"
         return

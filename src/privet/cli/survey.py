@@ -18,7 +18,7 @@ from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from privet.local.endpoint import Endpoint
-    from privet.local.questionnaire import Question
+    from privet.local.questionnaire import SurveyQuestion
     from privet.local.reports import Collection
 
 __all__ = ["about", "answer", "collect", "design", "estimate", "live", "survey"]
@@ -114,7 +114,7 @@ def answer(
     click.echo(line)
 
 
-def _prompt(question: Question, hint: str) -> float:
+def _prompt(question: SurveyQuestion, hint: str) -> float:
     """Prompt for an answer; on a terminal, again after one that is not possible."""
     from privet.local.reports import answer_of
 

@@ -23,7 +23,7 @@ from privet.data.identifiers import names_a_person
 from privet.data.learned import Found, column_of
 from privet.data.schema import Schema
 from privet.data.source import Source
-from privet.mechanisms import DiscreteGaussian, Keys, ThresholdedCounts
+from privet.mechanisms import DiscreteGaussianMechanism, Keys, ThresholdedCounts
 from privet.mechanisms.mechanism import SOURCE
 
 __all__ = ["Learning", "learn", "learning"]
@@ -65,14 +65,14 @@ class Learning:
     def _event(self, noise_multiplier: float) -> Composed:
         return Composed(tuple(mechanism.event for mechanism in self._mechanisms(noise_multiplier)))
 
-    def _mechanisms(self, noise_multiplier: float) -> list[DiscreteGaussian | ThresholdedCounts]:
+    def _mechanisms(self, noise_multiplier: float) -> list[DiscreteGaussianMechanism | ThresholdedCounts]:
         """One for each answer: noise on the rows and on the sizes, and values with noisy counts over a threshold."""
 
-        def noise(of: Any) -> DiscreteGaussian:
-            return DiscreteGaussian(noise_multiplier * float(of.reach.l2), of)
+        def noise(of: Any) -> DiscreteGaussianMechanism:
+            return DiscreteGaussianMechanism(noise_multiplier * float(of.reach.l2), of)
 
         asked, found = self.questions, [noise(self.questions.count)]
-        every: list[DiscreteGaussian | ThresholdedCounts] = [*found, *[noise(asked.sizes)] * len(asked.sized)]
+        every: list[DiscreteGaussianMechanism | ThresholdedCounts] = [*found, *[noise(asked.sizes)] * len(asked.sized)]
         if asked.valued:
             # Half of δ for the thresholds of all columns; the accountant finds the noise for what they leave.
             share = self.delta / 2 / len(asked.valued)
@@ -105,7 +105,7 @@ class Learning:
         asked = self.questions
         sizes = dict(zip(asked.sized, values[1 : 1 + len(asked.sized)], strict=True))
         kept = dict(zip(asked.valued, values[1 + len(asked.sized) :], strict=True))
-        noise = DiscreteGaussian(self.noise_multiplier * float(asked.sizes.reach.l2 or 1.0), asked.sizes)
+        noise = DiscreteGaussianMechanism(self.noise_multiplier * float(asked.sizes.reach.l2 or 1.0), asked.sizes)
         reached = noise.interval(1 - 2 * _EMPTY_PASSES / asked.sizes.reach.dimension)
         found = Found(max(int(values[0]), 1), sizes, kept, reached)
         columns = tuple(column_of(name, kind, name == self.target, found) for name, kind in asked.kinds)
@@ -193,7 +193,7 @@ def _flat(pair: tuple[tuple[Any, ...], Any]) -> tuple[Any, ...]:
     return (*pair[0], pair[1])
 
 
-def _threshold(noise: DiscreteGaussian, keys: Keys, delta: float) -> int:
+def _threshold(noise: DiscreteGaussianMechanism, keys: Keys, delta: float) -> int:
     """The least threshold that shows a lonely value with a chance of at most δ."""
     low, high = 1, 2
     while ThresholdedCounts(noise, high, keys).delta > delta:

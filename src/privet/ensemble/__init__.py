@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from privet.ensemble.estimators import Estimator
 from privet.ensemble.features import RandomFeatures
-from privet.ensemble.graph import Graph
-from privet.ensemble.learner import Ensemble, Learner, Task
-from privet.ensemble.orders import shuffled, telling, typical, uncertain
+from privet.ensemble.graph import NeighborGraph
+from privet.ensemble.learner import Ensemble, EnsembleTask, Learner
+from privet.ensemble.orders import most_informative, most_typical, most_uncertain, shuffled
 from privet.ensemble.ridge import KernelRidge, Ridge
 from privet.ensemble.shards import Shards, apart, shards
 from privet.ensemble.stacked import Stacked
@@ -17,11 +17,12 @@ from privet.ensemble.where import Here, Processes, Ray, Where
 
 __all__ = [
     "Ensemble",
+    "EnsembleTask",
     "Estimator",
-    "Graph",
     "Here",
     "KernelRidge",
     "Learner",
+    "NeighborGraph",
     "Processes",
     "Propagated",
     "RandomFeatures",
@@ -31,17 +32,16 @@ __all__ = [
     "Stacked",
     "Student",
     "Supervised",
-    "Task",
     "Teaching",
     "Weighed",
     "Where",
     "apart",
+    "most_informative",
+    "most_typical",
+    "most_uncertain",
     "shards",
     "shuffled",
-    "telling",
     "train",
-    "typical",
-    "uncertain",
     "vote_stretches",
     "votes",
 ]

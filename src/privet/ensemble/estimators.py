@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.ensemble.drawing import generator, seed
-from privet.ensemble.learner import Task
+from privet.ensemble.learner import EnsembleTask
 
 __all__ = ["Estimator", "Fitted"]
 
@@ -96,7 +96,7 @@ class Estimator:
             problem = f"is a {type(self.estimator).__name__} without fit, predict, get_params and set_params"
             raise InvalidInput("estimator", problem, "give a classifier such as LogisticRegression()")
 
-    def fit(self, task: Task) -> Fitted:
+    def fit(self, task: EnsembleTask) -> Fitted:
         """All members of the task, one after the other; `Processes` divides them among processes."""
         try:
             from sklearn.base import clone

@@ -1,4 +1,4 @@
-"""Labels that spread among public rows along a graph of neighbours."""
+"""Labels that spread among public rows along a graph of neighbors."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from torch import Tensor
 
 from privet.core import checked
 
-__all__ = ["Graph"]
+__all__ = ["NeighborGraph"]
 
 _AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
-class Graph:
+class NeighborGraph:
     """Each row joined with its nearest ones, and labels spread along the edges (Zhou et al. 2004).
 
-    Edges weigh exp(-sharpness · d² / (2 r²)), r being how far the last neighbour is: dense and sparse places are
+    Edges weigh exp(-sharpness · d² / (2 r²)), r being how far the last neighbor is: dense and sparse places are
     treated alike. With S the weights, divided by the roots of both ends' sums, and Y the answers, the spread labels are
     the limit of F ← spread · SF + (1 - spread) · Y. Rows and answers are public by now, so that nothing of this costs
     privacy.
     """
 
-    neighbours: int = 10
+    neighbors: int = 10
     sharpness: float = 8.0
     spread: float = 0.99
     rounds: int = 200
 
     def __post_init__(self) -> None:
-        checked.count("neighbours", self.neighbours)
+        checked.count("neighbors", self.neighbors)
         checked.positive("sharpness", self.sharpness)
         checked.share("spread", self.spread)
         checked.count("rounds", self.rounds)
@@ -52,8 +52,7 @@ class Graph:
         for _ in range(self.rounds):
             found = self.spread * (edges @ found) + (1 - self.spread) * start
         total = found.sum(1, keepdims=True)
-        shares: npt.NDArray[np.float64] = np.divide(found, total, out=np.zeros_like(found), where=total > 0)
-        return shares
+        return np.asarray(np.divide(found, total, out=np.zeros_like(found), where=total > 0))
 
     def _edges(self, rows: Tensor) -> sparse.csr_array:
         count = len(rows)
@@ -68,7 +67,7 @@ class Graph:
 
     def _nearest(self, rows: Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """For each row the others that are nearest, and their squared distances, nearest first."""
-        kept = min(self.neighbours, len(rows) - 1)
+        kept = min(self.neighbors, len(rows) - 1)
         lengths = rows.square().sum(1)
         near, squared = [], []
         for start in range(0, len(rows), _AT_ONCE):

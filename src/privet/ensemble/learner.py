@@ -11,14 +11,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["Ensemble", "Joined", "Labels", "Learner", "Task"]
+__all__ = ["Ensemble", "EnsembleTask", "Joined", "Labels", "Learner"]
 
 Labels: TypeAlias = npt.NDArray[np.int32]
 """Votes: one row for each row that was asked about, one column for each member."""
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class EnsembleTask:
     """What is to be learned: private rows, and who may learn from which of them."""
 
     inputs: Tensor
@@ -31,12 +31,12 @@ class Task:
     """The number of the first member: whatever a member draws follows from its number."""
     classes: int
 
-    def part(self, start: int, stop: int) -> Task:
+    def part(self, start: int, stop: int) -> EnsembleTask:
         """The task of some members, with their rows and no others."""
         chosen = self.members[start:stop]
         used = torch.from_numpy(np.unique(torch.cat(chosen).numpy()))
         members = tuple(torch.searchsorted(used, rows) for rows in chosen)
-        return Task(self.inputs[used], self.labels[used], members, self.first + start, self.classes)
+        return EnsembleTask(self.inputs[used], self.labels[used], members, self.first + start, self.classes)
 
 
 class Ensemble(Protocol):
@@ -61,7 +61,7 @@ class Learner(Protocol):
     record could change every vote.
     """
 
-    def fit(self, task: Task) -> Ensemble:
+    def fit(self, task: EnsembleTask) -> Ensemble:
         """All members of the task."""
 
 

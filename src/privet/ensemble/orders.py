@@ -14,7 +14,7 @@ from privet.core.errors import InvalidInput
 from privet.ensemble.drawing import generator
 from privet.ensemble.student import Student
 
-__all__ = ["shuffled", "telling", "typical", "uncertain"]
+__all__ = ["most_informative", "most_typical", "most_uncertain", "shuffled"]
 
 _ROUNDS = 10
 
@@ -28,7 +28,7 @@ def shuffled(count: int, *, key: str = "privet") -> npt.NDArray[np.int64]:
     return torch.randperm(checked.count("count", count), generator=generator(key, "order")).numpy()
 
 
-def typical(rows: Tensor, count: int, *, key: str = "privet") -> npt.NDArray[np.int64]:
+def most_typical(rows: Tensor, count: int, *, key: str = "privet") -> npt.NDArray[np.int64]:
     """So many rows, each the nearest to the middle of a cluster, those of large clusters first.
 
     They lie apart, where there are many others: what is learned of them spreads far, and teachers rarely disagree
@@ -53,13 +53,13 @@ def typical(rows: Tensor, count: int, *, key: str = "privet") -> npt.NDArray[np.
     return np.fromiter(found, dtype=np.int64)
 
 
-def telling(rows: Tensor, count: int, *, damping: float = 1e-3) -> npt.NDArray[np.int64]:
+def most_informative(rows: Tensor, count: int, *, damping: float = 1e-3) -> npt.NDArray[np.int64]:
     """So many rows, those first from which a linear model of all rows can be told best: for answers with much noise.
 
     With S the rows' covariance and A = (S + damping)⁻¹, a row x less the mean m adds (x − m)ᵀASA(x − m): how much an
     answer about it lowers the error of predictions, averaged over the rows (a V-optimal design, of which this is the
     first step). Large features weigh most, so that single rows that are like no other come first; where answers are
-    clear, `typical` ones teach more.
+    clear, `most_typical` ones teach more.
     """
     if checked.count("count", count) > len(rows):
         raise InvalidInput("count", f"is {count}, and there are {len(rows)} rows", "ask about fewer")
@@ -67,11 +67,10 @@ def telling(rows: Tensor, count: int, *, damping: float = 1e-3) -> npt.NDArray[n
     spread = away.T @ away / len(rows)
     inverse = torch.linalg.inv(spread + checked.positive("damping", damping) * torch.eye(len(spread)))
     worth = ((away @ (inverse @ spread @ inverse)) * away).sum(1)
-    found: npt.NDArray[np.int64] = worth.argsort(descending=True, stable=True)[:count].numpy()
-    return found
+    return np.asarray(worth.argsort(descending=True, stable=True)[:count].numpy())
 
 
-def uncertain(student: Student, rows: Tensor, asked: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def most_uncertain(student: Student, rows: Tensor, asked: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """All rows that were not asked about yet, beginning with those of which the student is least sure.
 
     The student is made of released answers, so its doubts are public. Private teachers often disagree about the same

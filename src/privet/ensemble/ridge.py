@@ -11,13 +11,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from privet.core import checked
-from privet.ensemble.learner import Task
+from privet.ensemble.learner import EnsembleTask
 
-__all__ = ["KernelRidge", "Kernels", "Lines", "Ridge"]
+__all__ = ["KernelRidge", "Kernels", "Ridge", "RidgeModels"]
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
+class RidgeModels:
     """One linear model for each member: scores are x · weights + offset."""
 
     weights: Tensor = field(repr=False)
@@ -46,7 +46,7 @@ class Ridge:
 
     With X a member's rows less their mean and Y its labels (±1 for each class) less theirs, the weights are
     Xᵀ(XXᵀ + penalty)⁻¹Y, or (XᵀX + penalty)⁻¹XᵀY, whichever system is smaller. It is solved by Cholesky's
-    factorisation, one member after the other: LAPACK would not do it otherwise, a system of a few hundred rows keeps a
+    factorization, one member after the other: LAPACK would not do it otherwise, a system of a few hundred rows keeps a
     processor busy, and no member's rounding can depend on how many rows another has, as it would if they were padded
     to a common size.
     """
@@ -61,7 +61,7 @@ class Ridge:
     def __post_init__(self) -> None:
         checked.positive("penalty", self.penalty)
 
-    def fit(self, task: Task) -> Lines:
+    def fit(self, task: EnsembleTask) -> RidgeModels:
         """All members of the task."""
         inputs, members = task.inputs, len(task.members)
         weights = torch.zeros(members, inputs.shape[1], task.classes, dtype=inputs.dtype)
@@ -73,7 +73,7 @@ class Ridge:
                     weights[place], offsets[place] = self.solved(x, y)
                     if self.level and task.classes == 2:
                         offsets[place, 1] -= _excess(x @ weights[place] + offsets[place], y)
-        return Lines(weights, offsets)
+        return RidgeModels(weights, offsets)
 
     def solved(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Weights and offset for one member: rows, and what is wanted of them for each class."""
@@ -125,7 +125,7 @@ class KernelRidge:
         checked.positive("penalty", self.penalty)
         checked.positive("width", self.width)
 
-    def fit(self, task: Task) -> Kernels:
+    def fit(self, task: EnsembleTask) -> Kernels:
         """All members of the task."""
         kept, coefficients, offsets = [], [], []
         with _threads(len(task.members)):
@@ -154,7 +154,7 @@ def _threads(members: int) -> Iterator[None]:
         torch.set_num_threads(usual)
 
 
-def _own(task: Task, rows: Tensor) -> tuple[Tensor, Tensor]:
+def _own(task: EnsembleTask, rows: Tensor) -> tuple[Tensor, Tensor]:
     """A member's inputs, and its labels as ±1 for each class."""
     x = task.inputs[rows]
     return x, 2 * F.one_hot(task.labels[rows], task.classes).to(x.dtype) - 1

@@ -16,7 +16,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble.drawing import generator, initial
-from privet.ensemble.learner import Task
+from privet.ensemble.learner import EnsembleTask
 from privet.training.models import Own
 
 __all__ = ["Networks", "Stacked"]
@@ -88,7 +88,7 @@ class Stacked:
                 problem = f"has a {type(layer).__name__}, which draws from torch's global generator"
                 raise InvalidInput("model", problem, "leave it out, and set weight_decay")
 
-    def fit(self, task: Task) -> Networks:
+    def fit(self, task: EnsembleTask) -> Networks:
         """All members of the task."""
         Own(self.model, task.classes).check("model", tuple(task.inputs.shape[1:]))
         if not bool(task.inputs.isfinite().all()):
@@ -100,7 +100,7 @@ class Stacked:
         stacked = {name: torch.cat([block[name] for block in blocks]) for name in blocks[0]}
         return Networks(self.model, stacked, task.classes)
 
-    def _block(self, task: Task, places: range) -> dict[str, Tensor]:
+    def _block(self, task: EnsembleTask, places: range) -> dict[str, Tensor]:
         streams = [generator(self.key, "network", task.first + place) for place in places]
         each = [initial(self.model, stream) for stream in streams]
         begun = {name: torch.stack([one[name] for one in each]) for name in each[0]}

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.graph import Graph
+from privet.ensemble.graph import NeighborGraph
 from privet.ensemble.learner import Ensemble, Learner
-from privet.ensemble.ridge import KernelRidge, Lines, Ridge
+from privet.ensemble.ridge import KernelRidge, Ridge, RidgeModels
 from privet.ensemble.train import train
 from privet.ensemble.votes import vote_stretches
 
@@ -55,7 +55,7 @@ class Teaching(Protocol):
 
 @dataclass(frozen=True)
 class Supervised:
-    """From the answered rows alone: for tables, and wherever neighbours are often of different classes."""
+    """From the answered rows alone: for tables, and wherever neighbors are often of different classes."""
 
     learner: Learner | None = None
     """Kernel ridge regression, unless another is given."""
@@ -86,19 +86,19 @@ class Weighed:
         at, _ = _answered(rows, asked, found.argmax(1), classes)
         wanted = torch.from_numpy(found - found.mean(1, keepdims=True)).to(rows.dtype)
         weights, offset = Ridge(self.penalty).solved(rows[torch.from_numpy(at)], wanted)
-        return Student(Lines(weights[None], offset[None]))
+        return Student(RidgeModels(weights[None], offset[None]))
 
 
 @dataclass(frozen=True)
 class Propagated:
     """From all public rows: answers spread along a graph, and a model learns the labels that they get.
 
-    For pictures, whose neighbours are mostly of one class. The model smooths what the graph says: with a penalty it
+    For pictures, whose neighbors are mostly of one class. The model smooths what the graph says: with a penalty it
     does not follow single wrong labels. In every further round the graph is drawn anew, with the model's scores beside
     each row's features: rows that the model takes for different classes move apart, and the same answers spread again.
     """
 
-    graph: Graph = field(default_factory=Graph)
+    graph: NeighborGraph = field(default_factory=NeighborGraph)
     learner: Learner | None = None
     """Kernel ridge regression, unless another is given; it needs memory for the square of the number of rows."""
     rounds: int = 3

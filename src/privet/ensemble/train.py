@@ -13,7 +13,7 @@ from torch import Tensor
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.learner import Ensemble, Joined, Learner, Task
+from privet.ensemble.learner import Ensemble, EnsembleTask, Joined, Learner
 from privet.ensemble.shards import Rows, Shards
 from privet.ensemble.where import Here, Where
 
@@ -51,13 +51,13 @@ def train(
     if len(named) and not 0 <= int(named.min()) <= int(named.max()) < classes:
         raise InvalidInput("labels", f"are not all from 0 to {classes - 1}", "check `classes`")
     own = _members(members, len(named))
-    task = Task(given, named.long(), own, 0, classes)
+    task = EnsembleTask(given, named.long(), own, 0, classes)
     count = min(where.parts, len(own))
     edges = [len(own) * part // count for part in range(count + 1)]
     if count == 1:
         return Joined.of(where.fit(learner, [task]))
     # What is wrong with public arguments is said here: errors do not come back from other processes as they were.
-    learner.fit(Task(given[:0], task.labels[:0], (task.labels[:0],), 0, classes))
+    learner.fit(EnsembleTask(given[:0], task.labels[:0], (task.labels[:0],), 0, classes))
     return Joined.of(where.fit(learner, [task.part(*ends) for ends in pairwise(edges)]))
 
 

@@ -10,7 +10,7 @@ import torch
 
 from privet.core import checked
 from privet.core.errors import MissingExtra
-from privet.ensemble.learner import Ensemble, Learner, Task
+from privet.ensemble.learner import Ensemble, EnsembleTask, Learner
 
 __all__ = ["Here", "Processes", "Ray", "Where"]
 
@@ -22,7 +22,7 @@ class Where(Protocol):
     def parts(self) -> int:
         """Into how many parts the members are divided."""
 
-    def fit(self, learner: Learner, parts: list[Task]) -> list[Ensemble]:
+    def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
         """One ensemble for each part, in their order."""
 
 
@@ -35,7 +35,7 @@ class Here:
         """One."""
         return 1
 
-    def fit(self, learner: Learner, parts: list[Task]) -> list[Ensemble]:
+    def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
         """One ensemble for each part."""
         return [learner.fit(part) for part in parts]
 
@@ -57,7 +57,7 @@ class Processes:
         """Into how many parts the members are divided."""
         return self.jobs * self.parts_each
 
-    def fit(self, learner: Learner, parts: list[Task]) -> list[Ensemble]:
+    def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
         """One ensemble for each part."""
         try:
             joblib = import_module("joblib")
@@ -83,7 +83,7 @@ class Ray:
     def __post_init__(self) -> None:
         checked.count("parts", self.parts)
 
-    def fit(self, learner: Learner, parts: list[Task]) -> list[Ensemble]:
+    def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
         """One ensemble for each part."""
         ray = _ray()
         started = not ray.is_initialized()
@@ -99,7 +99,7 @@ class Ray:
         return found
 
 
-def _alone(learner: Learner, part: Task) -> Ensemble:
+def _alone(learner: Learner, part: EnsembleTask) -> Ensemble:
     """In a process of its own, which is one of several: it keeps to one thread."""
     torch.set_num_threads(1)
     return learner.fit(part)

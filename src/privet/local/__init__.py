@@ -8,17 +8,17 @@ from privet.local.hadamard import HadamardResponse
 from privet.local.hashing import LocalHashing
 from privet.local.joint import SampledQuestions, SplitQuestions
 from privet.local.live import live_endpoint, survey_endpoint
-from privet.local.mean import Mean, MeanMechanism, Sum
+from privet.local.mean import Mean, MeanMechanism, ReportSum
 from privet.local.noisy import LocalGaussian, LocalLaplace
-from privet.local.oracle import FrequencyOracle, PureOracle, Tally, collected
+from privet.local.oracle import FrequencyOracle, PureOracle, Tally, collect_reports
 from privet.local.page import questionnaire_page
 from privet.local.piecewise import Piecewise
-from privet.local.questionnaire import Question, Questionnaire, read_questionnaire
+from privet.local.questionnaire import Questionnaire, SurveyQuestion, read_questionnaire
 from privet.local.randomizer import ONE_REPORT
 from privet.local.rappor import Rappor
 from privet.local.report_files import ReportLine, append_report, merge_reports, read_reports, report_lines
 from privet.local.reports import Collection, answer_of, report_on
-from privet.local.response import RandomizedResponse
+from privet.local.response import GeneralizedRandomizedResponse
 from privet.local.shares import Shares
 from privet.local.survey_design import QuestionDesign, design_survey, draft_questionnaire
 from privet.local.table import MEANS, ORACLES, best_mean, best_oracle
@@ -32,6 +32,7 @@ __all__ = [
     "Collection",
     "Duchi",
     "FrequencyOracle",
+    "GeneralizedRandomizedResponse",
     "HadamardResponse",
     "LocalGaussian",
     "LocalHashing",
@@ -41,16 +42,15 @@ __all__ = [
     "OptimizedUnary",
     "Piecewise",
     "PureOracle",
-    "Question",
     "QuestionDesign",
     "Questionnaire",
-    "RandomizedResponse",
     "Rappor",
     "ReportLine",
+    "ReportSum",
     "SampledQuestions",
     "Shares",
     "SplitQuestions",
-    "Sum",
+    "SurveyQuestion",
     "SymmetricUnary",
     "Tally",
     "answer_estimates",
@@ -58,7 +58,7 @@ __all__ = [
     "append_report",
     "best_mean",
     "best_oracle",
-    "collected",
+    "collect_reports",
     "design_survey",
     "draft_questionnaire",
     "estimates_document",

@@ -34,7 +34,7 @@ class Duchi(MeanMechanism):
         return WORD // 2 - self.slope * self.steps // 2
 
     @property
-    def centre(self) -> float:
+    def center(self) -> float:
         return 0.5
 
     @property

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from privet.core.errors import InvalidInput
-from privet.local.reports import LONGEST_REPORT, Collection, Outcome
+from privet.local.reports import LONGEST_REPORT, Collection, ReportOutcome
 
 __all__ = ["Endpoint", "Page"]
 
 Page = Callable[[], tuple[str, str]]
 """The content type and the text of what is at a path."""
-_STATUS = {Outcome.ACCEPTED: 201, Outcome.DUPLICATE: 200, Outcome.REFUSED: 400}
+_STATUS = {ReportOutcome.ACCEPTED: 201, ReportOutcome.DUPLICATE: 200, ReportOutcome.REFUSED: 400}
 _PATIENCE = 10.0
 
 
@@ -33,7 +33,7 @@ class Endpoint(ThreadingHTTPServer):
         self.collection, self.pages, self.out = collection, pages, out
         self.lock = threading.Lock()
         try:
-            super().__init__((host, port), _Handler)
+            super().__init__((host, port), _EndpointHandler)
         except (OSError, OverflowError) as error:
             reason = (getattr(error, "strerror", None) or "no such address").lower()
             raise InvalidInput("port", f"cannot be listened on at {host}:{port}: {reason}", "choose another") from None
@@ -44,18 +44,18 @@ class Endpoint(ThreadingHTTPServer):
         host, port = self.server_address[:2]
         return f"http://{host!s}:{port}/"
 
-    def take(self, line: bytes) -> Outcome:
+    def take(self, line: bytes) -> ReportOutcome:
         """Count a report, and write it down before saying so."""
         with self.lock:
             outcome = self.collection.add(line)
-            if outcome is Outcome.ACCEPTED:
+            if outcome is ReportOutcome.ACCEPTED:
                 with self.out.open("a", encoding="utf-8") as file:
                     # Written anew, so that nothing but the report itself gets into the file.
                     file.write(json.dumps(json.loads(line), sort_keys=True) + "\n")
             return outcome
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _EndpointHandler(BaseHTTPRequestHandler):
     server: Endpoint
     timeout = _PATIENCE
     server_version, sys_version = "privet", ""
@@ -83,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
             except TimeoutError:
                 self.close_connection = True
                 return
-            outcome = self.server.take(line) if len(line) == int(length) else Outcome.REFUSED
+            outcome = self.server.take(line) if len(line) == int(length) else ReportOutcome.REFUSED
             self._reply(_STATUS[outcome], "application/json", json.dumps({"outcome": outcome.value}))
 
     def _reply(self, status: int, kind: str, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from privet.core.codec import encode
 from privet.core.errors import InvalidInput
 from privet.local.mean import Mean
-from privet.local.questionnaire import VERSION, Question, Questionnaire
+from privet.local.questionnaire import VERSION, Questionnaire, SurveyQuestion
 from privet.local.reports import Collection
 from privet.local.shares import Shares
 
@@ -27,7 +27,9 @@ class AnswerEstimate:
     """The estimate, moved into the range of possible values."""
 
 
-def answer_estimates(question: Question, estimate: Shares | Mean | None, confidence: float) -> list[AnswerEstimate]:
+def answer_estimates(
+    question: SurveyQuestion, estimate: Shares | Mean | None, confidence: float
+) -> list[AnswerEstimate]:
     """Return the estimates of one question.
 
     Args:

@@ -1,6 +1,6 @@
 """Local hashing (Wang, Blocki, Li & Jha 2017) with hashes of which collisions are known exactly.
 
-A respondent draws a hash at random, hashes the value into g bins, and reports the hash together with a randomised
+A respondent draws a hash at random, hashes the value into g bins, and reports the hash together with a randomized
 response of g answers. Here a value is written in m digits of base g, a prime, and the hashes are the g^m inner products
 with a vector of m digits. Two different values collide under exactly 1/g of them, since a·(x - y) = 0 has g^(m-1)
 solutions, so that the estimates are unbiased without any assumption on the hash; and as there are few hashes, reports
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.response import RandomizedResponse
+from privet.local.response import GeneralizedRandomizedResponse
 from privet.local.single import NumberOracle
 from privet.mechanisms.coins import Integers, growth
 
@@ -32,7 +32,7 @@ _LARGEST_BASE = 1 << 11
 
 @dataclass(frozen=True)
 class LocalHashing(NumberOracle):
-    """Report a random hash and a randomised response about one's value under it.
+    """Report a random hash and a randomized response about one's value under it.
 
     The number of bins is the prime with the least variance, next to e^ε + 1; a prime costs at most 3 % of variance
     against a bin number that need not be one.
@@ -58,9 +58,9 @@ class LocalHashing(NumberOracle):
         return int(self.bins**self.digits)
 
     @property
-    def response(self) -> RandomizedResponse:
+    def response(self) -> GeneralizedRandomizedResponse:
         """What is done with the bin."""
-        return RandomizedResponse(self.bins, self.epsilon)
+        return GeneralizedRandomizedResponse(self.bins, self.epsilon)
 
     @property
     def keep(self) -> Fraction:

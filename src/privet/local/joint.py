@@ -16,14 +16,14 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Approximate, Composed, Event, Pure
 from privet.core.random import Rng
 from privet.core.unit import Neighbours, Unit
-from privet.local.mean import MeanMechanism, Sum
+from privet.local.mean import MeanMechanism, ReportSum
 from privet.local.oracle import FrequencyOracle, Tally
 from privet.local.randomizer import ONE_REPORT
 
 __all__ = ["Part", "SampledQuestions", "SplitQuestions", "State", "parts_of"]
 
 Part: TypeAlias = FrequencyOracle | MeanMechanism
-State: TypeAlias = Tally | Sum
+State: TypeAlias = Tally | ReportSum
 _Answers: TypeAlias = Sequence[npt.ArrayLike]
 
 
@@ -49,8 +49,8 @@ def _down(exact: Fraction) -> float:
 class SplitQuestions:
     """Everybody answers every question, each under its own part of ε.
 
-    >>> from privet.local.response import RandomizedResponse
-    >>> both = SplitQuestions.of(1.0, [lambda e: RandomizedResponse(2, e), lambda e: RandomizedResponse(3, e)])
+    >>> from privet.local.unary import OptimizedUnary
+    >>> both = SplitQuestions.of(1.0, [lambda e: OptimizedUnary(2, e), lambda e: OptimizedUnary(3, e)])
     >>> [part.epsilon for part in both.parts]
     [0.5, 0.5]
     """

@@ -1,7 +1,7 @@
 """What every mechanism for means offers: a report about one number, a running sum, and an estimate of the mean.
 
 Numbers between `low` and `high` are put on a grid of `steps` steps, up or down at random so that nothing is lost on
-average, and what is drawn about a step is whole numbers, exactly. Reports are whole numbers too: `(report - centre) ·
+average, and what is drawn about a step is whole numbers, exactly. Reports are whole numbers too: `(report - center) ·
 gain` is an unbiased estimate of the number, on a scale from -1 to 1.
 """
 
@@ -22,7 +22,7 @@ from privet.local.randomizer import Randomizer, whole_numbers
 from privet.local.shares import quantile
 from privet.mechanisms.coins import Integers, usable
 
-__all__ = ["Mean", "MeanMechanism", "Sum"]
+__all__ = ["Mean", "MeanMechanism", "ReportSum"]
 
 _FARTHEST = 1 << 40
 """No noise of ours reaches this far; a report beyond it was not drawn."""
@@ -58,7 +58,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Sum:
+class ReportSum:
     """All that is kept of any number of reports; `+` merges."""
 
     of: MeanMechanism
@@ -66,14 +66,14 @@ class Sum:
     total: int = 0
     squares: float = 0.0
 
-    def __add__(self, other: Sum) -> Sum:
-        if not isinstance(other, Sum):
+    def __add__(self, other: ReportSum) -> ReportSum:
+        if not isinstance(other, ReportSum):
             return NotImplemented
         if other.of != self.of:
             raise InvalidInput("sum", "is of another mechanism", "merge what was reported under one plan")
-        return Sum(self.of, self.reports + other.reports, self.total + other.total, self.squares + other.squares)
+        return ReportSum(self.of, self.reports + other.reports, self.total + other.total, self.squares + other.squares)
 
-    def extended(self, reports: npt.ArrayLike) -> Sum:
+    def extended(self, reports: npt.ArrayLike) -> ReportSum:
         """This and some more reports."""
         return self.of.aggregate(reports, self)
 
@@ -101,14 +101,14 @@ class MeanMechanism(Randomizer):
             raise InvalidInput("steps", f"is {self.steps}", "use an even number up to 2**20")
 
     @property
-    @abstractmethod
-    def centre(self) -> float:
+    def center(self) -> float:
         """The mean report about a number halfway between the bounds."""
+        return self.steps / 2
 
     @property
-    @abstractmethod
     def gain(self) -> float:
         """What one unit of a report is worth, on the scale from -1 to 1."""
+        return 2 / self.steps
 
     @property
     @abstractmethod
@@ -128,15 +128,15 @@ class MeanMechanism(Randomizer):
         """One report for each number; this runs on the side of whoever answers. Numbers are cut to the bounds."""
         return self._draw(self._on_grid(values, rng), rng)
 
-    def empty(self) -> Sum:
+    def empty(self) -> ReportSum:
         """The sum of no reports."""
-        return Sum(self)
+        return ReportSum(self)
 
-    def aggregate(self, reports: npt.ArrayLike, tally: Sum | None = None) -> Sum:
+    def aggregate(self, reports: npt.ArrayLike, tally: ReportSum | None = None) -> ReportSum:
         """The sum of these reports, added to another one if there is one."""
         found = self.checked_reports(reports)
         real = found.astype(np.float64)
-        fresh = Sum(self, found.size, int(found.sum()), float(real @ real))
+        fresh = ReportSum(self, found.size, int(found.sum()), float(real @ real))
         return fresh if tally is None else tally + fresh
 
     def checked_reports(self, reports: npt.ArrayLike) -> Integers:
@@ -147,7 +147,7 @@ class MeanMechanism(Randomizer):
             raise InvalidInput("reports", f"are not all in {least} … {most}", "drop what no respondent can send")
         return found
 
-    def estimate(self, tally: Sum) -> Mean:
+    def estimate(self, tally: ReportSum) -> Mean:
         """The mean among those who reported, unbiased."""
         if tally.of != self:
             raise InvalidInput(
@@ -156,12 +156,12 @@ class MeanMechanism(Randomizer):
         n = tally.reports
         if n < 1:
             raise InvalidInput("tally", "holds no reports", "aggregate some first")
-        mean = (tally.total / n - self.centre) * self.gain
+        mean = (tally.total / n - self.center) * self.gain
         slope, floor = self.noise
         # What reports are worth squared tells the mean square of the numbers, except where their square is constant
         # (Duchi); there the square of the mean is taken, which is at most that, so that the variance is at least right.
         least = min(mean**2, 1.0)
-        moment = self.gain**2 * (tally.squares / n - 2 * self.centre * tally.total / n + self.centre**2)
+        moment = self.gain**2 * (tally.squares / n - 2 * self.center * tally.total / n + self.center**2)
         square = min(max((moment - floor) / (1 + slope), least), 1.0) if slope > -1 else least
         half = (self.high - self.low) / 2
         return Mean(n, self.low + half * (1 + mean), half**2 * (floor + slope * square) / n, self.low, self.high)

@@ -15,7 +15,7 @@ from privet.core.event import Approximate
 from privet.core.random import Rng, discrete_gaussian, discrete_laplace
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.local.mean import MeanMechanism
-from privet.mechanisms import DiscreteGaussian
+from privet.mechanisms import DiscreteGaussianMechanism
 from privet.mechanisms.coins import Integers
 from privet.mechanisms.reach import Reach
 
@@ -38,14 +38,6 @@ class LocalLaplace(MeanMechanism):
     def scale(self) -> Fraction:
         """In steps: exactly steps/ε."""
         return self.steps / Fraction(self.epsilon)
-
-    @property
-    def centre(self) -> float:
-        return self.steps / 2
-
-    @property
-    def gain(self) -> float:
-        return 2 / self.steps
 
     @property
     def noise(self) -> tuple[float, float]:
@@ -84,14 +76,6 @@ class LocalGaussian(MeanMechanism):
         return _sigma(self.epsilon, self.delta, self.steps)
 
     @property
-    def centre(self) -> float:
-        return self.steps / 2
-
-    @property
-    def gain(self) -> float:
-        return 2 / self.steps
-
-    @property
     def noise(self) -> tuple[float, float]:
         # A discrete Gaussian has at most this variance (Canonne, Kamath & Steinke 2020, Cor. 9).
         return 0.0, (self.gain * self.sigma) ** 2
@@ -105,4 +89,4 @@ class LocalGaussian(MeanMechanism):
 def _sigma(epsilon: float, delta: float, steps: int) -> float:
     # The pair of laws is that of a sum over one person, whose number is replaced.
     alone = Unit(whose=Whose.USER, neighbours=Neighbours.REPLACE)
-    return DiscreteGaussian.for_epsilon(epsilon, delta, Reach(alone, linf=float(steps), whole=True)).sigma
+    return DiscreteGaussianMechanism.for_epsilon(epsilon, delta, Reach(alone, linf=float(steps), whole=True)).sigma

@@ -22,7 +22,7 @@ from privet.local.randomizer import Randomizer, whole_numbers
 from privet.local.shares import Shares
 from privet.mechanisms.coins import Integers, usable
 
-__all__ = ["FrequencyOracle", "PureOracle", "Tally", "collected"]
+__all__ = ["FrequencyOracle", "PureOracle", "Tally", "collect_reports"]
 
 _AT_ONCE = 1 << 16
 
@@ -145,8 +145,8 @@ class PureOracle(FrequencyOracle):
         return float((true * keep * (1 - keep) + (1 - true) * other * (1 - other)) / (keep - other) ** 2)
 
 
-def collected(oracle: FrequencyOracle, values: npt.ArrayLike, rng: Rng, *, at_once: int = _AT_ONCE) -> Tally:
-    """Randomise and aggregate many answers, some at a time, so that memory does not grow with their number.
+def collect_reports(oracle: FrequencyOracle, values: npt.ArrayLike, rng: Rng, *, at_once: int = _AT_ONCE) -> Tally:
+    """Randomize and aggregate many answers, some at a time, so that memory does not grow with their number.
 
     For simulations, and for those who hold answers and want local guarantees for what they keep of them.
     """

@@ -1,4 +1,4 @@
-"""The questionnaire as one HTML page that needs nothing else, and in which the answers are randomised."""
+"""The questionnaire as one HTML page that needs nothing else, and in which the answers are randomized."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from privet.local.hashing import LocalHashing
 from privet.local.joint import Part
 from privet.local.mean import MeanMechanism
 from privet.local.piecewise import Piecewise
-from privet.local.questionnaire import VERSION, Budget, Question, Questionnaire
-from privet.local.response import RandomizedResponse
+from privet.local.questionnaire import VERSION, BudgetSharing, Questionnaire, SurveyQuestion
+from privet.local.response import GeneralizedRandomizedResponse
 
 __all__ = ["asset", "content_policy", "law_of", "questionnaire_page"]
 
 _PROMISE = (
-    "Your answers are randomised on this page, before anything leaves it. What is sent may well differ from what you "
+    "Your answers are randomized on this page, before anything leaves it. What is sent may well differ from what you "
     "say, so that nobody, whoever collects the reports included, can be sure of what you said."
 )
 _KEPT = "This line is all that leaves. Answering again would reveal more, so that this report is kept for you."
 
 
 def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> str:
-    """A page that asks, randomises with the browser's cryptographic generator, and shows the report to be handed on.
+    """A page that asks, randomizes with the browser's cryptographic generator, and shows the report to be handed on.
 
     With `send`, the report can be posted to where the page came from, once its sender has seen it and says so; without
     it, the page's own content-security policy forbids it every request. The true answers never leave it either way.
@@ -68,9 +68,9 @@ def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> s
             f'<p class="soft">{html.escape(_price(questionnaire))}</p>',
             '<form id="questions" autocomplete="off">',
             *map(_asked, questionnaire.questions),
-            '<button type="submit">Randomise my answers</button>',
+            '<button type="submit">Randomize my answers</button>',
             "</form>",
-            '<section id="done" hidden><h2>Your randomised report</h2><pre id="report"></pre>',
+            '<section id="done" hidden><h2>Your randomized report</h2><pre id="report"></pre>',
             *(['<p><button type="button" id="send">Send this line</button></p>'] if send else []),
             '<p><button type="button" id="copy">Copy</button>',
             '<button type="button" id="download">Download</button></p>',
@@ -89,7 +89,7 @@ def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> s
 def law_of(part: Part) -> dict[str, Any]:
     """What the page needs to know about a part; thresholds are texts, as they have 64 bits."""
     match part:
-        case RandomizedResponse():
+        case GeneralizedRandomizedResponse():
             return {"law": "response", "domain": part.domain, "limit": str(part.limit)}
         case HadamardResponse():
             return {"law": "hadamard", "outputs": part.outputs, "limit": str(part.limit)}
@@ -107,7 +107,7 @@ def _grid(part: MeanMechanism) -> dict[str, Any]:
     return {"low": part.low, "high": part.high, "steps": part.steps}
 
 
-def _asked(question: Question) -> str:
+def _asked(question: SurveyQuestion) -> str:
     name, text = html.escape(question.name), html.escape(question.text)
     if question.is_number:
         bounds = f'min="{question.low}" max="{question.high}"'
@@ -122,7 +122,7 @@ def _asked(question: Question) -> str:
 
 
 def _price(questionnaire: Questionnaire) -> str:
-    one = questionnaire.budget is Budget.SAMPLE and len(questionnaire.questions) > 1
+    one = questionnaire.budget is BudgetSharing.SAMPLE and len(questionnaire.questions) > 1
     drawn = " One of the questions is drawn at random, and only that one is reported." if one else ""
     return (
         f"ε = {questionnaire.epsilon:g}: whatever anyone sees of your report, the odds of any guess about your answers "

@@ -42,7 +42,7 @@ class Piecewise(MeanMechanism):
         return self.steps + self.width
 
     @property
-    def centre(self) -> float:
+    def center(self) -> float:
         return (self.outputs - 1) / 2
 
     @property

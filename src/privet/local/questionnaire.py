@@ -1,4 +1,4 @@
-"""A questionnaire: its questions, one ε for all of them, and how each answer is randomised."""
+"""A questionnaire: its questions, one ε for all of them, and how each answer is randomized."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from privet.local.joint import Part, SampledQuestions, SplitQuestions, parts_of
 from privet.local.table import best_mean, best_oracle
 from privet.mechanisms.coins import usable
 
-__all__ = ["VERSION", "Budget", "Question", "Questionnaire", "read_questionnaire"]
+__all__ = ["VERSION", "BudgetSharing", "Questionnaire", "SurveyQuestion", "read_questionnaire"]
 
 VERSION = 1
 _MOST_QUESTIONS, _MOST_OPTIONS, _LONGEST = 50, 1000, 500
@@ -29,7 +29,7 @@ _TOP = ("privet", "title", "epsilon", "budget", "question")
 _KINDS = {"yes-no": (), "choice": ("options",), "number": ("low", "high")}
 
 
-class Budget(Enum):
+class BudgetSharing(Enum):
     """How one ε is shared by several questions."""
 
     SPLIT = "split"
@@ -39,7 +39,7 @@ class Budget(Enum):
 
 
 @dataclass(frozen=True)
-class Question:
+class SurveyQuestion:
     """One question: with options to choose from, or with the bounds of a number."""
 
     name: str
@@ -79,21 +79,21 @@ class Question:
 class Questionnaire:
     """What everybody is asked, under one ε for all answers of one person.
 
-    >>> smoking = Questionnaire("Smoking", 1.0, (Question("smoker", "Do you smoke?", ("no", "yes")),))
+    >>> smoking = Questionnaire("Smoking", 1.0, (SurveyQuestion("smoker", "Do you smoke?", ("no", "yes")),))
     >>> smoking.parts["smoker"].event
     RandomizedResponse(epsilon=1.0, categories=2)
     """
 
     title: str
     epsilon: float
-    questions: tuple[Question, ...]
-    budget: Budget = Budget.SPLIT
+    questions: tuple[SurveyQuestion, ...]
+    budget: BudgetSharing = BudgetSharing.SPLIT
 
     def __post_init__(self) -> None:
         checked.text("title", self.title)
         object.__setattr__(self, "epsilon", usable(self.epsilon))
         object.__setattr__(self, "questions", tuple(self.questions))
-        object.__setattr__(self, "budget", checked.member("budget", self.budget, Budget))
+        object.__setattr__(self, "budget", checked.member("budget", self.budget, BudgetSharing))
         names = [question.name for question in self.questions]
         if not 1 <= len(names) <= _MOST_QUESTIONS:
             raise InvalidInput("question", f"is there {len(names)} times", f"ask 1 to {_MOST_QUESTIONS} questions")
@@ -103,7 +103,7 @@ class Questionnaire:
     @cached_property
     def parts(self) -> dict[str, Part]:
         """How each question is answered, by name."""
-        if self.budget is Budget.SAMPLE:
+        if self.budget is BudgetSharing.SAMPLE:
             shares: tuple[float, ...] = (self.epsilon,) * len(self.questions)
         else:
             shares = parts_of(self.epsilon, [question.weight for question in self.questions])
@@ -112,7 +112,7 @@ class Questionnaire:
     @property
     def joint(self) -> SplitQuestions | SampledQuestions:
         """All questions together."""
-        kind = SampledQuestions if self.budget is Budget.SAMPLE else SplitQuestions
+        kind = SampledQuestions if self.budget is BudgetSharing.SAMPLE else SplitQuestions
         return kind(tuple(self.parts.values()))
 
     @property
@@ -155,10 +155,12 @@ def _parsed(top: Mapping[str, Any]) -> Questionnaire:
     tables = top["question"]
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InvalidInput("question", "is not a list of tables", "write [[question]] above each")
-    return Questionnaire(top["title"], top["epsilon"], tuple(map(_question, tables)), top.get("budget", Budget.SPLIT))
+    return Questionnaire(
+        top["title"], top["epsilon"], tuple(map(_question, tables)), top.get("budget", BudgetSharing.SPLIT)
+    )
 
 
-def _question(table: Mapping[str, Any]) -> Question:
+def _question(table: Mapping[str, Any]) -> SurveyQuestion:
     called, kind = f"question {table.get('name', '')!r}", table.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidInput(called, f"has the kind {kind!r}", f"use one of: {', '.join(_KINDS)}")
@@ -172,7 +174,7 @@ def _question(table: Mapping[str, Any]) -> Question:
     elif kind == "choice" and not isinstance(given["options"], list):
         raise InvalidInput(called, "has options that are no list", 'write options = ["a", "b"]')
     try:
-        return Question(**given)
+        return SurveyQuestion(**given)
     except InvalidInput as error:
         raise InvalidInput(called, f"is refused: {error.argument} {error.problem}", error.advice) from None
 

@@ -1,4 +1,4 @@
-"""What every local randomiser offers, whatever its reports are about: a price, a unit, and reports as a release."""
+"""What every local randomizer offers, whatever its reports are about: a price, a unit, and reports as a release."""
 
 from __future__ import annotations
 

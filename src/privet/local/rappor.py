@@ -1,7 +1,7 @@
 """RAPPOR (Erlingsson, Pihur & Korolova 2014): reports that are asked for again and again, with a bound for all of them.
 
 A value is written into a Bloom filter of k bits by h hashes, which differ between m cohorts. A *permanent* response
-randomises these bits once, and is kept by the respondent for good; each report is an *instantaneous* response made from
+randomizes these bits once, and is kept by the respondent for good; each report is an *instantaneous* response made from
 it. However many reports there are, they reveal no more than the permanent response does: that is the lifetime ε.
 """
 

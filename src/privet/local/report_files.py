@@ -8,7 +8,7 @@ from pathlib import Path
 
 from privet.core.errors import InvalidInput
 from privet.local.questionnaire import Questionnaire
-from privet.local.reports import Collection, Outcome
+from privet.local.reports import Collection, ReportOutcome
 
 __all__ = ["ReportLine", "append_report", "merge_reports", "read_reports", "report_lines"]
 
@@ -71,7 +71,7 @@ def merge_reports(collection: Collection, path: Path, out: Path) -> None:
         InvalidInput: A file cannot be read or written.
     """
     for line in report_lines(path):
-        if collection.add(line.report) is Outcome.ACCEPTED:
+        if collection.add(line.report) is ReportOutcome.ACCEPTED:
             append_report(out, line.report.decode())
 
 

@@ -14,10 +14,10 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.local.joint import State
 from privet.local.mean import Mean
-from privet.local.questionnaire import VERSION, Budget, Question, Questionnaire
+from privet.local.questionnaire import VERSION, BudgetSharing, Questionnaire, SurveyQuestion
 from privet.local.shares import Shares
 
-__all__ = ["LONGEST_REPORT", "Collection", "Outcome", "answer_of", "named", "report_on", "unnamed"]
+__all__ = ["LONGEST_REPORT", "Collection", "ReportOutcome", "answer_of", "named", "report_on", "unnamed"]
 
 LONGEST_REPORT = 16_384
 """Bytes in a line; what is longer is no report."""
@@ -26,7 +26,7 @@ _LARGEST = 2**31
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
-class Outcome(Enum):
+class ReportOutcome(Enum):
     """What became of a report."""
 
     ACCEPTED = "accepted"
@@ -34,7 +34,7 @@ class Outcome(Enum):
     REFUSED = "refused"
 
 
-def answer_of(question: Question, text: str) -> float:
+def answer_of(question: SurveyQuestion, text: str) -> float:
     """An answer as typed: an option's number or words, or a number within the bounds. Errors do not repeat it."""
     said = text.strip()
     if question.is_number:
@@ -66,7 +66,7 @@ def report_on(questionnaire: Questionnaire, answers: Mapping[str, float], rng: R
     if missing:
         raise InvalidInput("answers", f"lack {', '.join(missing)}", "answer every question")
     asked = list(questionnaire.parts.items())
-    if questionnaire.budget is Budget.SAMPLE:
+    if questionnaire.budget is BudgetSharing.SAMPLE:
         asked = [asked[rng.below(len(asked))]]
     drawn = {name: int(part.randomize(np.array([answers[name]]), rng)[0]) for name, part in asked}
     return {"privet": VERSION, "survey": questionnaire.digest, "id": rng.bits(16).hex(), "answers": drawn}
@@ -104,24 +104,24 @@ class Collection:
         self._waiting: dict[str, list[int]] = {name: [] for name in questionnaire.parts}
         self._seen: set[bytes] = set()
 
-    def add(self, line: str | bytes) -> Outcome:
+    def add(self, line: str | bytes) -> ReportOutcome:
         """Count a report; what is none is refused and does no harm, and one that was counted before is not again."""
         found = _valid(self.questionnaire, line)
         if found is None or found[0] is None:
             self.refused += 1
             self.others += _is_of_another(self.questionnaire, line)
-            return Outcome.REFUSED
+            return ReportOutcome.REFUSED
         name, answers = found[0], found[1]
         if name in self._seen:
             self.duplicates += 1
-            return Outcome.DUPLICATE
+            return ReportOutcome.DUPLICATE
         self._seen.add(name)
         for question, value in answers.items():
             self._waiting[question].append(value)
             if len(self._waiting[question]) >= _AT_ONCE:
                 self._count(question)
         self.reports += 1
-        return Outcome.ACCEPTED
+        return ReportOutcome.ACCEPTED
 
     def _count(self, question: str) -> State:
         state, waiting = self._states[question], self._waiting[question]
@@ -132,7 +132,7 @@ class Collection:
 
     def estimate(self) -> dict[str, Shares | Mean | None]:
         """What the reports say about each question; None where nobody answered it."""
-        sampled = self.questionnaire.budget is Budget.SAMPLE
+        sampled = self.questionnaire.budget is BudgetSharing.SAMPLE
         share = 1 / len(self._states) if sampled else 1.0
         return {name: _estimated(self._count(name), share) for name in self._states}
 
@@ -165,7 +165,7 @@ def _valid(questionnaire: Questionnaire, line: str | bytes) -> tuple[bytes | Non
     if "id" in read and not (isinstance(name, str) and _ID.fullmatch(name)):
         return None
     parts = questionnaire.parts
-    wanted = 1 if questionnaire.budget is Budget.SAMPLE else len(parts)
+    wanted = 1 if questionnaire.budget is BudgetSharing.SAMPLE else len(parts)
     if len(answers) != wanted or not set(answers) <= set(parts):
         return None
     if not all(type(value) is int and 0 <= value < _LARGEST for value in answers.values()):

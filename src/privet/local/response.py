@@ -1,4 +1,4 @@
-"""Randomised response: yes or no (Warner 1965), and one of K answers (Kairouz, Bonawitz & Ramage 2016)."""
+"""Randomized response: yes or no (Warner 1965), and one of K answers (Kairouz, Bonawitz & Ramage 2016)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from privet.local.single import NumberOracle
 from privet.mechanisms import randomized_response as mechanisms
 from privet.mechanisms.coins import Integers
 
-__all__ = ["RandomizedResponse"]
+__all__ = ["GeneralizedRandomizedResponse"]
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(NumberOracle):
+class GeneralizedRandomizedResponse(NumberOracle):
     """Say the truth with probability e^ε/(e^ε + K - 1), and otherwise any other answer, each as likely.
 
     With two answers this is Warner's. The best there is for small domains: it beats unary encoding for K < 3e^ε + 2.
 
     >>> from privet.core.random import SeededRng
-    >>> coin = RandomizedResponse(2, 1.0)
+    >>> coin = GeneralizedRandomizedResponse(2, 1.0)
     >>> coin.event
     RandomizedResponse(epsilon=1.0, categories=2)
     >>> tally = coin.aggregate(coin.randomize([1] * 600 + [0] * 400, SeededRng(3)))
@@ -33,13 +33,13 @@ class RandomizedResponse(NumberOracle):
     """
 
     @cached_property
-    def response(self) -> mechanisms.RandomizedResponse:
+    def response(self) -> mechanisms.RandomizedResponseMechanism:
         """What draws one report."""
-        return mechanisms.RandomizedResponse(self.epsilon, self.domain)
+        return mechanisms.RandomizedResponseMechanism(self.epsilon, self.domain)
 
     @property
     def event(self) -> event.RandomizedResponse:
-        """K-ary randomised response."""
+        """K-ary randomized response."""
         return self.response.event
 
     @property

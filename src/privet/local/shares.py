@@ -20,7 +20,7 @@ _FEW = 200
 class Shares:
     """Estimated shares of the values 0, 1, … among those who reported.
 
-    The variance is that of the randomised reports, the answers being what they are. Whoever wants to speak of people
+    The variance is that of the randomized reports, the answers being what they are. Whoever wants to speak of people
     who were not asked has to add the variance of that sample, at most 1/(4·reports).
     """
 
@@ -95,5 +95,4 @@ def on_simplex(values: Floats) -> Floats:
     falling = np.sort(values)[::-1]
     shifts = (np.cumsum(falling) - 1.0) / np.arange(1, values.size + 1)
     kept = int(np.flatnonzero(falling - shifts > 0)[-1])
-    found: Floats = np.maximum(values - shifts[kept], 0.0)
-    return found
+    return np.asarray(np.maximum(values - shifts[kept], 0.0))

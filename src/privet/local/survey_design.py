@@ -10,7 +10,7 @@ from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.local.mean import MeanMechanism
 from privet.local.oracle import PureOracle
-from privet.local.questionnaire import Budget, Questionnaire
+from privet.local.questionnaire import BudgetSharing, Questionnaire
 
 __all__ = ["QuestionDesign", "design_survey", "draft_questionnaire"]
 
@@ -81,7 +81,7 @@ def design_survey(questionnaire: Questionnaire, respondents: int) -> tuple[Quest
         InvalidInput: `respondents` is not a positive number.
     """
     checked.count("respondents", respondents)
-    asked = len(questionnaire.questions) if questionnaire.budget is Budget.SAMPLE else 1
+    asked = len(questionnaire.questions) if questionnaire.budget is BudgetSharing.SAMPLE else 1
     answers, share = max(1, respondents // asked), 1 / asked
     designs = []
     for question in questionnaire.questions:

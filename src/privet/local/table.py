@@ -11,18 +11,25 @@ from privet.local.noisy import LocalGaussian, LocalLaplace
 from privet.local.oracle import FrequencyOracle, PureOracle
 from privet.local.piecewise import Piecewise
 from privet.local.rappor import Rappor
-from privet.local.response import RandomizedResponse
+from privet.local.response import GeneralizedRandomizedResponse
 from privet.local.unary import OptimizedUnary, SymmetricUnary
 
 __all__ = ["MEANS", "ORACLES", "best_mean", "best_oracle"]
 
 ORACLES: dict[str, type[FrequencyOracle]] = {
-    kind.__name__: kind
-    for kind in (RandomizedResponse, SymmetricUnary, OptimizedUnary, LocalHashing, HadamardResponse, Rappor)
+    "generalized-randomized-response": GeneralizedRandomizedResponse,
+    "symmetric-unary": SymmetricUnary,
+    "optimized-unary": OptimizedUnary,
+    "local-hashing": LocalHashing,
+    "hadamard-response": HadamardResponse,
+    "rappor": Rappor,
 }
 """What an answer out of several can be reported by. Each takes (domain, epsilon)."""
 MEANS: dict[str, type[MeanMechanism]] = {
-    kind.__name__: kind for kind in (LocalLaplace, LocalGaussian, Duchi, Piecewise)
+    "laplace": LocalLaplace,
+    "gaussian": LocalGaussian,
+    "duchi": Duchi,
+    "piecewise": Piecewise,
 }
 """What a number can be reported by. Each takes (epsilon, low, high)."""
 _AS_GOOD = 1.05
@@ -32,9 +39,9 @@ def best_oracle(domain: int, epsilon: float) -> PureOracle:
     """The oracle with the least variance for a rare value; of those within 5 % of it, the one with the shortest report.
 
     >>> best_oracle(10, 1.0).__class__.__name__, best_oracle(1000, 1.0).__class__.__name__
-    ('RandomizedResponse', 'LocalHashing')
+    ('GeneralizedRandomizedResponse', 'LocalHashing')
     """
-    offers: list[PureOracle] = [RandomizedResponse(domain, epsilon)]
+    offers: list[PureOracle] = [GeneralizedRandomizedResponse(domain, epsilon)]
     for kind in (LocalHashing, HadamardResponse, OptimizedUnary):
         oracle = kind(domain, epsilon)
         try:

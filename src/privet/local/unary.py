@@ -1,4 +1,4 @@
-"""Unary encoding: one bit for each value, every one of them randomised (Wang, Blocki, Li & Jha 2017)."""
+"""Unary encoding: one bit for each value, every one of them randomized (Wang, Blocki, Li & Jha 2017)."""
 
 from __future__ import annotations
 

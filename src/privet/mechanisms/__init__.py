@@ -5,15 +5,15 @@ from __future__ import annotations
 from privet.mechanisms.binomial import Binomial
 from privet.mechanisms.bounds import Bounds
 from privet.mechanisms.count import Count
-from privet.mechanisms.discrete_gaussian import DiscreteGaussian
-from privet.mechanisms.discrete_laplace import DiscreteLaplace
-from privet.mechanisms.exponential import Exponential
-from privet.mechanisms.gaussian import Gaussian
+from privet.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
+from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
+from privet.mechanisms.exponential import ExponentialMechanism
+from privet.mechanisms.gaussian import GaussianMechanism
 from privet.mechanisms.histogram import Categories, Cells, Histogram, Magnitudes
 from privet.mechanisms.keys import Keys
-from privet.mechanisms.laplace import Laplace
+from privet.mechanisms.laplace import LaplaceMechanism
 from privet.mechanisms.mechanism import Mechanism
-from privet.mechanisms.noisy_max import NoisyMax
+from privet.mechanisms.noisy_max import ReportNoisyMax
 from privet.mechanisms.partitions import Partitions
 from privet.mechanisms.peeling import Peeling
 from privet.mechanisms.permute_and_flip import PermuteAndFlip
@@ -22,10 +22,11 @@ from privet.mechanisms.reach import Reach
 from privet.mechanisms.smooth import Sensitivities, SmoothMedian
 from privet.mechanisms.sparse_vector import SparseVector
 from privet.mechanisms.sums import Sum
-from privet.mechanisms.table import MECHANISMS
+from privet.mechanisms.table import MECHANISMS, MechanismEntry
 from privet.mechanisms.thresholds import ThresholdedCounts
 from privet.mechanisms.top_k import TopK
 from privet.mechanisms.tree import RunningSums
+from privet.mechanisms.trial import MechanismTrial, TrialSettings, auditable, mechanism_trial
 from privet.mechanisms.vectors import Norm, VectorSum
 
 __all__ = [
@@ -35,22 +36,24 @@ __all__ = [
     "Categories",
     "Cells",
     "Count",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "Exponential",
-    "Gaussian",
+    "DiscreteGaussianMechanism",
+    "DiscreteLaplaceMechanism",
+    "ExponentialMechanism",
+    "GaussianMechanism",
     "Histogram",
     "Keys",
-    "Laplace",
+    "LaplaceMechanism",
     "Magnitudes",
     "Mechanism",
-    "NoisyMax",
+    "MechanismEntry",
+    "MechanismTrial",
     "Norm",
     "Partitions",
     "Peeling",
     "PermuteAndFlip",
     "Quantile",
     "Reach",
+    "ReportNoisyMax",
     "RunningSums",
     "Sensitivities",
     "SmoothMedian",
@@ -58,5 +61,8 @@ __all__ = [
     "Sum",
     "ThresholdedCounts",
     "TopK",
+    "TrialSettings",
     "VectorSum",
+    "auditable",
+    "mechanism_trial",
 ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -17,16 +19,19 @@ from privet.core.event import Event
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit
-from privet.mechanisms.grid import Grid, Integers
+from privet.mechanisms.grid import Integers, NoiseGrid
+from privet.mechanisms.mechanism import SOURCE
+from privet.mechanisms.reach import MadeFor, Reach
 
 __all__ = [
+    "AdditiveNoise",
+    "add_noise",
     "checked_confidence",
     "gaussian_error",
     "gaussian_width",
     "laplace_error",
     "laplace_width",
-    "noisy",
-    "settled",
+    "settled_scale",
     "usable_scale",
 ]
 
@@ -34,37 +39,93 @@ _LARGEST = 2.0**50
 _SMALL_SIGMA = 50.0
 
 
-def noisy(
+class AdditiveNoise(MadeFor, ABC):
+    """Integer noise of one scale on every coordinate of an answer: what Laplace and Gaussian noise share."""
+
+    whole: ClassVar[bool]
+    """Whether the noisy answers are returned as integers; if not, as float64."""
+
+    @staticmethod
+    @abstractmethod
+    def grid_of(reach: Reach) -> NoiseGrid:
+        """Return the grid that the noise is drawn on."""
+
+    @property
+    @abstractmethod
+    def event(self) -> Event:
+        """The noise, in steps of the grid."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> float:
+        """The scale of the noise, in steps of the grid."""
+
+    @abstractmethod
+    def draw(self, size: int, rng: Rng) -> Integers:
+        """Draw the noise of `size` coordinates, in steps of the grid."""
+
+    @abstractmethod
+    def _error(self) -> float:
+        """E|noise| of one coordinate, in steps."""
+
+    @abstractmethod
+    def _width(self, miss: float) -> int:
+        """The least number of steps that |noise| exceeds with probability `miss` at most."""
+
+    @cached_property
+    def grid(self) -> NoiseGrid:
+        """The grid that the noise is drawn on."""
+        return self.grid_of(self.reach)
+
+    @property
+    def expected_error(self) -> float:
+        """E|noise| of one coordinate; rounding to the grid adds less than half a step."""
+        return self._error() * self.grid.step
+
+    def interval(self, confidence: float) -> float:
+        """Return the half-width for one coordinate, rounding to the grid included."""
+        return (self._width(checked_confidence(confidence)) + (0.0 if self.grid.exact else 0.5)) * self.grid.step
+
+    def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[Any]:
+        """Return the answer with its noise.
+
+        Guarantee: as `event`, for the unit and neighbors of the reach; the class says by which theorem. The support
+        is all multiples of the grid's step, whatever the data. No assumption on floating-point numbers.
+        """
+        return add_noise(query, self.event, self.grid, self.draw, whole=self.whole, rng=rng, source=source)
+
+
+def add_noise(
     query: Bounded[Any],
     event: Event,
-    grid: Grid,
-    draw: Callable[[int], Integers],
+    grid: NoiseGrid,
+    draw: Callable[[int, Rng], Integers],
     *,
     whole: bool,
     rng: Rng,
     source: str,
 ) -> Release[Any]:
-    """The answer on the grid plus one integer for each coordinate, in the shape that it came in.
+    """Return the answer on the grid plus one integer for each coordinate, in the shape that it came in.
 
     Guarantee: what `event` is priced at for the unit of the grid's reach, provided that `draw` has the event's law.
     """
     grid.reach.require(query)
     steps = grid.steps(query.value)
-    total = steps.reshape(-1) + draw(steps.size)
-    found: Any = total if whole else grid.back(total)
-    value: Any = found.reshape(steps.shape) if steps.ndim else (int(found[0]) if whole else float(found[0]))
+    total = steps.reshape(-1) + draw(steps.size, rng)
+    answer: Any = total if whole else grid.back(total)
+    value: Any = answer.reshape(steps.shape) if steps.ndim else (int(answer[0]) if whole else float(answer[0]))
     return Release.of(value, event, unit=query.unit, source=source, randomness=rng.kind)
 
 
-def settled(build: Callable[[float], Event], scale: float, epsilon: float, unit: Unit) -> float:
-    """The scale, or one a few units in the last place above it, whose published price at δ = 0 is at most ε."""
+def settled_scale(build: Callable[[float], Event], scale: float, epsilon: float, unit: Unit) -> float:
+    """Return the scale, or one a few units in the last place above it, whose published price at δ = 0 is at most ε."""
     while price.epsilon(build(scale), 0.0, unit=unit).epsilon.upper > epsilon:
         scale *= 1 + 2.0**-52
     return scale
 
 
-def usable_scale(argument: str, scale: float, grid: Grid) -> float:
-    """A scale in steps of the grid, if integers of that size can be drawn."""
+def usable_scale(argument: str, scale: float, grid: NoiseGrid) -> float:
+    """Return a scale in steps of the grid, if integers of that size can be drawn."""
     steps = checked.positive(argument, scale) / grid.step
     if not 0 < steps <= _LARGEST:
         problem = f"is {scale}, which is {steps:.3g} steps of {grid.step}"
@@ -73,7 +134,7 @@ def usable_scale(argument: str, scale: float, grid: Grid) -> float:
 
 
 def checked_confidence(confidence: float) -> float:
-    """A confidence as the chance to miss."""
+    """Return the chance to miss that belongs to a confidence."""
     return 1.0 - checked.confidence("confidence", confidence)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.release import Release
-from privet.mechanisms.additive import checked_confidence, noisy
-from privet.mechanisms.grid import Grid, Integers, ceiling
+from privet.mechanisms.additive import add_noise, checked_confidence
+from privet.mechanisms.grid import Integers, NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import COUNT, Of, Reach, reach_of
+from privet.mechanisms.reach import COUNT, MadeFor, Of, Reach, reach_of
 
 __all__ = ["Binomial", "binomial_delta"]
 
@@ -57,7 +57,7 @@ def binomial_delta(coins: int, distance: int, epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class Binomial:
+class Binomial(MadeFor):
     """The heads of fair coins, less half of the coins, added to whole numbers (Agarwal et al. 2018).
 
     Fair coins are all that it needs, so that several parties can each add some. Its δ is computed from the mass
@@ -77,8 +77,8 @@ class Binomial:
         checked.positive("epsilon", self.epsilon)
         if checked.count("coins", self.coins, 16) % 16 or self.coins > _MOST_COINS:
             raise InvalidInput("coins", f"is {self.coins}", "give a multiple of 16, at most 2^20")
-        object.__setattr__(self, "of", reach_of(self.of))
-        Grid.whole(self.reach)
+        super().__post_init__()
+        NoiseGrid.whole(self.reach)
 
     @staticmethod
     def for_epsilon(epsilon: float, delta: float, of: Of = COUNT) -> Binomial:
@@ -101,13 +101,8 @@ class Binomial:
         return Binomial(16 * high, share, of)
 
     @property
-    def reach(self) -> Reach:
-        """What the mechanism was made for."""
-        return reach_of(self.of)
-
-    @property
     def event(self) -> event.Event:
-        """An (ε, δ) block for each coordinate that a unit moves, for the neighbours of the unit."""
+        """An (ε, δ) block for each coordinate that a unit moves, for the neighbors of the unit."""
         delta = binomial_delta(self.coins, _distance(self.reach), self.epsilon)
         one = event.Approximate(self.epsilon, delta, self.reach.unit.neighbours)
         moved = _moved(self.reach)
@@ -133,19 +128,12 @@ class Binomial:
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[Any]:
         """The answer with its noise, as whole numbers.
 
-        Guarantee: (ε, δ) for each coordinate that a unit moves, for the unit and neighbours of the reach, with the
+        Guarantee: (ε, δ) for each coordinate that a unit moves, for the unit and neighbors of the reach, with the
         exact δ of the mass function (Dwork, Kenthapadi, McSherry, Mironov & Naor 2006 have the idea). Outputs that only
-        one of two neighbours can give are part of δ.
+        one of two neighbors can give are part of δ.
         """
-        return noisy(
-            query,
-            self.event,
-            Grid.whole(self.reach),
-            lambda n: _heads(self.coins, n, rng),
-            whole=True,
-            rng=rng,
-            source=source,
-        )
+        grid = NoiseGrid.whole(self.reach)
+        return add_noise(query, self.event, grid, partial(_heads, self.coins), whole=True, rng=rng, source=source)
 
 
 def _moved(reach: Reach) -> int:
@@ -154,7 +142,7 @@ def _moved(reach: Reach) -> int:
 
 def _distance(reach: Reach) -> int:
     """How far one of the unit's records moves a coordinate."""
-    return ceiling(Grid.whole(reach).moves("linf") / reach.unit.records)
+    return ceiling(NoiseGrid.whole(reach).moves("linf") / reach.unit.records)
 
 
 def _heads(coins: int, size: int, rng: Rng) -> Integers:

@@ -14,7 +14,7 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence, laplace_width
-from privet.mechanisms.discrete_laplace import DiscreteLaplace
+from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
 from privet.mechanisms.grid import Integers
 from privet.mechanisms.histogram import Histogram, Magnitudes
 from privet.mechanisms.mechanism import SOURCE
@@ -37,7 +37,7 @@ class Bounds:
     (16.0, 64.0)
     """
 
-    noise: DiscreteLaplace
+    noise: DiscreteLaplaceMechanism
     of: Histogram
     """Counts of numbers in `Magnitudes`."""
     confidence: float = 0.999
@@ -53,7 +53,7 @@ class Bounds:
     @staticmethod
     def for_epsilon(epsilon: float, of: Histogram, confidence: float = 0.999) -> Bounds:
         """ε-DP for the unit of the histogram."""
-        return Bounds(DiscreteLaplace.for_epsilon(epsilon, of), of, confidence)
+        return Bounds(DiscreteLaplaceMechanism.for_epsilon(epsilon, of), of, confidence)
 
     @property
     def reach(self) -> Reach:
@@ -83,9 +83,9 @@ class Bounds:
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[tuple[float, float]]:
         """(lower, upper), both 0 or powers of two with a sign, lower < upper.
 
-        Guarantee: that of `DiscreteLaplace` on the counts, for the unit and neighbours of the histogram; the rest is
-        post-processing (Wilson et al. 2020, §5.2). Where no count passes, as without rows, the largest noisy one is
-        taken; nothing raises.
+        Guarantee: that of `DiscreteLaplaceMechanism` on the counts, for the unit and neighbors of the histogram; the
+        rest is post-processing (Wilson et al. 2020, §5.2). Where no count passes, as without rows, the largest noisy
+        one is taken; nothing raises.
         """
         return self.noise.release(query, rng=rng, source=source).map(self._range)
 

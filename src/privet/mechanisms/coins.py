@@ -1,7 +1,7 @@
 """Coins of a stated probability, decided by whole numbers, and rounded so that ε is never more than was said.
 
 A coin compares a uniform 64-bit word with a threshold T: it comes up with probability T/2^64, exactly. The odds of a
-report are then a fraction of whole numbers, and each randomiser takes the threshold that is nearest to its formula
+report are then a fraction of whole numbers, and each randomizer takes the threshold that is nearest to its formula
 among those whose odds are at most a number *below* e^ε. So the true ε of what is drawn is the stated one or less by
 about e^ε·2^-64, and estimators divide by the probabilities that were really used.
 """

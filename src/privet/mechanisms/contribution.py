@@ -3,24 +3,53 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from privet.core import checked
+from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit, Whose
 from privet.mechanisms.reach import replaces
 
-__all__ = ["Chunk", "Limiter", "blocks", "booleans", "name_of", "numbers", "times"]
+__all__ = ["Chunk", "Clipper", "Limiter", "RowTally", "blocks", "booleans", "name_of", "numbers", "times"]
 
 _BLOCK = 1 << 16
 
 Chunk: TypeAlias = Sequence[Any] | npt.NDArray[Any]
 """Some values, one a row."""
+T = TypeVar("T")
+
+
+class RowTally(Protocol[T]):
+    """An answer that grows with the rows."""
+
+    def add(self, rows: Chunk, users: Chunk | None = None, /) -> None:
+        """Add some more rows."""
+        ...
+
+    def bounded(self) -> Bounded[T]:
+        """Return the answer, for a mechanism."""
+        ...
+
+
+class Clipper(ABC, Generic[T]):
+    """Turns rows into an answer that one unit can move by no more than a known distance."""
+
+    @abstractmethod
+    def start(self) -> RowTally[T]:
+        """Return an empty answer, to which chunks of rows are added."""
+
+    def __call__(self, rows: Chunk, users: Chunk | None = None) -> Bounded[T]:
+        """Return the answer of these rows; `users` says whose each is, where the unit is a user."""
+        tally = self.start()
+        tally.add(rows, users)
+        return tally.bounded()
 
 
 def times(unit: Unit, rows: int) -> int:
@@ -105,8 +134,7 @@ def booleans(values: Chunk) -> npt.NDArray[np.bool_]:
     """A chunk as booleans; what is missing or no number is false."""
     if isinstance(values, np.ndarray) and values.dtype == np.bool_ and values.ndim == 1:
         return values
-    found: npt.NDArray[np.bool_] = numbers(values, 0.0) != 0.0
-    return found
+    return np.asarray(numbers(values, 0.0) != 0.0)
 
 
 def _number(value: Any) -> float:

@@ -8,14 +8,14 @@ import numpy as np
 
 from privet.core.bounded import Bounded
 from privet.core.unit import Unit
-from privet.mechanisms.contribution import Chunk, Limiter, blocks, booleans, times
+from privet.mechanisms.contribution import Chunk, Clipper, Limiter, blocks, booleans, times
 from privet.mechanisms.reach import Reach, replaces
 
 __all__ = ["Count", "CountTally"]
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Clipper[int]):
     """A count, of which one unit makes out at most `rows`.
 
     Guarantee: a row that comes, goes, is blanked or is replaced moves the count by at most 1, so that a unit moves it
@@ -42,12 +42,6 @@ class Count:
         """A count to which chunks of rows are added."""
         return CountTally(self, Limiter(self.unit, self.rows))
 
-    def __call__(self, hits: Chunk, users: Chunk | None = None) -> Bounded[int]:
-        """The count of the rows where `hits` is true."""
-        tally = self.start()
-        tally.add(hits, users)
-        return tally.bounded()
-
 
 @dataclass
 class CountTally:
@@ -58,7 +52,7 @@ class CountTally:
     total: int = field(default=0, repr=False)
 
     def add(self, rows: Chunk, users: Chunk | None = None) -> None:
-        """Some more rows. A user's rows that are false use up none of the user's share."""
+        """Add the rows whose value is true. A user's rows that are false use up none of the user's share."""
         for some, theirs in blocks(rows, users):
             found = booleans(some)
             if theirs is None:

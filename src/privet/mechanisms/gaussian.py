@@ -5,97 +5,104 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Self
 
 from privet.core import event
-from privet.core.bounded import Bounded
 from privet.core.random import Rng, discrete_gaussian
-from privet.core.release import Release
 from privet.mechanisms import additive
 from privet.mechanisms.gaussian_price import GaussianPrice
-from privet.mechanisms.grid import FINE, Grid
-from privet.mechanisms.mechanism import SOURCE
+from privet.mechanisms.grid import FINE, Integers, NoiseGrid
 from privet.mechanisms.reach import COUNT, Of, Reach, reach_of
 
-__all__ = ["Gaussian"]
+__all__ = ["GaussianMechanism", "GaussianNoise"]
 
 _FINE_VECTOR = 2**20
 """Steps a contribution for vectors that only Rényi prices: nothing is gained by counting atoms, so the grid is fine."""
 
 
-def _grid(reach: Reach) -> Grid:
-    plain = Grid.for_noise(reach, "linf", fine=FINE)
-    if GaussianPrice(plain).coordinatewise:
-        return plain
-    return Grid.for_noise(reach, "l2", fine=max(FINE, _FINE_VECTOR // math.ceil(reach.distance("l0"))))
-
-
 @dataclass(frozen=True)
-class Gaussian:
-    """Normal noise of one deviation on a number or on every coordinate of a vector.
-
-    It is discrete (Canonne, Kamath & Steinke 2020), on a grid of a power of two that has at least 128 steps in a
-    contribution, or on the whole numbers where the answers are whole; the event is that of the noise actually drawn.
-
-    >>> from privet.mechanisms.count import Count
-    >>> gaussian = Gaussian.for_epsilon(1.0, 1e-5, Count())
-    >>> round(gaussian.sigma, 1), gaussian.event.bound
-    (3.7, 1.0)
-    """
+class GaussianNoise(additive.AdditiveNoise):
+    """P(x) ∝ e^(-x²/2σ²) on the steps of a grid: what `GaussianMechanism` and `DiscreteGaussian` share."""
 
     sigma: float
     """In the units of the answer."""
     of: Of = COUNT
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", reach_of(self.of))
+        super().__post_init__()
         additive.usable_scale("sigma", self.sigma, self.grid)
 
-    @staticmethod
-    def for_epsilon(epsilon: float, delta: float, of: Of = COUNT) -> Gaussian:
-        """With (almost) the least noise that the accountant prices at (ε, δ) for the unit (Balle & Wang 2018)."""
-        grid = _grid(reach_of(of))
-        return Gaussian(GaussianPrice(grid).sigma(epsilon, delta) * grid.step, of)
+    @classmethod
+    def for_epsilon(cls, epsilon: float, delta: float, of: Of = COUNT) -> Self:
+        """Return the mechanism with (almost) the least noise that costs (ε, δ) for the unit (Balle & Wang 2018).
 
-    @staticmethod
-    def for_rho(rho: float, of: Of = COUNT) -> Gaussian:
-        """With the least noise that is ρ-zCDP for the unit."""
-        grid = _grid(reach_of(of))
-        return Gaussian(GaussianPrice(grid).sigma_for_rho(rho) * grid.step, of)
+        Args:
+            epsilon: The privacy cost of one release at `delta`, for the unit of the clipper.
+            delta: The δ at which ε is stated.
+            of: The clipper whose answers are to be released, or its reach.
 
-    @property
-    def reach(self) -> Reach:
-        """What the mechanism was made for."""
-        return reach_of(self.of)
+        Raises:
+            InvalidInput: If ε or δ is out of range, or needs noise beyond the range of the grid.
+        """
+        grid = cls.grid_of(reach_of(of))
+        return cls(GaussianPrice(grid).sigma(epsilon, delta) * grid.step, of)
 
-    @cached_property
-    def grid(self) -> Grid:
-        """Where the noise lives."""
-        return _grid(self.reach)
+    @classmethod
+    def for_rho(cls, rho: float, of: Of = COUNT) -> Self:
+        """Return the mechanism with the least noise that is ρ-zCDP for the unit.
+
+        Args:
+            rho: The ρ of zero-concentrated differential privacy.
+            of: The clipper whose answers are to be released, or its reach.
+
+        Raises:
+            InvalidInput: If ρ is not a positive number, or needs noise beyond the range of the grid.
+        """
+        grid = cls.grid_of(reach_of(of))
+        return cls(GaussianPrice(grid).sigma_for_rho(rho) * grid.step, of)
 
     @cached_property
     def event(self) -> event.Event:
         """The discrete noise, in steps: once for each coordinate that a unit moves, or by their joint length."""
-        return GaussianPrice(self.grid).event(self.sigma / self.grid.step)
+        return GaussianPrice(self.grid).event(self.steps)
 
     @property
-    def expected_error(self) -> float:
-        """E|noise| of one coordinate; rounding to the grid adds less than half a step."""
-        return additive.gaussian_error(self.sigma / self.grid.step) * self.grid.step
+    def steps(self) -> float:
+        return self.sigma / self.grid.step
 
-    def interval(self, confidence: float) -> float:
-        """The half-width for one coordinate, rounding to the grid included."""
-        width = additive.gaussian_width(self.sigma / self.grid.step, additive.checked_confidence(confidence))
-        return (width + (0.0 if self.grid.exact else 0.5)) * self.grid.step
+    def draw(self, size: int, rng: Rng) -> Integers:
+        return discrete_gaussian(self.steps, size, rng)
 
-    def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[Any]:
-        """The answer with its noise, as float64.
+    def _error(self) -> float:
+        return additive.gaussian_error(self.steps)
 
-        Guarantee: `DiscreteGaussian` in steps of the grid, for the unit and neighbours of the reach (Canonne, Kamath &
-        Steinke 2020, Thms 4 and 7; the grid is covered in `grid`). The support is all multiples of the step, whatever
-        the data. No assumption on floating-point numbers.
-        """
-        sigma, grid = self.sigma / self.grid.step, self.grid
-        return additive.noisy(
-            query, self.event, grid, lambda n: discrete_gaussian(sigma, n, rng), whole=False, rng=rng, source=source
-        )
+    def _width(self, miss: float) -> int:
+        return additive.gaussian_width(self.steps, miss)
+
+
+@dataclass(frozen=True)
+class GaussianMechanism(GaussianNoise):
+    """Normal noise of one deviation on a number or on every coordinate of a vector.
+
+    It is discrete (Canonne, Kamath & Steinke 2020), on a grid of a power of two that has at least 128 steps in a
+    contribution, or on the whole numbers where the answers are whole; the event is that of the noise actually drawn.
+    Answers are float64.
+
+    Guarantee: `DiscreteGaussian` in steps of the grid, for the unit and neighbors of the reach (Canonne, Kamath &
+    Steinke 2020, Thms 4 and 7; the grid is covered in `grid`). The support is all multiples of the step, whatever
+    the data. No assumption on floating-point numbers.
+
+    >>> from privet.mechanisms.count import Count
+    >>> gaussian = GaussianMechanism.for_epsilon(1.0, 1e-5, Count())
+    >>> round(gaussian.sigma, 1), gaussian.event.bound
+    (3.7, 1.0)
+    """
+
+    whole = False
+
+    @staticmethod
+    def grid_of(reach: Reach) -> NoiseGrid:
+        plain = NoiseGrid.for_noise(reach, "linf", fine=FINE)
+        if GaussianPrice(plain).coordinatewise:
+            return plain
+        return NoiseGrid.for_noise(reach, "l2", fine=max(FINE, _FINE_VECTOR // math.ceil(reach.distance("l0"))))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from privet.accounting import calibrate, price
 from privet.accounting.conversions import analytic_gaussian_sigma
 from privet.core import checked, event
-from privet.mechanisms.grid import Grid, ceiling
+from privet.mechanisms.grid import NoiseGrid, ceiling
 
 __all__ = ["GaussianPrice"]
 
@@ -28,7 +28,7 @@ class GaussianPrice:
     independence). The first is used unless its Σ of squares is larger.
     """
 
-    grid: Grid
+    grid: NoiseGrid
 
     @property
     def coordinatewise(self) -> bool:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from privet.core.errors import InvalidInput
 from privet.mechanisms.reach import Reach
 
-__all__ = ["FINE", "MOST_STEPS", "Grid", "Integers", "ceiling"]
+__all__ = ["FINE", "MOST_STEPS", "Integers", "NoiseGrid", "ceiling"]
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -35,7 +35,7 @@ FINE: Final = 2**7
 
 
 @dataclass(frozen=True)
-class Grid:
+class NoiseGrid:
     """A step, and whether the answers of a reach lie on the grid by themselves."""
 
     reach: Reach
@@ -43,14 +43,14 @@ class Grid:
     exact: bool
 
     @staticmethod
-    def whole(reach: Reach) -> Grid:
+    def whole(reach: Reach) -> NoiseGrid:
         """The whole numbers, for whole answers."""
         if not reach.whole:
             raise InvalidInput("of", "has answers that are not whole numbers", "use Laplace or Gaussian noise")
-        return Grid(reach, 1.0, True)
+        return NoiseGrid(reach, 1.0, True)
 
     @staticmethod
-    def for_noise(reach: Reach, norm: str, *, fine: int = FINE) -> Grid:
+    def for_noise(reach: Reach, norm: str, *, fine: int = FINE) -> NoiseGrid:
         """With at least `fine` steps in one contribution, for each coordinate that moves; ones where those will do.
 
         Whole answers stay whole if a contribution is whole, and are counted in halves where it is half of what a
@@ -63,7 +63,7 @@ class Grid:
         if reach.whole:
             finest = 1.0 if moved.denominator == 1 else 0.5
             step = max(step, finest)
-        return Grid(reach, step, reach.whole and step <= 1.0)
+        return NoiseGrid(reach, step, reach.whole and step <= 1.0)
 
     def moves(self, norm: str) -> Fraction:
         """How many steps one unit can move an answer, in a norm."""
@@ -92,8 +92,7 @@ class Grid:
         with np.errstate(over="ignore"):
             scaled = numbers.astype(np.float64) / self.step
         limit = float(MOST_STEPS)
-        found: Integers = np.rint(np.clip(np.nan_to_num(scaled, nan=0.0), -limit, limit)).astype(np.int64)
-        return found
+        return np.asarray(np.rint(np.clip(np.nan_to_num(scaled, nan=0.0), -limit, limit)).astype(np.int64))
 
     def back(self, steps: Integers) -> npt.NDArray[np.float64]:
         """Steps as numbers again: post-processing."""

@@ -14,7 +14,7 @@ from privet.core import checked
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit
-from privet.mechanisms.contribution import Chunk, Limiter, blocks, name_of, numbers, times
+from privet.mechanisms.contribution import Chunk, Clipper, Limiter, blocks, name_of, numbers, times
 from privet.mechanisms.reach import Reach, replaces
 from privet.mechanisms.sums import checked_bounds
 
@@ -140,7 +140,7 @@ class Magnitudes:
 
 
 @dataclass(frozen=True)
-class Histogram:
+class Histogram(Clipper[npt.NDArray[np.int64]]):
     """Counts by kind, of which one unit makes out at most `rows` in all.
 
     Guarantee: a row that comes, goes or is blanked moves one count by 1; one that is replaced moves two. So a unit
@@ -171,12 +171,6 @@ class Histogram:
     def start(self) -> HistogramTally:
         """Counts to which chunks of rows are added."""
         return HistogramTally(self, Limiter(self.unit, self.rows), np.zeros(self.bins.size, dtype=np.int64))
-
-    def __call__(self, values: Chunk, users: Chunk | None = None) -> Bounded[npt.NDArray[np.int64]]:
-        """The counts of the values."""
-        tally = self.start()
-        tally.add(values, users)
-        return tally.bounded()
 
 
 @dataclass

@@ -11,14 +11,14 @@ from privet.core import checked
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit, Whose
-from privet.mechanisms.contribution import Chunk, name_of, times
+from privet.mechanisms.contribution import Chunk, Clipper, name_of, times
 from privet.mechanisms.reach import Reach, replaces
 
 __all__ = ["Keys", "KeysTally"]
 
 
 @dataclass(frozen=True)
-class Keys:
+class Keys(Clipper[dict[Any, int]]):
     """Counts by key, in which one unit counts once for each of its first `keys` keys.
 
     The keys are not public: which of them may be shown is what partition selection decides.
@@ -51,12 +51,6 @@ class Keys:
     def start(self) -> KeysTally:
         """Counts to which chunks of rows are added."""
         return KeysTally(self)
-
-    def __call__(self, keys: Chunk, users: Chunk | None = None) -> Bounded[dict[Any, int]]:
-        """The counts of the keys."""
-        tally = self.start()
-        tally.add(keys, users)
-        return tally.bounded()
 
 
 @dataclass

@@ -39,7 +39,7 @@ def keeping(epsilon: float, delta: float) -> tuple[int, ...]:
 
     π(n+1) = min(e^ε·π(n) + δ, 1 - e^-ε·(1 - π(n) - δ), 1), the most that (ε, δ) allows (Desfontaines, Voss, Gipson &
     Mandayam 2022, Thm 1). e^ε is replaced by a fraction below it, and every step is rounded down to whole units, so
-    that each inequality of the definition holds exactly between neighbouring n.
+    that each inequality of the definition holds exactly between neighboring n.
 
     >>> [round(chance / 2**64, 3) for chance in keeping(1.0, 0.1)]
     [0.0, 0.1, 0.372, 0.806, 0.965, 1.0]

@@ -16,15 +16,15 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng, discrete_laplace
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
-from privet.mechanisms.grid import Grid, ceiling
+from privet.mechanisms.grid import NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Of, Reach, reach_of
+from privet.mechanisms.reach import MadeFor, Of, reach_of
 
 __all__ = ["Peeling"]
 
 
 @dataclass(frozen=True)
-class Peeling:
+class Peeling(MadeFor):
     """The k coordinates of largest size, with noise, and 0 elsewhere (Dwork, Su & Zhang 2021; Cai, Wang & Zhang 2021).
 
     One after another, the coordinate whose size and noise together are largest is taken; then the taken ones are
@@ -48,7 +48,7 @@ class Peeling:
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
-        object.__setattr__(self, "of", reach_of(self.of))
+        super().__post_init__()
         if checked.count("k", self.k) > self.reach.dimension:
             raise InvalidInput("k", f"is {self.k}, of {self.reach.dimension} coordinates", "ask for fewer")
 
@@ -66,14 +66,9 @@ class Peeling:
         return Peeling(share, of, k)
 
     @property
-    def reach(self) -> Reach:
-        """What the mechanism was made for."""
-        return reach_of(self.of)
-
-    @property
-    def grid(self) -> Grid:
+    def grid(self) -> NoiseGrid:
         """Where the coordinates and their noise live."""
-        return Grid.for_noise(self.reach, "linf")
+        return NoiseGrid.for_noise(self.reach, "linf")
 
     @property
     def scale(self) -> float:
@@ -100,8 +95,8 @@ class Peeling:
         """The vector, 0 but for k coordinates.
 
         Guarantee: k choices, each the largest of sizes that a unit moves by its L∞ distance with Laplace noise of twice
-        the scale (`NoisyMax`), and k numbers with Laplace noise, all on a grid, for the unit and neighbours of the
-        reach; the accountant composes them, where the papers use advanced composition (Cai et al. 2021, Alg. 2 and
+        the scale (`ReportNoisyMax`), and k numbers with Laplace noise, all on a grid, for the unit and neighbors of
+        the reach; the accountant composes them, where the papers use advanced composition (Cai et al. 2021, Alg. 2 and
         Lemma 3.1).
         """
         self.reach.require(query)

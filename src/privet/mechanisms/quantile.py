@@ -15,7 +15,7 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
-from privet.mechanisms.grid import MOST_STEPS, Grid, Integers
+from privet.mechanisms.grid import MOST_STEPS, Integers, NoiseGrid
 from privet.mechanisms.histogram import Cells, Histogram
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import Reach, replaces, steps_of
@@ -103,12 +103,12 @@ class Quantile:
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[float]:
         """The middle of the chosen cell.
 
-        Guarantee: ε of one contribution, with a loss of range ε, for the unit and neighbours of the histogram (McSherry
+        Guarantee: ε of one contribution, with a loss of range ε, for the unit and neighbors of the histogram (McSherry
         & Talwar 2007, Thm 6; Smith 2011). Every cell can come out, whatever the data; without rows all are equally
         likely.
         """
         self.reach.require(query)
-        cells, counts = self.of.bins, Grid.whole(self.reach).steps(query.value)
+        cells, counts = self.of.bins, NoiseGrid.whole(self.reach).steps(query.value)
         chosen = exponential_choice(self._gaps(counts), self.rate / self.share.denominator, rng)
         edges = cells.edges if isinstance(cells, Cells) else np.zeros(0)
         middle = float(edges[chosen] / 2 + edges[chosen + 1] / 2)

@@ -1,4 +1,4 @@
-"""K-ary randomised response on whole arrays, drawn exactly: what one person says instead of the truth."""
+"""K-ary randomized response on whole arrays, drawn exactly: what one person says instead of the truth."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.mechanisms.coins import WORD, coins, growth, threshold
 
-__all__ = ["RandomizedResponse"]
+__all__ = ["RandomizedResponseMechanism"]
 
 _LARGEST_EPSILON: Final = 700.0
 _MOST_CATEGORIES: Final = 1 << 32
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponseMechanism:
     """One of `categories` answers, the true one with odds e^ε to 1 against each other one (Kairouz et al. 2016).
 
     The truth is told where a word of 64 random bits lies below a threshold, which is e^ε/(e^ε + K - 1) rounded *down*
@@ -30,7 +30,7 @@ class RandomizedResponse:
     number in it, and its log-ratio is ε or a little less.
 
     >>> from privet.core.random import SeededRng
-    >>> response = RandomizedResponse(1.0, 4)
+    >>> response = RandomizedResponseMechanism(1.0, 4)
     >>> round(float(response.keep), 4), round(float(response.lie), 4)
     (0.4754, 0.1749)
     >>> response.randomize(np.array([0, 1, 2, 3]), rng=SeededRng(1)).tolist()
@@ -56,7 +56,7 @@ class RandomizedResponse:
 
     @property
     def event(self) -> event.RandomizedResponse:
-        """What one report is, for neighbours that replace the truth by any other."""
+        """What one report is, for neighbors that replace the truth by any other."""
         return event.RandomizedResponse(self.epsilon, self.categories)
 
     @property
@@ -83,15 +83,10 @@ class RandomizedResponse:
         flat[lies] = drawn
         return reports
 
-    def unbiased(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """How many truths there are of each kind, from the counts of all reports: right on average, some below 0."""
-        seen = np.asarray(counts, dtype=np.float64)
-        return np.asarray((seen - seen.sum() * float(self.lie)) / float(self.keep - self.lie))
-
     def likeliest(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """The shares of the truths under which these counts of reports are most likely: none below 0, their sum 1.
 
-        They maximise Σ n_j log(q + (p - q)·π_j), the log-likelihood after the channel, which is concave. Where π_j > 0,
+        They maximize Σ n_j log(q + (p - q)·π_j), the log-likelihood after the channel, which is concave. Where π_j > 0,
         n_j / (q/(p - q) + π_j) is the same for all, so that π_j = n_j/λ - q/(p - q) for the most frequent answers, as
         many as stay positive. Without counts all shares are equal.
         """

@@ -1,7 +1,7 @@
 """How far one unit can move an answer, known before any data is read: what mechanisms are built for.
 
 A `Reach` is the public half of a `Bounded`. Clippers have one, mechanisms are made for one, and a mechanism takes no
-value that could move further. All bounds are distances between the answers of neighbouring data sets, for the unit as
+value that could move further. All bounds are distances between the answers of neighboring data sets, for the unit as
 it is: a count moves by 1 when a row comes or goes and when it is replaced; a histogram moves by 1 in L1 when a row
 comes or goes and by 2 when it is replaced.
 """
@@ -19,7 +19,7 @@ from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.unit import Neighbours, Unit
 
-__all__ = ["COUNT", "HasReach", "Of", "Reach", "reach_of", "replaces", "steps_of"]
+__all__ = ["COUNT", "HasReach", "MadeFor", "Of", "Reach", "reach_of", "replaces", "steps_of"]
 
 _NORMS = ("l0", "l1", "l2", "linf")
 # Beyond these, steps of a grid would leave the range of float64.
@@ -129,11 +129,25 @@ def reach_of(of: Of) -> Reach:
     return found
 
 
+class MadeFor:
+    """A mechanism that is made for one clipper: its field `of` becomes the reach of that clipper."""
+
+    of: Of
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", reach_of(self.of))
+
+    @property
+    def reach(self) -> Reach:
+        """How far one unit moves the answers that this mechanism takes."""
+        return reach_of(self.of)
+
+
 def replaces(unit: Unit) -> bool:
-    """Whether neighbours replace a contribution; refuses those that move it within a ball, which count nothing."""
+    """Whether neighbors replace a contribution; refuses those that move it within a ball, which count nothing."""
     if unit.neighbours in (Neighbours.L1_BALL, Neighbours.L2_BALL):
         advice = "use add/remove, zero-out or replace"
-        raise InvalidInput("unit", f"has {unit.neighbours.value} neighbours, which say nothing about rows", advice)
+        raise InvalidInput("unit", f"has {unit.neighbours.value} neighbors, which say nothing about rows", advice)
     return unit.neighbours is Neighbours.REPLACE
 
 

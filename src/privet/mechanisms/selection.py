@@ -1,23 +1,29 @@
-"""Scores as whole numbers, and exact coins about them: the ground of every choice by score."""
+"""Choosing one of many by score: scores as whole numbers, exact coins about them, and what all such choices share."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from privet.core import checked
 from privet.core.bounded import Bounded
+from privet.core.event import Event
 from privet.core.random import Rng
 from privet.core.random.bernoulli import BITS, CEILING, Exponents, accept
 from privet.core.random.faults import PATIENCE, broken_source
-from privet.mechanisms.grid import FINE, Grid, Integers
-from privet.mechanisms.reach import Reach
+from privet.core.release import Release
+from privet.mechanisms.additive import checked_confidence
+from privet.mechanisms.grid import FINE, Integers, NoiseGrid
+from privet.mechanisms.mechanism import SOURCE
+from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of, steps_of
 
-__all__ = ["Scores", "coins", "exponential_choice", "shuffled"]
+__all__ = ["Scores", "Selection", "coins", "exponential_choice", "random_order"]
 
 _BATCH = 1 << 14
 
@@ -29,10 +35,10 @@ class Scores:
     reach: Reach
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> NoiseGrid:
         """Fine enough that rounding costs next to nothing; the whole numbers for whole scores."""
-        grid = Grid.for_noise(self.reach, "linf", fine=FINE)
-        return Grid(self.reach, 1.0, True) if grid.exact else grid
+        grid = NoiseGrid.for_noise(self.reach, "linf", fine=FINE)
+        return NoiseGrid(self.reach, 1.0, True) if grid.exact else grid
 
     @property
     def moved(self) -> int:
@@ -57,15 +63,79 @@ class Scores:
         self.reach.require(query)
         return self.grid.steps(query.value).reshape(-1)
 
-    def gaps(self, query: Bounded[Any]) -> Integers:
-        """How far each score is below the best one."""
-        steps = self.steps(query)
-        found: Integers = steps.max() - steps
-        return found
+    def expected_gap(self, epsilon: float) -> float:
+        """Return a bound on how far below the best score the chosen one is, on average: width·(1 + ln of the number).
+
+        It holds for the exponential mechanism, and for whatever chooses no worse than that.
+        """
+        return self.width(epsilon) * (1 + math.log(self.reach.dimension))
+
+    def largest_gap(self, epsilon: float, miss: float) -> float:
+        """Return how far below the best score the chosen one is at most, but for a chance of `miss`.
+
+        McSherry & Talwar 2007, Thm 6; it holds for whatever chooses no worse than the exponential mechanism.
+        """
+        rounding = 0.0 if self.grid.exact else self.grid.step
+        return self.width(epsilon) * max(0.0, math.log(self.reach.dimension / miss)) + rounding
+
+
+@dataclass(frozen=True)
+class Selection(MadeFor, ABC):
+    """One of many, chosen by score: what the exponential mechanism, noisy max and permute-and-flip share."""
+
+    epsilon: float
+    """Of one contribution that comes or goes; `for_epsilon` works it out for the unit."""
+    of: Of
+    """The clipper of the scores: a histogram, a vector of clamped scores or losses with a minus."""
+
+    def __post_init__(self) -> None:
+        checked.positive("epsilon", self.epsilon)
+        super().__post_init__()
+
+    @classmethod
+    def for_epsilon(cls, epsilon: float, of: Of) -> Self:
+        """Return the mechanism that is ε-DP for the unit of the clipper.
+
+        Args:
+            epsilon: The privacy cost of one choice, for the unit of the clipper.
+            of: The clipper of the scores, or its reach.
+
+        Raises:
+            InvalidInput: If ε is not a positive number.
+        """
+        return cls(steps_of(epsilon, reach_of(of).unit), of)
+
+    @property
+    @abstractmethod
+    def event(self) -> Event:
+        """The choice."""
+
+    @abstractmethod
+    def _choose(self, scores: Integers, rate: Fraction, rng: Rng) -> int:
+        """Return the index of one of the scores, which are in steps; `rate` is ε a step."""
+
+    @property
+    def expected_error(self) -> float:
+        """A bound on how far below the best score the chosen one is, on average."""
+        return Scores(self.reach).expected_gap(self.epsilon)
+
+    def interval(self, confidence: float) -> float:
+        """Return how far below the best score the chosen one is, at most."""
+        return Scores(self.reach).largest_gap(self.epsilon, checked_confidence(confidence))
+
+    def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[int]:
+        """Return the index of the chosen one.
+
+        Guarantee: ε of one contribution, for the unit and neighbors of the reach; the class says by which theorem.
+        Every index can come out, whatever the data.
+        """
+        scores = Scores(self.reach)
+        chosen = self._choose(scores.steps(query), scores.rate(self.epsilon), rng)
+        return Release.of(chosen, self.event, unit=query.unit, source=source, randomness=rng.kind)
 
 
 def coins(gaps: Integers, rate: Fraction, rng: Rng) -> npt.NDArray[np.bool_]:
-    """For each gap a coin that is true with probability e^(-rate·gap), exactly."""
+    """Return for each gap a coin that is true with probability e^(-rate·gap), exactly."""
     distinct, where = np.unique(gaps, return_inverse=True)
     gammas = [int(gap) * rate for gap in distinct]
     low = np.array([min(math.floor(gamma * 2**BITS), CEILING << BITS) for gamma in gammas], dtype=np.int64)
@@ -74,21 +144,21 @@ def coins(gaps: Integers, rate: Fraction, rng: Rng) -> npt.NDArray[np.bool_]:
 
 
 def exponential_choice(gaps: Integers, rate: Fraction, rng: Rng) -> int:
-    """An index with probability ∝ e^(-rate·gap), exactly: one is proposed at random, and kept by its coin.
+    """Return an index with probability ∝ e^(-rate·gap), exactly: one is proposed at random, and accepted by its coin.
 
-    The best one is always kept, so that it takes no more than `len(gaps)` proposals on average.
+    The best one is always accepted, so that it takes no more than `len(gaps)` proposals on average.
     """
     size = len(gaps)
     for _ in range(PATIENCE * (1 + size // _BATCH)):
         proposed = rng.below(size, min(max(64, 2 * size), _BATCH))
-        kept = np.flatnonzero(coins(gaps[proposed], rate, rng))
-        if kept.size:
-            return int(proposed[kept[0]])
+        accepted = np.flatnonzero(coins(gaps[proposed], rate, rng))
+        if accepted.size:
+            return int(proposed[accepted[0]])
     raise broken_source()
 
 
-def shuffled(size: int, rng: Rng) -> Integers:
-    """A permutation, each equally likely, exactly (Fisher & Yates)."""
+def random_order(size: int, rng: Rng) -> Integers:
+    """Return a permutation, each equally likely, exactly (Fisher & Yates)."""
     order = np.arange(size, dtype=np.int64)
     if size < 2:
         return order

@@ -16,7 +16,7 @@ from privet.core.random import Rng, discrete_laplace
 from privet.core.release import Release
 from privet.core.unit import Neighbours, Whose
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
-from privet.mechanisms.grid import Grid
+from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.histogram import Cells, Histogram
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import Reach
@@ -26,7 +26,7 @@ __all__ = ["Sensitivities", "SmoothMedian"]
 
 @dataclass(frozen=True, eq=False)
 class Sensitivities:
-    """How far one row moves a median: on any data, on these data, and smoothed over their neighbours.
+    """How far one row moves a median: on any data, on these data, and smoothed over their neighbors.
 
     The first is public. **The others are internal**: they are computed from private rows, nobody has paid for them, and
     they neither print nor pickle. Look at them while you learn; do not show them.
@@ -106,7 +106,7 @@ class SmoothMedian:
     def sensitivities(self, query: Bounded[Any]) -> Sensitivities:
         """Internal: how far the median of these data can move, beside how far any median can."""
         self.reach.require(query)
-        _, local, smooth = self._measure(Grid.whole(self.reach).steps(query.value))
+        _, local, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
         return Sensitivities((self._cells.size - 1) * self._width, local * self._width, smooth * self._width)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[float]:
@@ -114,14 +114,14 @@ class SmoothMedian:
 
         Guarantee: (ε, δ) for one row that is replaced, the number of rows being public (Nissim, Raskhodnikova & Smith
         2007, Lemma 2.6, for discrete noise). *Proof.* Let S ≥ 1 be the smooth sensitivity in cells, t = 2S/ε the scale
-        on x and t' that on its neighbour y, |log(t/t')| ≤ β. Moving noise of scale t by |f(x) - f(y)| ≤ S costs a
+        on x and t' that on its neighbor y, |log(t/t')| ≤ β. Moving noise of scale t by |f(x) - f(y)| ≤ S costs a
         factor e^(ε/2). From scale t to t' the masses have the ratio tanh(1/2t)/tanh(1/2t')·e^(-|z|(1/t - 1/t')). If t ≤
         t' it is at most t'/t ≤ e^β, as tanh(u)/u falls. If t > t' it is at most e^(|z|/t·(e^β - 1)) ≤ e^(L(e^β - 1)) =
         e^(ε/2) for |z| ≤ L·t, and |z| > L·t has probability at most 2e^-L = δ·e^(-ε/2) under scale t. Together: (ε, δ).
         Every cell can come out, whatever the data.
         """
         self.reach.require(query)
-        place, _, smooth = self._measure(Grid.whole(self.reach).steps(query.value))
+        place, _, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
         drawn = place + discrete_laplace(2 / self.epsilon * smooth * (1 + 2.0**-40), None, rng)
         chosen = min(max(drawn, 0), self._cells.size - 1)
         middle = float(self._cells.edges[chosen] / 2 + self._cells.edges[chosen + 1] / 2)
@@ -148,12 +148,12 @@ class SmoothMedian:
         ranks = np.arange(rank - furthest - 1, rank + furthest + 2)
         found = np.searchsorted(upto, np.clip(ranks, 1, max(rows, 1)), side="left").clip(0, last)
         sorted_rows = np.where(ranks < 1, 0, np.where(ranks > rows, last, found))
-        centre = furthest + 1
+        center = furthest + 1
         local, smooth = 0.0, 1.0
         for k in range(furthest + 1):
-            high = sorted_rows[centre : centre + k + 2]
-            low = sorted_rows[centre - k - 1 : centre + 1]
+            high = sorted_rows[center : center + k + 2]
+            low = sorted_rows[center - k - 1 : center + 1]
             widest = float((high - low).max())
             local = widest if k == 0 else local
             smooth = max(smooth, math.exp(-self.beta * k) * widest)
-        return int(sorted_rows[centre]), local, smooth
+        return int(sorted_rows[center]), local, smooth

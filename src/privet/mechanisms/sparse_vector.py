@@ -16,16 +16,16 @@ from privet.core.errors import BudgetExceeded
 from privet.core.random import Rng, discrete_laplace
 from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, laplace_error
-from privet.mechanisms.grid import Grid
+from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Of, Reach, reach_of
+from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of
 from privet.mechanisms.selection import Scores
 
 __all__ = ["SparseSession", "SparseVector"]
 
 
 @dataclass(frozen=True)
-class SparseVector:
+class SparseVector(MadeFor):
     """Which of many answers reach a threshold, until `answers` of them have (Dwork & Roth 2014, Alg. 1).
 
     Each run has fresh noise on the threshold (half of ε) and on every answer (the other half), and ends with its first
@@ -54,7 +54,7 @@ class SparseVector:
         checked.positive("epsilon", self.epsilon)
         checked.finite("threshold", self.threshold)
         checked.count("answers", self.answers)
-        object.__setattr__(self, "of", reach_of(self.of))
+        super().__post_init__()
 
     @staticmethod
     def for_epsilon(epsilon: float, of: Of, *, threshold: float, answers: int = 1) -> SparseVector:
@@ -64,13 +64,8 @@ class SparseVector:
         return SparseVector(share / unit.records * (1 - 2.0**-50), of, threshold, answers)
 
     @property
-    def reach(self) -> Reach:
-        """What the mechanism was made for."""
-        return reach_of(self.of)
-
-    @property
     def event(self) -> event.Repeated:
-        """One pure block for each "yes", for the neighbours of the unit."""
+        """One pure block for each "yes", for the neighbors of the unit."""
         return event.Repeated(event.Pure(self.epsilon, self.reach.unit.neighbours), self.answers)
 
     @property
@@ -81,7 +76,7 @@ class SparseVector:
         return moved / half, Scores(self.reach).ways * moved / half
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> NoiseGrid:
         """Where answers are compared."""
         return Scores(self.reach).grid
 
@@ -133,9 +128,9 @@ class SparseSession:
     def ask(self, query: Bounded[Any]) -> Release[bool]:
         """Whether the answer reaches the threshold, as far as noise lets one see.
 
-        Guarantee: pure ε for all answers of a run up to its first "yes", for the unit and neighbours of the reach
+        Guarantee: pure ε for all answers of a run up to its first "yes", for the unit and neighbors of the reach
         (Dwork & Roth 2014, Thm 3.23; Lyu, Su & Li 2017 for monotone answers). *Proof.* Let no answer move by more than
-        m steps from one data set to its neighbour, and let the noise be discrete Laplace of scale 2m/ε on the threshold
+        m steps from one data set to its neighbor, and let the noise be discrete Laplace of scale 2m/ε on the threshold
         and w·2m/ε on the answers, w = 2. Map every run on the one to a run with the same answers on the other: the
         threshold's noise rises by m, at a factor of e^(ε/2); whatever was below it is below it still; and the noise of
         the "yes" rises by the m of the threshold and by as much as its own answer fell, by 2m together, at a factor of
@@ -152,7 +147,7 @@ class SparseSession:
         if self.left == 0:
             problem = f'"yes" was said {self.plan.answers} times, which is what was paid for'
             raise BudgetExceeded(f"{problem}; start another session and charge for it")
-        grid = Grid(single, self.plan.grid.step, self.plan.grid.exact)
+        grid = NoiseGrid(single, self.plan.grid.step, self.plan.grid.exact)
         value = self._answer(int(grid.steps(query.value).reshape(-1)[0]))
         return Release(value, (self.draw,), query.unit, self.rng.kind)
 

@@ -12,7 +12,7 @@ from privet.core import checked
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit
-from privet.mechanisms.contribution import Chunk, Limiter, blocks, numbers, times
+from privet.mechanisms.contribution import Chunk, Clipper, Limiter, blocks, numbers, times
 from privet.mechanisms.grid import MOST_STEPS
 from privet.mechanisms.reach import Reach, replaces
 
@@ -32,7 +32,7 @@ def checked_bounds(lower: float, upper: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(Clipper[float]):
     """The sum of clamped numbers, of which one unit makes out at most `rows`.
 
     Guarantee: every number is clamped to [lower, upper] and rounded to a whole multiple of a power of two, at most
@@ -80,12 +80,6 @@ class Sum:
     def start(self) -> SumTally:
         """A sum to which chunks of rows are added."""
         return SumTally(self, Limiter(self.unit, self.rows))
-
-    def __call__(self, values: Chunk, users: Chunk | None = None) -> Bounded[float]:
-        """The sum of the values."""
-        tally = self.start()
-        tally.add(values, users)
-        return tally.bounded()
 
     def steps(self, values: Chunk) -> npt.NDArray[np.int64]:
         """Each value clamped, in steps."""

@@ -15,8 +15,8 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng, discrete_gaussian, discrete_laplace
 from privet.core.release import Release
 from privet.core.unit import Neighbours
-from privet.mechanisms.discrete_gaussian import DiscreteGaussian
-from privet.mechanisms.discrete_laplace import DiscreteLaplace
+from privet.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
+from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
 from privet.mechanisms.keys import Keys
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.partitions import in_order
@@ -42,7 +42,7 @@ class ThresholdedCounts:
     ['north']
     """
 
-    noise: DiscreteLaplace | DiscreteGaussian
+    noise: DiscreteLaplaceMechanism | DiscreteGaussianMechanism
     threshold: int
     """The least noisy count that is shown."""
     of: Keys
@@ -57,13 +57,13 @@ class ThresholdedCounts:
     @staticmethod
     def laplace(epsilon: float, delta: float, of: Keys) -> ThresholdedCounts:
         """(ε, δ)-DP for the unit, ε by the noise and δ by the threshold."""
-        noise = DiscreteLaplace.for_epsilon(epsilon, of)
+        noise = DiscreteLaplaceMechanism.for_epsilon(epsilon, of)
         return ThresholdedCounts(noise, _least(noise, _target(delta, of), of.keys), of)
 
     @staticmethod
     def gaussian(epsilon: float, delta: float, of: Keys) -> ThresholdedCounts:
         """(ε, δ)-DP for the unit, with half of δ for the noise and half for the threshold: for users of many keys."""
-        noise = DiscreteGaussian.for_epsilon(epsilon, delta / 2, of)
+        noise = DiscreteGaussianMechanism.for_epsilon(epsilon, delta / 2, of)
         return ThresholdedCounts(noise, _least(noise, _target(delta / 2, of), of.keys), of)
 
     @property
@@ -93,14 +93,14 @@ class ThresholdedCounts:
     def release(self, query: Bounded[dict[Any, int]], *, rng: Rng, source: str = SOURCE) -> Release[dict[Any, int]]:
         """The keys that are shown, in order, with their noisy counts.
 
-        Guarantee: as the event, for the unit and neighbours of the keys (Korolova, Kenthapadi, Mishra & Ntoulas 2009;
+        Guarantee: as the event, for the unit and neighbors of the keys (Korolova, Kenthapadi, Mishra & Ntoulas 2009;
         Wilson et al. 2020, Thm 2). A key that only one unit has is shown with probability at most δ over all its keys;
         where that does not happen, the outputs with and without the unit differ by noise alone.
         """
         self.reach.require(query)
         names = list(query.value)
         noisy = np.array([query.value[name] for name in names], dtype=np.int64)
-        if isinstance(self.noise, DiscreteLaplace):
+        if isinstance(self.noise, DiscreteLaplaceMechanism):
             noisy += discrete_laplace(self.noise.scale, len(names), rng)
         else:
             noisy += discrete_gaussian(self.noise.sigma, len(names), rng)
@@ -116,19 +116,19 @@ def _target(delta: float, of: Keys) -> float:
     return delta / of.reach.span * (1 - 1e-9)
 
 
-def _tail(noise: DiscreteLaplace | DiscreteGaussian, least: int) -> float:
+def _tail(noise: DiscreteLaplaceMechanism | DiscreteGaussianMechanism, least: int) -> float:
     """P(noise ≥ least) for least ≥ 1, rounded up."""
-    if isinstance(noise, DiscreteLaplace):
+    if isinstance(noise, DiscreteLaplaceMechanism):
         return math.exp(-least / noise.scale) / (1 + math.exp(-1 / noise.scale)) * _UP
     return float(ndtr(-(least - 1) / noise.sigma)) * _UP  # Canonne, Kamath & Steinke 2020, Prop. 25
 
 
-def _shown(noise: DiscreteLaplace | DiscreteGaussian, threshold: int, keys: int) -> float:
+def _shown(noise: DiscreteLaplaceMechanism | DiscreteGaussianMechanism, threshold: int, keys: int) -> float:
     """1 - (1 - p)^keys, with p the chance that a count of 1 reaches the threshold, rounded up."""
     return min(-math.expm1(keys * math.log1p(-_tail(noise, threshold - 1))) * _UP, 1.0 - 2.0**-53)
 
 
-def _least(noise: DiscreteLaplace | DiscreteGaussian, delta: float, keys: int) -> int:
+def _least(noise: DiscreteLaplaceMechanism | DiscreteGaussianMechanism, delta: float, keys: int) -> int:
     high = 2
     while _shown(noise, high, keys) > delta:
         high *= 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +15,14 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Of, Reach, reach_of, steps_of
+from privet.mechanisms.reach import MadeFor, Of, reach_of, steps_of
 from privet.mechanisms.selection import Scores, exponential_choice
 
 __all__ = ["TopK"]
 
 
 @dataclass(frozen=True)
-class TopK:
+class TopK(MadeFor):
     """k places by k exponential mechanisms, each among those that are left (peeling; Durfee & Rogers 2019).
 
     >>> from privet.core.random import SeededRng
@@ -40,7 +39,7 @@ class TopK:
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
-        object.__setattr__(self, "of", reach_of(self.of))
+        super().__post_init__()
         if checked.count("k", self.k) > self.reach.dimension:
             raise InvalidInput("k", f"is {self.k}, of {self.reach.dimension} places", "ask for fewer")
 
@@ -61,11 +60,6 @@ class TopK:
         return TopK(share, of, k)
 
     @property
-    def reach(self) -> Reach:
-        """What the mechanism was made for."""
-        return reach_of(self.of)
-
-    @property
     def event(self) -> event.Repeated:
         """k choices."""
         return event.Repeated(event.Exponential(self.epsilon), self.k)
@@ -73,19 +67,16 @@ class TopK:
     @property
     def expected_error(self) -> float:
         """A bound on how far below the best score left each chosen one is, on average."""
-        return Scores(self.reach).width(self.epsilon) * (1 + math.log(self.reach.dimension))
+        return Scores(self.reach).expected_gap(self.epsilon)
 
     def interval(self, confidence: float) -> float:
         """How far below the best score left any of the chosen ones is, at most."""
-        miss = checked_confidence(confidence) / self.k
-        scores = Scores(self.reach)
-        rounding = 0.0 if scores.grid.exact else scores.grid.step
-        return scores.width(self.epsilon) * math.log(self.reach.dimension / miss) + rounding
+        return Scores(self.reach).largest_gap(self.epsilon, checked_confidence(confidence) / self.k)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[tuple[int, ...]]:
         """The places, in the order in which they were chosen.
 
-        Guarantee: the composition of k exponential mechanisms for the unit and neighbours of the reach; leaving out
+        Guarantee: the composition of k exponential mechanisms for the unit and neighbors of the reach; leaving out
         what was chosen before is post-processing of earlier answers (adaptive composition).
         """
         scores = Scores(self.reach)

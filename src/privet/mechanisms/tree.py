@@ -17,15 +17,15 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng, discrete_gaussian
 from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, gaussian_error, gaussian_width, usable_scale
-from privet.mechanisms.grid import FINE, Grid, ceiling
+from privet.mechanisms.grid import FINE, NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Of, Reach, reach_of
+from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of
 
 __all__ = ["RunningSums", "TreeSession"]
 
 
 @dataclass(frozen=True)
-class RunningSums:
+class RunningSums(MadeFor):
     """All running sums of a vector, by a binary tree of partial sums (Dwork et al. 2010; Chan, Shi & Song 2011).
 
     With T steps, each step is in at most ⌊log₂T⌋ + 1 partial sums, and each running sum is made of at most as many,
@@ -44,7 +44,7 @@ class RunningSums:
     """The clipper of the steps: a histogram over public periods, for one. Its dimension is the number of steps."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", reach_of(self.of))
+        super().__post_init__()
         usable_scale("sigma", self.sigma, self.grid)
 
     @staticmethod
@@ -59,12 +59,7 @@ class RunningSums:
         return RunningSums(multiplier * float(reach.distance("l1")), of)
 
     @property
-    def reach(self) -> Reach:
-        """That of the steps."""
-        return reach_of(self.of)
-
-    @property
-    def grid(self) -> Grid:
+    def grid(self) -> NoiseGrid:
         """Where sums and noise live."""
         return _grid(self.reach)
 
@@ -103,7 +98,7 @@ class RunningSums:
         """The running sums, one for each step.
 
         Guarantee: `levels` discrete Gaussian releases (of vectors, where a unit moves several steps), for the unit and
-        neighbours of the reach: a level holds each step once, so that a unit moves its partial sums by at most its L1
+        neighbors of the reach: a level holds each step once, so that a unit moves its partial sums by at most its L1
         distance, and all running sums are post-processing of the noisy partial sums.
         """
         self.reach.require(query)
@@ -139,7 +134,7 @@ class TreeSession:
         if self.time == reach.dimension:
             problem = f"is one more than the {reach.dimension} that the plan was made for"
             raise InvalidInput("step", problem, "make a plan of more steps; twice as many cost one level more")
-        grid = Grid(single, self.plan.grid.step, self.plan.grid.exact)
+        grid = NoiseGrid(single, self.plan.grid.step, self.plan.grid.exact)
         value = self._next(int(grid.steps(step.value).reshape(-1)[0]))
         return Release(value, (self.draw,), step.unit, self.rng.kind)
 
@@ -157,5 +152,5 @@ class TreeSession:
         return total * self.plan.grid.step
 
 
-def _grid(reach: Reach) -> Grid:
-    return Grid.for_noise(reach, "l1", fine=FINE)
+def _grid(reach: Reach) -> NoiseGrid:
+    return NoiseGrid.for_noise(reach, "l1", fine=FINE)

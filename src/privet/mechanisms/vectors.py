@@ -15,7 +15,7 @@ from privet.core import checked
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit
-from privet.mechanisms.contribution import Chunk, Limiter, blocks, numbers, times
+from privet.mechanisms.contribution import Chunk, Clipper, Limiter, blocks, numbers, times
 from privet.mechanisms.grid import MOST_STEPS
 from privet.mechanisms.reach import Reach, replaces
 
@@ -38,7 +38,7 @@ class Norm(Enum):
 
 
 @dataclass(frozen=True)
-class VectorSum:
+class VectorSum(Clipper[npt.NDArray[np.float64]]):
     """The sum of vectors no longer than `clip`, of which one unit makes out at most `rows`.
 
     Guarantee: every row is scaled down to the clip (or clamped, for `LINF`) and then cut towards 0 to whole steps of
@@ -83,12 +83,6 @@ class VectorSum:
     def start(self) -> VectorTally:
         """A sum to which chunks of rows are added."""
         return VectorTally(self, Limiter(self.unit, self.rows), np.zeros(self.dimension, dtype=np.int64))
-
-    def __call__(self, rows: Chunk, users: Chunk | None = None) -> Bounded[npt.NDArray[np.float64]]:
-        """The sum of the rows."""
-        tally = self.start()
-        tally.add(rows, users)
-        return tally.bounded()
 
     def steps(self, rows: Chunk) -> npt.NDArray[np.int64]:
         """Each row clipped, in steps."""

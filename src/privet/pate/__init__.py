@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from privet.pate.aggregators import Aggregator, Confident, GNMax, Interactive, LNMax
+from privet.pate.aggregator import Aggregator
+from privet.pate.confident import Confident
 from privet.pate.data_dependent import DataDependent, data_dependent
+from privet.pate.gnmax import GNMax
 from privet.pate.gnss import Gnss
+from privet.pate.interactive import Interactive
+from privet.pate.lnmax import LNMax
 from privet.pate.plan import Labels, Plan, least_noise, most_questions
-from privet.pate.sanitised import Sanitised, SmoothCeiling
+from privet.pate.sanitization import SanitizedEpsilon, SmoothCeiling
+from privet.pate.table import AGGREGATORS
 from privet.pate.votes import Votes
 
 __all__ = [
+    "AGGREGATORS",
     "Aggregator",
     "Confident",
     "DataDependent",
@@ -19,7 +25,7 @@ __all__ = [
     "LNMax",
     "Labels",
     "Plan",
-    "Sanitised",
+    "SanitizedEpsilon",
     "SmoothCeiling",
     "Votes",
     "data_dependent",

@@ -1,6 +1,6 @@
 """What the labels cost *these* data: bounds that depend on the votes, and so are private themselves.
 
-All of them bound D_a(M(D)‖M(D')) for the data D at hand and each of its neighbours D', in this direction only. M is one
+All of them bound D_a(M(D)‖M(D')) for the data D at hand and each of its neighbors D', in this direction only. M is one
 question; questions and aggregator are fixed beforehand, so that the bounds of all questions add up.
 """
 
@@ -20,9 +20,9 @@ from privet.core.errors import NotProven
 from privet.core.event import Event
 from privet.core.release import Unpublishable
 from privet.core.unit import Unit
-from privet.pate.aggregators import Aggregator
+from privet.pate.aggregator import Aggregator
 from privet.pate.plan import Plan, matching
-from privet.pate.tails import Reals, log_ahead_normal
+from privet.pate.tails import Reals
 from privet.pate.votes import Counts, Votes, moved_teachers
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "data_dependent",
     "label_cost",
     "log_missed",
-    "log_missed_normal",
     "question_cost",
     "require_one_teacher",
     "tested_cost",
@@ -47,7 +46,7 @@ class DataDependent(Unpublishable):
     """An ε that was computed from private votes: *not publishable, one-sided, for this data set only*.
 
     It is neither a guarantee nor an event nor a number, so that no budget takes it, and it neither prints nor pickles.
-    `epsilon` is for those who may see the votes themselves. `sanitised` makes something of it that may leave.
+    `epsilon` is for those who may see the votes themselves. `sanitized` makes something of it that may leave.
     """
 
     __slots__ = ("delta", "epsilon", "order", "questions")
@@ -78,7 +77,7 @@ class DataDependent(Unpublishable):
 
     def to_json(self) -> NoReturn:
         """Always refused: it is private."""
-        raise TypeError(f"a data-dependent ε has no JSON: it is {_WARNING}; see `sanitised`")
+        raise TypeError(f"a data-dependent ε has no JSON: it is {_WARNING}; see `sanitized`")
 
 
 def data_dependent(plan: Plan, votes: Votes, delta: float, *, orders: Sequence[float] = ORDERS) -> DataDependent:
@@ -114,11 +113,6 @@ def log_missed(aggregator: Aggregator, counts: Counts) -> Reals:
     return _summed(aggregator.log_ahead(_gaps(counts)))
 
 
-def log_missed_normal(counts: Counts, sigma: float) -> Reals:
-    """The same for continuous noise, Σ ½·erfc(gap/2σ), as Proposition 7 is printed: only to compare with papers."""
-    return _summed(log_ahead_normal(_gaps(counts), sigma))
-
-
 def label_cost(plan: Plan, log_q: Reals, order: float) -> Reals:
     """D_a of one label where the likeliest is missed with probability q at most; never above the data-independent."""
     return np.minimum(
@@ -136,8 +130,8 @@ def question_cost(plan: Plan, counts: Counts, order: float) -> Reals:
 def tested_cost(plan: Plan, support: Counts, label: Reals, order: float) -> Reals:
     """D_a of the test of a number and of the label together, where the label by itself costs `label`.
 
-    With P the chance that the test is passed, and P' on neighbouring data, e^((a-1)D) = (1-P)^a·(1-P')^(1-a) +
-    P^a·P'^(1-a)·e^((a-1)·label). The tested number is one more or less on neighbours, or the same: the worst of the
+    With P the chance that the test is passed, and P' on neighboring data, e^((a-1)D) = (1-P)^a·(1-P')^(1-a) +
+    P^a·P'^(1-a)·e^((a-1)·label). The tested number is one more or less on neighbors, or the same: the worst of the
     three is taken. It is never more than test and label added up.
     """
     test = plan.aggregator.test
@@ -168,5 +162,4 @@ def _gaps(counts: Counts) -> Counts:
 
 
 def _summed(logs: Reals) -> Reals:
-    found: Reals = np.minimum(logsumexp(logs, axis=1), 0.0)
-    return found
+    return np.asarray(np.minimum(logsumexp(logs, axis=1), 0.0))

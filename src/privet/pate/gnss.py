@@ -1,4 +1,4 @@
-"""The sanitised ε of Papernot et al. (2018): smooth sensitivity with normal noise (GNSS), as a confidence limit."""
+"""The sanitized ε of Papernot et al. (2018): smooth sensitivity with normal noise (GNSS), as a confidence limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.mechanism import SOURCE
 from privet.pate.plan import Plan, matching
-from privet.pate.sanitised import Sanitised, checked_terms, cost_table, limited, widened
+from privet.pate.sanitization import SanitizedEpsilon, checked_terms, cost_table, limited, widened
 from privet.pate.tails import Reals
 from privet.pate.votes import Counts, Votes
 
@@ -32,7 +32,7 @@ _OWN_ORDERS = 200
 def gnss_rdp(order: float, beta: float, sigma: float) -> float:
     """D_a of a number with normal noise of deviation σ·S, S a β-smooth bound on its local sensitivity: the worst case.
 
-    With S = 1 and S' = r on a neighbour, the number moves by min(1, r) at most, and the divergence of the two normals
+    With S = 1 and S' = r on a neighbor, the number moves by min(1, r) at most, and the divergence of the two normals
     is largest at r = e^-β (proof in `docs/pate.md`). It is exact, and infinite for a ≥ 1/(1 - e^-2β).
 
     >>> round(gnss_rdp(8.0, 0.02, 4.0), 4)
@@ -122,7 +122,7 @@ class Gnss:
         """That of `cost_table`, at the order."""
         return cost_table(self.plan, self.order)
 
-    def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Sanitised]:
+    def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[SanitizedEpsilon]:
         """The limit, with its failure probability and its own price.
 
         Guarantee: (ε, δ)-DP as `event` has it, for the plan's unit, whatever the votes are: normal noise in proportion

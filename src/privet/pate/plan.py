@@ -16,7 +16,7 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.mechanisms.mechanism import SOURCE
-from privet.pate.aggregators import NO_ANSWER, Aggregator, GNMax, LNMax
+from privet.pate.aggregator import NO_ANSWER, Aggregator, NoisyArgmax
 from privet.pate.votes import Votes, moved_teachers
 
 __all__ = ["Counted", "Labels", "Plan", "least_noise", "matching", "most_questions"]
@@ -99,7 +99,7 @@ class Plan:
         that an aggregator with a test is refused, and a plan with fewer answers than questions is, too.
         """
         matching(self, votes)
-        if not isinstance(self.aggregator, (LNMax, GNMax)) or self.most < self.questions:
+        if not isinstance(self.aggregator, NoisyArgmax) or self.most < self.questions:
             raise InvalidInput("aggregator", "leaves questions without an answer", "use GNMax or LNMax for all of them")
         found = self.aggregator.noisy(votes.counts, rng)
         counted = tuple(tuple(map(int, row)) for row in found)

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import logsumexp
 
-__all__ = ["Reals", "log_ahead_gaussian", "log_ahead_laplace", "log_ahead_normal", "log_at_least"]
+__all__ = ["Reals", "log_ahead_gaussian", "log_ahead_laplace", "log_at_least"]
 
 Reals: TypeAlias = npt.NDArray[np.float64]
 _Whole: TypeAlias = npt.NDArray[np.int64]
@@ -57,12 +57,6 @@ def log_ahead_laplace(gaps: _Whole, scale: float) -> Reals:
     g = np.asarray(gaps, dtype=np.float64)
     found: Reals = -g / scale + np.log(g * (1 - r) + r + (1 + r * r) / (1 + r)) - 2 * math.log1p(r)
     return np.minimum(found, 0.0)
-
-
-def log_ahead_normal(gaps: npt.NDArray[np.float64] | _Whole, sigma: float) -> Reals:
-    """log P(Y - X ≥ gap) for continuous normal noise: what Papernot et al. (2018) state, to compare with."""
-    found: Reals = log_ndtr(-np.asarray(gaps, dtype=np.float64) / (math.sqrt(2) * sigma))
-    return found
 
 
 def _parity(sigma: float) -> Reals:

@@ -61,5 +61,4 @@ def theorem_3(log_q: Reals, epsilon: float, order: float) -> Reals:
 
 def _log1mexp(x: Reals) -> Reals:
     """log(1 - e^x) for x < 0."""
-    found: Reals = np.where(x < -1, np.log1p(-np.exp(x)), np.log(-np.expm1(x)))
-    return found
+    return np.asarray(np.where(x < -1, np.log1p(-np.exp(x)), np.log(-np.expm1(x))))

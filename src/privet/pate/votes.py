@@ -32,7 +32,7 @@ def moved_teachers(unit: Unit) -> int:
     >>> moved_teachers(Unit())
     1
     """
-    replaces(unit)  # refuses neighbours that say nothing about records
+    replaces(unit)  # refuses neighbors that say nothing about records
     return int(span(unit))
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from privet.query.answers import Answer, Row
 from privet.query.ask import Account, Reply, ask
-from privet.query.conditions import All, AnyOf, Comparison, Condition, Missing, Not, OneOf, Op
+from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
 from privet.query.files import answers_file, load_query_schema
 from privet.query.parser import parse
-from privet.query.plan import Plan, columns_read, plan, understood
+from privet.query.plan import QueryPlan, columns_read, parse_questions, plan
 from privet.query.questions import (
-    Count,
-    Covariance,
-    Histogram,
-    Maximum,
-    Mean,
-    Minimum,
-    Quantile,
+    CountMeasure,
+    CovarianceMeasure,
+    HistogramMeasure,
+    MaximumMeasure,
+    MeanMeasure,
+    MinimumMeasure,
+    QuantileMeasure,
     Question,
-    Sum,
-    TopK,
-    Variance,
+    SumMeasure,
+    TopKMeasure,
+    VarianceMeasure,
 )
 from privet.query.stored import Stored
 from privet.query.words import MalformedQuestion
@@ -29,33 +29,33 @@ __all__ = [
     "All",
     "Answer",
     "AnyOf",
-    "Comparison",
+    "CellComparison",
     "Condition",
-    "Count",
-    "Covariance",
-    "Histogram",
+    "CountMeasure",
+    "CovarianceMeasure",
+    "HistogramMeasure",
+    "IsMissing",
     "MalformedQuestion",
-    "Maximum",
-    "Mean",
-    "Minimum",
-    "Missing",
+    "MaximumMeasure",
+    "MeanMeasure",
+    "MinimumMeasure",
     "Not",
     "OneOf",
     "Op",
-    "Plan",
-    "Quantile",
+    "QuantileMeasure",
+    "QueryPlan",
     "Question",
     "Reply",
     "Row",
     "Stored",
-    "Sum",
-    "TopK",
-    "Variance",
+    "SumMeasure",
+    "TopKMeasure",
+    "VarianceMeasure",
     "answers_file",
     "ask",
     "columns_read",
     "load_query_schema",
     "parse",
+    "parse_questions",
     "plan",
-    "understood",
 ]

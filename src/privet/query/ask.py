@@ -18,7 +18,7 @@ from privet.ledger import Charge, Fingerprint, Ledger
 from privet.mechanisms.mechanism import SOURCE
 from privet.query.answers import Answer
 from privet.query.feed import Data, Feed
-from privet.query.plan import Asked, Plan, columns_read, plan, require_enough, understood
+from privet.query.plan import Asked, QueryPlan, columns_read, parse_questions, plan, require_enough
 from privet.query.questions import Question
 from privet.query.stored import Shelf, Stored
 
@@ -88,7 +88,7 @@ def ask(
         InvalidInput: A malformed question, an unknown column, or a file that cannot be read. Nothing is charged.
         BudgetExceeded: The budget refuses the charge.
 
-    Guarantee: that of `Plan.draw` for what is new, and of their own draws for what was stored; the ledger's budget
+    Guarantee: that of `QueryPlan.draw` for what is new, and of their own draws for what was stored; the ledger's budget
     covers both. An unknown column, a malformed question, a refused charge or a file that cannot be read: an error, and
     no charge. Assumes that everything else that is released from the data is charged to the same budget.
     """
@@ -100,7 +100,7 @@ def ask(
     checked.positive("epsilon", epsilon)
     checked.share("delta", delta)
     checked.confidence("confidence", confidence)
-    listed = understood(questions, schema)
+    listed = parse_questions(questions, schema)
     schema.require_sources(columns_read(listed, schema))
     feed = Feed.of(data, schema, columns_read(listed, schema))
     stamp, fingerprint = feed.stamp(), feed.fingerprint()
@@ -161,7 +161,7 @@ def _reply(
     return Reply(release, tuple(str(question) in known for question in listed), charged, head)
 
 
-def _reserved(account: Account, made: Plan, data: Fingerprint) -> Charge:
+def _reserved(account: Account, made: QueryPlan, data: Fingerprint) -> Charge:
     purpose = "; ".join(map(str, made.questions))
     if len(purpose) > _PURPOSE or not purpose.isprintable():
         purpose = f"{len(made.questions)} questions"

@@ -19,19 +19,19 @@ from privet.core.errors import InvalidInput
 from privet.data.columns import Category, Number, Outside
 from privet.data.schema import Schema
 from privet.data.source import spelling
-from privet.query.conditions import All, AnyOf, Comparison, Condition, Missing, Not, OneOf, Op
+from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
 from privet.query.fitting import name_of_value, value_as_number
 
 if TYPE_CHECKING:
     from polars.datatypes import DataType
 
-__all__ = ["Cells"]
+__all__ = ["ColumnReader"]
 
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
 @dataclass(frozen=True)
-class Cells:
+class ColumnReader:
     """How the columns of one table are read."""
 
     schema: Schema
@@ -100,12 +100,12 @@ class Cells:
                 return reduce(and_, map(self.meets, condition.conditions))
             case AnyOf():
                 return reduce(or_, map(self.meets, condition.conditions))
-            case Missing():
+            case IsMissing():
                 return self._missing(condition.column)
             case OneOf():
-                same = [Comparison(condition.column, Op.EQUAL, value) for value in condition.values]
+                same = [CellComparison(condition.column, Op.EQUAL, value) for value in condition.values]
                 return reduce(or_, map(self.meets, same))
-            case Comparison():
+            case CellComparison():
                 if isinstance(self.column(condition.column), Number):
                     return self._compared(condition)
                 found = self._is(condition.column, name_of_value(condition.value))
@@ -117,7 +117,7 @@ class Cells:
             return self.number(name).is_null()
         return pl.lit(False) if column.missing is not None else self.text(name).is_null()
 
-    def _compared(self, condition: Comparison) -> pl.Expr:
+    def _compared(self, condition: CellComparison) -> pl.Expr:
         column: Number = self.column(condition.column)
         value, kind = value_as_number(condition.value), self.types[condition.column]
         cell = self.number(condition.column)

@@ -10,7 +10,19 @@ from typing import TypeAlias
 from privet.core.errors import InvalidInput
 from privet.query.words import KEYWORDS
 
-__all__ = ["All", "AnyOf", "Comparison", "Condition", "Missing", "Not", "OneOf", "Op", "Value", "columns_of", "quoted"]
+__all__ = [
+    "All",
+    "AnyOf",
+    "CellComparison",
+    "Condition",
+    "IsMissing",
+    "Not",
+    "OneOf",
+    "Op",
+    "Value",
+    "columns_of",
+    "quoted",
+]
 
 Value: TypeAlias = str | float
 _PLAIN = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?|[^\W\d][\w.\-]*")
@@ -41,7 +53,7 @@ def quoted(value: Value) -> str:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CellComparison:
     """A cell beside a value. A number is clamped to its bounds first; of a missing one, every comparison is false."""
 
     column: str
@@ -69,7 +81,7 @@ class OneOf:
 
 
 @dataclass(frozen=True)
-class Missing:
+class IsMissing:
     """Whether a cell is missing after the schema's rule: never, where the rule puts a value in its place."""
 
     column: str
@@ -108,7 +120,7 @@ class AnyOf:
         return " or ".join(f"({each})" for each in self.conditions)
 
 
-Condition: TypeAlias = Comparison | OneOf | Missing | Not | All | AnyOf
+Condition: TypeAlias = CellComparison | OneOf | IsMissing | Not | All | AnyOf
 
 
 def columns_of(condition: Condition | None) -> tuple[str, ...]:

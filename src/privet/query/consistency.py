@@ -40,5 +40,4 @@ def projected(values: npt.NDArray[np.float64], total: float) -> npt.NDArray[np.f
     ordered = np.sort(values)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
     least = excess[np.flatnonzero(ordered > excess)[-1]]
-    found: npt.NDArray[np.float64] = np.maximum(values - least, 0.0)
-    return found
+    return np.asarray(np.maximum(values - least, 0.0))

@@ -9,7 +9,7 @@ from pathlib import Path
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.data import load_schema, require_vouched, schema_file_of
 from privet.data.schema import Schema
-from privet.query.plan import Asked, columns_read, understood
+from privet.query.plan import Asked, columns_read, parse_questions
 
 __all__ = ["answers_file", "load_query_schema"]
 
@@ -34,7 +34,7 @@ def load_query_schema(data: Path, questions: Sequence[Asked] | Asked, schema: Pa
         raise InvalidInput("data", f"{str(data)!r} cannot be read: no such file", "name a CSV or Parquet file")
     path = schema if schema is not None else schema_file_of(data)
     loaded = load_schema(path)
-    require_vouched(loaded, path, columns_read(understood(questions, loaded), loaded))
+    require_vouched(loaded, path, columns_read(parse_questions(questions, loaded), loaded))
     return loaded
 
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from privet.core.errors import InvalidInput
 from privet.data.columns import Category, Column, Identifier, Number
 from privet.data.schema import Schema
-from privet.query.conditions import All, AnyOf, Comparison, Condition, Missing, Not, OneOf, Op, quoted
-from privet.query.questions import Count, Histogram, Question, TopK
+from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op, quoted
+from privet.query.questions import CountMeasure, HistogramMeasure, Question, TopKMeasure
 from privet.query.words import nearest
 
 __all__ = ["MOST_GROUPS", "Misfit", "name_of_value", "require_fit", "value_as_number"]
@@ -45,7 +45,7 @@ def require_fit(question: Question, schema: Schema) -> None:
     with _part(question.measure):
         _require_measure(question, schema)
     with _part(question.by):
-        if isinstance(question.measure, TopK) and question.by:
+        if isinstance(question.measure, TopKMeasure) and question.by:
             raise Misfit(question.by[0], "top has no groups", "use histogram, or where for one group")
     _require_condition(question.where, schema)
     with _part(question.by):
@@ -56,13 +56,13 @@ def _require_measure(question: Question, schema: Schema) -> None:
     for name in question.measure.columns:
         column = _found(name, schema)
         _require_measurable(column)
-        if isinstance(question.measure, TopK):
+        if isinstance(question.measure, TopKMeasure):
             _require_category(column, "top counts values")
             listed = column.values if isinstance(column, Category) else ()
             if 0 < len(listed) < question.measure.k:
                 problem = f"the schema has only {len(listed)} values of {name!r}"
                 raise Misfit(str(question.measure.k), problem, "ask for fewer", last=True)
-        elif isinstance(question.measure, Histogram):
+        elif isinstance(question.measure, HistogramMeasure):
             _require_counted(column, question.measure)
         else:
             _require_number(column, question)
@@ -109,7 +109,7 @@ def _require_measurable(column: Column) -> None:
 
 
 def _require_number(column: Column, question: Question) -> None:
-    if not isinstance(column, Number) and not isinstance(question.measure, Count):
+    if not isinstance(column, Number) and not isinstance(question.measure, CountMeasure):
         problem = f"{column.name!r} is a category and has no bounds"
         raise Misfit(column.name, problem, 'use histogram, or call it kind = "number" with low and high in the schema')
 
@@ -120,7 +120,7 @@ def _require_category(column: Column, why: str) -> None:
         raise Misfit(column.name, problem, f"use histogram({column.name}, 10)")
 
 
-def _require_counted(column: Column, measure: Histogram) -> None:
+def _require_counted(column: Column, measure: HistogramMeasure) -> None:
     if isinstance(column, Category) and measure.cells is not None:
         raise Misfit(column.name, f"{column.name!r} is a category, and only numbers have cells", "leave them out")
 
@@ -139,12 +139,12 @@ def _require_condition(condition: Condition | None, schema: Schema) -> None:
                 _require_leaf(condition, schema)
 
 
-def _require_leaf(condition: Missing | Comparison | OneOf, schema: Schema) -> None:
+def _require_leaf(condition: IsMissing | CellComparison | OneOf, schema: Schema) -> None:
     column = _found(condition.column, schema)
     match condition:
-        case Missing():
+        case IsMissing():
             return
-        case Comparison():
+        case CellComparison():
             if isinstance(column, Category) and condition.op not in (Op.EQUAL, Op.UNEQUAL):
                 problem = f"{column.name!r} is a category, which is neither more nor less than a value"
                 raise Misfit(column.name, problem, "use = or != or in")

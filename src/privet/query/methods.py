@@ -16,22 +16,29 @@ from privet.core.event import Event, Exponential
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Whose
-from privet.mechanisms import DiscreteLaplace, Gaussian, Keys, Laplace, Partitions, ThresholdedCounts
-from privet.mechanisms.grid import MOST_STEPS, Grid
-from privet.query.questions import TopK
-from privet.query.shares import Share
+from privet.mechanisms import (
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    Keys,
+    LaplaceMechanism,
+    Partitions,
+    ThresholdedCounts,
+)
+from privet.mechanisms.grid import MOST_STEPS, NoiseGrid
+from privet.query.questions import TopKMeasure
+from privet.query.shares import BudgetShare
 from privet.query.sheet import Label, Sheet
 from privet.query.shown import interval_of_shown
 from privet.query.tally import Totals
 
-__all__ = ["Drawn", "Method", "on_grid"]
+__all__ = ["QuestionMethod", "ReleasedValues", "on_grid"]
 
 _FOR_GROUPS = 1 / 3
 """What is spent on finding private groups; the rest is for their values."""
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ReleasedValues:
     """What was released for one question: groups, and for each of them noisy sums or one chosen value."""
 
     groups: tuple[Label, ...]
@@ -39,13 +46,13 @@ class Drawn:
     """[groups, sums], or [groups, 1] for what was chosen."""
 
 
-def on_grid(steps: npt.NDArray[Any], step: float, grid: Grid) -> npt.NDArray[np.float64]:
+def on_grid(steps: npt.NDArray[Any], step: float, grid: NoiseGrid) -> npt.NDArray[np.float64]:
     """Whole multiples of `step` on the nearest multiples of the grid's step, in whole numbers.
 
     Both steps are powers of two. A sum of more than 2^53 steps is no float64, and rounding it to one first could move
-    neighbouring sums apart by more than the grid's theorem allows.
+    neighboring sums apart by more than the grid's theorem allows.
 
-    >>> grid = Grid.for_noise(mechanisms.Reach(l1=1.0), "l1")
+    >>> grid = NoiseGrid.for_noise(mechanisms.Reach(l1=1.0), "l1")
     >>> on_grid(np.array([2**60 + 3], dtype=object), 2.0**-40, grid).tolist()
     [1048576.0]
     """
@@ -59,11 +66,11 @@ def on_grid(steps: npt.NDArray[Any], step: float, grid: Grid) -> npt.NDArray[np.
 
 
 @dataclass(frozen=True)
-class Method:
+class QuestionMethod:
     """A question with its part of the budget."""
 
     sheet: Sheet
-    share: Share
+    share: BudgetShare
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -92,7 +99,7 @@ class Method:
     def ends(self, noisy: float, confidence: float) -> tuple[float, float]:
         """The ends of an interval for one count, where a shown group has passed a threshold and where none has to."""
         found = self._finding
-        if isinstance(found, ThresholdedCounts) and isinstance(found.noise, DiscreteLaplace):
+        if isinstance(found, ThresholdedCounts) and isinstance(found.noise, DiscreteLaplaceMechanism):
             return interval_of_shown(round(noisy), found.noise.scale, found.threshold, confidence)
         width = self.width(confidence)
         # A count that noise took below 0 stands at 0, and may be as large as the noise is: never "from 0 to 0".
@@ -100,7 +107,7 @@ class Method:
 
     @property
     def _chosen(self) -> bool:
-        return isinstance(self.sheet.question.measure, TopK) and not self.sheet.private
+        return isinstance(self.sheet.question.measure, TopKMeasure) and not self.sheet.private
 
     @cached_property
     def _finding(self) -> Partitions | ThresholdedCounts | None:
@@ -117,22 +124,22 @@ class Method:
         return Partitions.for_epsilon(share.pure, share.delta, Keys(self.sheet.unit, self.sheet.rows))
 
     @property
-    def _rest(self) -> Share:
+    def _rest(self) -> BudgetShare:
         return self.share.part(1 - _FOR_GROUPS) if self.sheet.private else self.share
 
     @cached_property
-    def additive(self) -> Laplace | Gaussian | ThresholdedCounts:
+    def additive(self) -> LaplaceMechanism | GaussianMechanism | ThresholdedCounts:
         """The noise on every sum."""
         if self._shown and isinstance(self._finding, ThresholdedCounts):
             return self._finding
         return self._public
 
     @cached_property
-    def _public(self) -> Laplace | Gaussian:
+    def _public(self) -> LaplaceMechanism | GaussianMechanism:
         """The noise for the groups of the schema."""
         return self._noise(len(self.sheet.groups or ()))
 
-    def _noise(self, groups: int) -> Laplace | Gaussian:
+    def _noise(self, groups: int) -> LaplaceMechanism | GaussianMechanism:
         return self._rest.additive(self.sheet.reach(groups))
 
     @property
@@ -147,7 +154,7 @@ class Method:
     @property
     def _top(self) -> mechanisms.TopK:
         measure = self.sheet.question.measure
-        k = measure.k if isinstance(measure, TopK) else 1
+        k = measure.k if isinstance(measure, TopKMeasure) else 1
         return mechanisms.TopK(self.share.part(1 / k).choice, self.sheet.reach(len(self.sheet.groups or ())), k)
 
     def width(self, confidence: float) -> float:
@@ -165,7 +172,7 @@ class Method:
         """About how large the error is, for a comparison of one kind of noise with another."""
         return 1 / self._rest.choice if self.sheet.ranked or self._chosen else self.additive.expected_error
 
-    def release(self, totals: Totals, *, rng: Rng, source: str) -> Release[Drawn]:
+    def release(self, totals: Totals, *, rng: Rng, source: str) -> Release[ReleasedValues]:
         """The draws for one question, after the charge.
 
         Guarantee: the composition of `events`, for the unit of the sheet, add/remove. Sums and counts: exact discrete
@@ -187,19 +194,21 @@ class Method:
         values = self._valued(found.value, sums.reshape(len(found.value), self.sheet.sums), rng, source)
         return Release.join(found, values).map(lambda both: both[1])
 
-    def _valued(self, groups: Sequence[Label], sums: npt.NDArray[Any], rng: Rng, source: str) -> Release[Drawn]:
+    def _valued(
+        self, groups: Sequence[Label], sums: npt.NDArray[Any], rng: Rng, source: str
+    ) -> Release[ReleasedValues]:
         sheet = self.sheet
         if sheet.ranked:
             chosen = [self._quantile.release(sheet.histogram.reach.of(each), rng=rng).value for each in sums]
             found = np.array(chosen, dtype=np.float64).reshape(len(groups), 1)
             (event,) = self._valuing
-            drawn = Drawn(tuple(groups), found)
+            drawn = ReleasedValues(tuple(groups), found)
             return Release.of(drawn, event, unit=sheet.unit, source=source, randomness=rng.kind)
         if self._chosen:
             top = self._top
             places = top.release(top.reach.of(sums.reshape(-1)), rng=rng, source=source)
             return places.map(
-                lambda best: Drawn(
+                lambda best: ReleasedValues(
                     tuple(groups[place] for place in best),
                     np.arange(1, len(best) + 1, dtype=np.float64).reshape(len(best), 1),
                 )
@@ -209,8 +218,8 @@ class Method:
         flat[: sums.size] = sums.reshape(-1)
         noisy = noise.release(noise.reach.of(on_grid(flat, sheet.step, noise.grid)), rng=rng, source=source)
         shape = (len(groups), sheet.sums)
-        return noisy.map(lambda value: Drawn(tuple(groups), np.atleast_1d(value)[: sums.size].reshape(shape)))
+        return noisy.map(lambda value: ReleasedValues(tuple(groups), np.atleast_1d(value)[: sums.size].reshape(shape)))
 
 
-def _counted(shown: dict[Label, int]) -> Drawn:
-    return Drawn(tuple(shown), np.array(list(shown.values()), dtype=np.float64).reshape(len(shown), 1))
+def _counted(shown: dict[Label, int]) -> ReleasedValues:
+    return ReleasedValues(tuple(shown), np.array(list(shown.values()), dtype=np.float64).reshape(len(shown), 1))

@@ -25,11 +25,11 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Estimate", "covariance", "mean", "variance"]
+__all__ = ["MomentEstimate", "covariance", "mean", "variance"]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MomentEstimate:
     """A value and an interval, on the scale of u."""
 
     value: float
@@ -37,25 +37,25 @@ class Estimate:
     high: float
 
 
-def mean(sums: Sequence[float], width: float) -> Estimate:
+def mean(sums: Sequence[float], width: float) -> MomentEstimate:
     """The mean of u from the noisy sums of 1 - u and u, each off by at most `width`."""
     box = _Box.around(sums, width)
     low, high = box.extremes((0.0, 1.0))
-    return Estimate(box.quotient((0.0, 1.0), 0.5), low, high)
+    return MomentEstimate(box.quotient((0.0, 1.0), 0.5), low, high)
 
 
-def variance(sums: Sequence[float], width: float) -> Estimate:
+def variance(sums: Sequence[float], width: float) -> MomentEstimate:
     """The variance of u from the noisy sums of (1 - u)², 2u(1 - u) and u²."""
     box = _Box.around(sums, width)
-    centre = box.quotient((0.0, 0.5, 1.0), 0.5)
-    second, first = (centre**2, centre**2 - centre, (1 - centre) ** 2), (-centre, 0.5 - centre, 1 - centre)
+    center = box.quotient((0.0, 0.5, 1.0), 0.5)
+    second, first = (center**2, center**2 - center, (1 - center) ** 2), (-center, 0.5 - center, 1 - center)
     value = box.quotient(second, 0.125) - box.quotient(first, 0.0) ** 2
     (least, most), shift = box.extremes(second), box.extremes(first)
     low, high = least - max(shift[0] ** 2, shift[1] ** 2), most - _least_square(shift)
-    return Estimate(_within(value, 0.0, 0.25), _within(low, 0.0, 0.25), _within(high, 0.0, 0.25))
+    return MomentEstimate(_within(value, 0.0, 0.25), _within(low, 0.0, 0.25), _within(high, 0.0, 0.25))
 
 
-def covariance(sums: Sequence[float], width: float) -> Estimate:
+def covariance(sums: Sequence[float], width: float) -> MomentEstimate:
     """The covariance of u and w from the noisy sums of (1 - u)(1 - w), (1 - u)w, u(1 - w) and uw."""
     box = _Box.around(sums, width)
     c, d = box.quotient((0.0, 0.0, 1.0, 1.0), 0.5), box.quotient((0.0, 1.0, 0.0, 1.0), 0.5)
@@ -65,7 +65,7 @@ def covariance(sums: Sequence[float], width: float) -> Estimate:
     (least, most), shifts = box.extremes(product), (box.extremes(first), box.extremes(second))
     corners = [one * other for one in shifts[0] for other in shifts[1]]
     low, high = least - max(corners), most - min(corners)
-    return Estimate(_within(value, -0.25, 0.25), _within(low, -0.25, 0.25), _within(high, -0.25, 0.25))
+    return MomentEstimate(_within(value, -0.25, 0.25), _within(low, -0.25, 0.25), _within(high, -0.25, 0.25))
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from privet.core.errors import InvalidInput
 from privet.data.schema import Schema
 from privet.query import questions as asked
-from privet.query.conditions import All, AnyOf, Comparison, Condition, Missing, Not, OneOf, Op
+from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
 from privet.query.fitting import Misfit, require_fit
 from privet.query.questions import Measure, Question
-from privet.query.words import KEYWORDS, Kind, MalformedQuestion, Word, nearest, pointed, words_of
+from privet.query.words import KEYWORDS, MalformedQuestion, TokenKind, Word, nearest, pointed, words_of
 
 __all__ = ["parse"]
 
@@ -38,13 +38,13 @@ _MEASURES = (
     "covariance",
 )
 _SIMPLE: dict[str, Callable[[str], Measure]] = {
-    "sum": asked.Sum,
-    "mean": asked.Mean,
-    "variance": asked.Variance,
-    "histogram": asked.Histogram,
-    "median": asked.Quantile,
-    "min": asked.Minimum,
-    "max": asked.Maximum,
+    "sum": asked.SumMeasure,
+    "mean": asked.MeanMeasure,
+    "variance": asked.VarianceMeasure,
+    "histogram": asked.HistogramMeasure,
+    "median": asked.QuantileMeasure,
+    "min": asked.MinimumMeasure,
+    "max": asked.MaximumMeasure,
 }
 _OTHER_WORDS = {
     "avg": "mean",
@@ -64,7 +64,7 @@ def parse(text: str, schema: Schema) -> Question:
     >>> from privet.data import Category, Number
     >>> clinic = Schema((Number("age", 0, 100), Category("ward", ("north", "south"))))
     >>> parse("mean(age) by ward", clinic)
-    Question(measure=Mean(column='age'), where=None, by=('ward',), weight=1.0)
+    Question(measure=MeanMeasure(column='age'), where=None, by=('ward',), weight=1.0)
     >>> parse("mean(agee) by ward", clinic)
     Traceback (most recent call last):
     privet.query.words.MalformedQuestion: question 'mean(»agee«) by ward', character 6: the schema has no column
@@ -103,7 +103,7 @@ class _Reading:
     def meant(self, error: Misfit) -> Word:
         """The word that an error is about, within its part of the question."""
         spans = (self.words[start:end] for part, start, end in self.parts if part is error.part)
-        words = [word for word in next(spans, self.words) if word.kind is not Kind.SIGN]
+        words = [word for word in next(spans, self.words) if word.kind is not TokenKind.SIGN]
         found = [word for word in words if word.text == error.word] or words
         return found[-1 if error.last else 0]
 
@@ -114,7 +114,7 @@ class _Reading:
         by: tuple[str, ...] = ()
         weight = 1.0
         seen: set[str] = set()
-        while self.now.kind is not Kind.END:
+        while self.now.kind is not TokenKind.END:
             clause = self._lower()
             if clause not in _CLAUSES:
                 raise self._expected("where, by, weight or the end")
@@ -134,16 +134,16 @@ class _Reading:
 
     def _measure(self) -> Measure:
         word, name = self.now, self._lower()
-        if word.kind is not Kind.NAME or name not in _MEASURES:
+        if word.kind is not TokenKind.NAME or name not in _MEASURES:
             advice = f"write {_OTHER_WORDS[name]}" if name in _OTHER_WORDS else nearest(name, _MEASURES)
-            problem = "the question is empty" if word.kind is Kind.END else "this cannot be asked for"
+            problem = "the question is empty" if word.kind is TokenKind.END else "this cannot be asked for"
             raise pointed(self.text, word, problem, advice)
         self.place += 1
         if name == "count":
             if self._take("("):
                 self._take("*")
                 self._need(")", "`)`: count takes no column; write count where x is not missing")
-            return asked.Count()
+            return asked.CountMeasure()
         self._need("(", f"`(` and a column, as in {name}(age)")
         column = self._column()
         found = self._rest(name, column)
@@ -153,15 +153,15 @@ class _Reading:
     def _rest(self, name: str, column: str) -> Measure:
         if name == "covariance":
             self._need(",", "`,` and a second column")
-            return asked.Covariance(column, self._column())
+            return asked.CovarianceMeasure(column, self._column())
         if name == "quantile":
             self._need(",", "`,` and a share, as in quantile(age, 0.25)")
-            return asked.Quantile(column, self._number("a share between 0 and 1"))
+            return asked.QuantileMeasure(column, self._number("a share between 0 and 1"))
         if name == "top":
             self._need(",", "`,` and how many, as in top(ward, 3)")
-            return asked.TopK(column, self._whole("how many"))
+            return asked.TopKMeasure(column, self._whole("how many"))
         if name == "histogram" and self._take(","):
-            return asked.Histogram(column, self._whole("how many cells"))
+            return asked.HistogramMeasure(column, self._whole("how many cells"))
         return _SIMPLE[name](column)
 
     def _any(self) -> Condition:
@@ -201,7 +201,7 @@ class _Reading:
             negated = self._keyword("not")
             if not self._keyword("missing"):
                 raise self._expected("missing, as in: is not missing")
-            return Missing(column), negated
+            return IsMissing(column), negated
         negated = self._keyword("not")
         if self._keyword("in"):
             self._need("(", "`(` and values, as in: in (1, 2)")
@@ -210,11 +210,11 @@ class _Reading:
                 values.append(self._value())
             self._need(")", "`,` or `)`")
             return OneOf(column, tuple(values)), negated
-        op = _OPS.get(self.now.text) if self.now.kind is Kind.SIGN and not negated else None
+        op = _OPS.get(self.now.text) if self.now.kind is TokenKind.SIGN and not negated else None
         if op is None:
             raise self._expected("in" if negated else "=, !=, <, <=, >, >=, in or is")
         self.place += 1
-        return Comparison(column, op, self._value()), False
+        return CellComparison(column, op, self._value()), False
 
     def _names(self) -> tuple[str, ...]:
         names = [self._column()]
@@ -224,26 +224,28 @@ class _Reading:
 
     def _column(self) -> str:
         word = self.now
-        if word.kind not in (Kind.NAME, Kind.TEXT) or (word.kind is Kind.NAME and self._lower() in KEYWORDS):
+        if word.kind not in (TokenKind.NAME, TokenKind.TEXT) or (
+            word.kind is TokenKind.NAME and self._lower() in KEYWORDS
+        ):
             raise self._expected("the name of a column")
         self.place += 1
         return word.text
 
     def _value(self) -> str | float:
         word = self.now
-        if word.kind is Kind.NAME and self._lower() in KEYWORDS:
+        if word.kind is TokenKind.NAME and self._lower() in KEYWORDS:
             raise self._expected("a number or a text")
-        if word.kind in (Kind.NAME, Kind.TEXT):
+        if word.kind in (TokenKind.NAME, TokenKind.TEXT):
             self.place += 1
             return word.text
         # Kept as it was written: whether it is a number or the name of a category is the column's business.
-        if word.kind is not Kind.NUMBER:
+        if word.kind is not TokenKind.NUMBER:
             raise self._expected("a number or a text")
         self.place += 1
         return word.text
 
     def _number(self, what: str) -> float:
-        if self.now.kind is not Kind.NUMBER:
+        if self.now.kind is not TokenKind.NUMBER:
             raise self._expected(what)
         self.place += 1
         return float(self.before.text)
@@ -255,7 +257,7 @@ class _Reading:
         return int(number)
 
     def _lower(self) -> str:
-        return self.now.text.lower() if self.now.kind is Kind.NAME else ""
+        return self.now.text.lower() if self.now.kind is TokenKind.NAME else ""
 
     def _keyword(self, word: str) -> bool:
         if self._lower() != word:
@@ -264,7 +266,7 @@ class _Reading:
         return True
 
     def _take(self, sign: str) -> bool:
-        if self.now.kind is not Kind.SIGN or self.now.text != sign:
+        if self.now.kind is not TokenKind.SIGN or self.now.text != sign:
             return False
         self.place += 1
         return True
@@ -274,5 +276,5 @@ class _Reading:
             raise self._expected(what)
 
     def _expected(self, what: str) -> MalformedQuestion:
-        problem = "the question ends here" if self.now.kind is Kind.END else "this is not what should stand here"
+        problem = "the question ends here" if self.now.kind is TokenKind.END else "this is not what should stand here"
         return pointed(self.text, self.now, problem, f"expected {what}")

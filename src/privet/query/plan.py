@@ -26,15 +26,15 @@ from privet.query.answers import Answer
 from privet.query.consistency import agreed
 from privet.query.feed import Data, Feed
 from privet.query.fitting import require_fit
-from privet.query.methods import Drawn, Method
+from privet.query.methods import QuestionMethod, ReleasedValues
 from privet.query.parser import parse
-from privet.query.questions import Count, Histogram, Question
+from privet.query.questions import CountMeasure, HistogramMeasure, Question
 from privet.query.reading import answer_of
-from privet.query.shares import Noise, Share
+from privet.query.shares import BudgetShare, NoiseKind
 from privet.query.sheet import Sheet
-from privet.query.tally import Totals, tallied
+from privet.query.tally import Totals, tally_rows
 
-__all__ = ["Asked", "Plan", "columns_read", "plan", "require_enough", "understood"]
+__all__ = ["Asked", "QueryPlan", "columns_read", "parse_questions", "plan", "require_enough"]
 
 Asked: TypeAlias = str | Question
 _BELOW = 1 - 2.0**-40
@@ -48,7 +48,7 @@ _MOST, _CLOSE = 8.0, 1.002
 
 
 @dataclass(frozen=True)
-class Plan:
+class QueryPlan:
     """Questions, a schema and a budget; `plan` makes it. Nothing in it depends on a row.
 
     Each question gets its weight's part of the budget. Without δ all noise is Laplace noise and the ε of all parts add
@@ -60,7 +60,7 @@ class Plan:
     schema: Schema
     epsilon: float
     delta: float
-    noise: Noise
+    noise: NoiseKind
     amount: float
     """The ε, or the ρ, that the parts add up to."""
     confidence: float = 0.95
@@ -72,7 +72,7 @@ class Plan:
             raise InvalidInput("epsilon", problem, "make the plan with privet.query.plan")
 
     @cached_property
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[QuestionMethod, ...]:
         """Each question with its part of the budget."""
         return _methods(
             [Sheet(question, self.schema) for question in self.questions], self.noise, self.amount, self.delta
@@ -105,7 +105,7 @@ class Plan:
 
     def tally(self, feed: Feed) -> list[Totals]:
         """One pass over the rows. What comes of it is private, and nothing has been drawn."""
-        return tallied([method.sheet for method in self.methods], feed)
+        return tally_rows([method.sheet for method in self.methods], feed)
 
     def draw(self, totals: Sequence[Totals], *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
         """The answers, from sums that `tally` made.
@@ -114,10 +114,10 @@ class Plan:
         done. Assumes that the schema, the header and the types of columns are public. No row raises, and none changes
         how many answers there are (but for private groups, which are paid for) or what is drawn.
         """
-        drawn: list[Release[Drawn]] = [
+        drawn: list[Release[ReleasedValues]] = [
             method.release(total, rng=rng, source=name) for method, total in zip(self.methods, totals, strict=True)
         ]
-        every: Release[tuple[Drawn, ...]] = drawn[0].map(_alone)
+        every: Release[tuple[ReleasedValues, ...]] = drawn[0].map(_alone)
         for one in drawn[1:]:
             every = Release.join(every, one).map(_flat)
         return replace(every.map(self._answers), guarantee=self.guarantee)
@@ -129,18 +129,18 @@ class Plan:
         """
         return self.draw(self.tally(self.feed(data)), rng=rng, name=name)
 
-    def _answers(self, drawn: tuple[Drawn, ...]) -> tuple[Answer, ...]:
+    def _answers(self, drawn: tuple[ReleasedValues, ...]) -> tuple[Answer, ...]:
         counts = self._agreed(drawn)
         pairs = zip(self.methods, drawn, counts, strict=True)
         return tuple(answer_of(method, each, mine, self.confidence) for method, each, mine in pairs)
 
-    def _agreed(self, drawn: Sequence[Drawn]) -> list[list[float] | None]:
+    def _agreed(self, drawn: Sequence[ReleasedValues]) -> list[list[float] | None]:
         """The counts of questions about the same rows, made to agree."""
         found: list[list[float] | None] = [None] * len(drawn)
         same: dict[str, list[int]] = {}
         for place, method in enumerate(self.methods):
             sheet = method.sheet
-            if isinstance(sheet.question.measure, (Count, Histogram)) and not sheet.private:
+            if isinstance(sheet.question.measure, (CountMeasure, HistogramMeasure)) and not sheet.private:
                 same.setdefault(str(sheet.question.where), []).append(place)
         for places in same.values():
             if len(places) == 1 and len(drawn[places[0]].values) == 1:
@@ -161,7 +161,7 @@ def plan(
     epsilon: float,
     delta: float = 0.0,
     confidence: float = 0.95,
-) -> Plan:
+) -> QueryPlan:
     """The plan for some questions, as texts or records, within (ε, δ). Reads no row and charges nothing.
 
     A question that is there more than once is one question, with all its weights.
@@ -178,23 +178,23 @@ def plan(
     checked.confidence("confidence", confidence)
     if 0 < delta < _LEAST_DELTA:
         raise InvalidInput("delta", f"is {delta}, which is too small to count with", "give one such as 1e-9, or 0")
-    read = understood(questions, schema)
+    read = parse_questions(questions, schema)
     require_enough(read, epsilon)
     sheets = [Sheet(each, schema) for each in read]
     private = next((sheet for sheet in sheets if sheet.private), None)
     if private is not None and delta == 0:
         problem = f"is 0, and the schema has no values for the groups of {str(private.question)!r}: they must be found"
         raise InvalidInput("delta", problem, "give one such as 1e-6, or list the values in the schema")
-    noise, amount = (Noise.LAPLACE, epsilon * _BELOW) if delta == 0 else _best(sheets, epsilon, delta)
-    return Plan(read, schema, epsilon, delta, noise, amount, confidence)
+    noise, amount = (NoiseKind.LAPLACE, epsilon * _BELOW) if delta == 0 else _best(sheets, epsilon, delta)
+    return QueryPlan(read, schema, epsilon, delta, noise, amount, confidence)
 
 
-def understood(questions: Sequence[Asked] | Asked, schema: Schema) -> tuple[Question, ...]:
+def parse_questions(questions: Sequence[Asked] | Asked, schema: Schema) -> tuple[Question, ...]:
     """The questions as records, each once: what is asked again adds its weight to the first.
 
     >>> from privet.data import Number
     >>> people = Schema((Number("age", 0, 100),))
-    >>> [(str(each), each.weight) for each in understood(["count", "count ( * ) weight 2"], people)]
+    >>> [(str(each), each.weight) for each in parse_questions(["count", "count ( * ) weight 2"], people)]
     [('count', 3.0)]
     """
     listed = [questions] if isinstance(questions, (str, Question)) else list(questions)
@@ -228,17 +228,19 @@ def columns_read(questions: Sequence[Question], schema: Schema) -> tuple[str, ..
     return tuple(dict.fromkeys((*(name for each in questions for name in each.columns), *user)))
 
 
-def _methods(sheets: Sequence[Sheet], noise: Noise, amount: float, delta: float) -> tuple[Method, ...]:
+def _methods(sheets: Sequence[Sheet], noise: NoiseKind, amount: float, delta: float) -> tuple[QuestionMethod, ...]:
     """The questions, each with its weight's part of the amount; half of δ is for private groups, if there are any."""
     whole = sum(sheet.question.weight for sheet in sheets)
     for_groups = delta / 2 / max(sum(sheet.private for sheet in sheets), 1)
     return tuple(
-        Method(sheet, Share(noise, amount * (sheet.question.weight / whole), for_groups if sheet.private else 0.0))
+        QuestionMethod(
+            sheet, BudgetShare(noise, amount * (sheet.question.weight / whole), for_groups if sheet.private else 0.0)
+        )
         for sheet in sheets
     )
 
 
-def _composed(methods: Sequence[Method]) -> Composed:
+def _composed(methods: Sequence[QuestionMethod]) -> Composed:
     return Composed(tuple(event for method in methods for event in method.events))
 
 
@@ -249,34 +251,34 @@ def _rho(epsilon: float, delta: float) -> float:
     return (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2 * _BELOW
 
 
-def _best(sheets: Sequence[Sheet], epsilon: float, delta: float) -> tuple[Noise, float]:
+def _best(sheets: Sequence[Sheet], epsilon: float, delta: float) -> tuple[NoiseKind, float]:
     """The kind of noise that makes the smaller errors, and as much of the amount as the accountant allows."""
 
-    def fits(noise: Noise, amount: float) -> bool:
+    def fits(noise: NoiseKind, amount: float) -> bool:
         # By closed forms: loss distributions of many parts take seconds, and save little.
         return price.quick(_composed(_methods(sheets, noise, amount, delta)), delta, unit=sheets[0].unit) <= epsilon
 
-    def largest(noise: Noise) -> float:
+    def largest(noise: NoiseKind) -> float:
         """From an amount that is proven to fit, by halves; so an amount is only ever too small by a thousandth."""
-        low = epsilon * _BELOW if noise is Noise.LAPLACE else _rho(epsilon, delta / 2)
+        low = epsilon * _BELOW if noise is NoiseKind.LAPLACE else _rho(epsilon, delta / 2)
         high = low * _MOST
         while high / low > _CLOSE:
             middle = math.sqrt(low * high)
             low, high = (middle, high) if fits(noise, middle) else (low, middle)
         return low
 
-    def error(noise: Noise) -> float:
+    def error(noise: NoiseKind) -> float:
         methods = _methods(sheets, noise, found[noise], delta)
         return sum(math.log(max(method.deviation, _NO_NOISE)) * method.sheet.question.weight for method in methods)
 
-    found = {noise: largest(noise) for noise in Noise}
-    best = min(Noise, key=error)
+    found = {noise: largest(noise) for noise in NoiseKind}
+    best = min(NoiseKind, key=error)
     return best, found[best]
 
 
-def _alone(value: Drawn) -> tuple[Drawn, ...]:
+def _alone(value: ReleasedValues) -> tuple[ReleasedValues, ...]:
     return (value,)
 
 
-def _flat(pair: tuple[tuple[Drawn, ...], Drawn]) -> tuple[Drawn, ...]:
+def _flat(pair: tuple[tuple[ReleasedValues, ...], ReleasedValues]) -> tuple[ReleasedValues, ...]:
     return (*pair[0], pair[1])

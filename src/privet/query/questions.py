@@ -10,25 +10,25 @@ from privet.core.errors import InvalidInput
 from privet.query.conditions import Condition, columns_of, quoted
 
 __all__ = [
-    "Count",
-    "Covariance",
-    "Histogram",
-    "Maximum",
-    "Mean",
+    "CountMeasure",
+    "CovarianceMeasure",
+    "HistogramMeasure",
+    "MaximumMeasure",
+    "MeanMeasure",
     "Measure",
-    "Minimum",
-    "Quantile",
+    "MinimumMeasure",
+    "QuantileMeasure",
     "Question",
-    "Sum",
-    "TopK",
-    "Variance",
+    "SumMeasure",
+    "TopKMeasure",
+    "VarianceMeasure",
 ]
 
 _MOST_CELLS = 10_000
 
 
 @dataclass(frozen=True)
-class Count:
+class CountMeasure:
     """How many rows there are."""
 
     @property
@@ -53,28 +53,28 @@ class _OfOne:
         return f"{_WORDS[type(self).__name__]}({quoted(self.column)})"
 
 
-class Sum(_OfOne):
+class SumMeasure(_OfOne):
     """The sum of a number; what is missing adds nothing."""
 
 
-class Mean(_OfOne):
+class MeanMeasure(_OfOne):
     """The mean of a number, over the rows that have it."""
 
 
-class Variance(_OfOne):
+class VarianceMeasure(_OfOne):
     """The variance of a number (divided by the number of rows that have it)."""
 
 
-class Minimum(_OfOne):
+class MinimumMeasure(_OfOne):
     """A small quantile: the smallest value itself is one person's."""
 
 
-class Maximum(_OfOne):
+class MaximumMeasure(_OfOne):
     """A large quantile: the largest value itself is one person's."""
 
 
 @dataclass(frozen=True)
-class Histogram(_OfOne):
+class HistogramMeasure(_OfOne):
     """How many rows there are of each value of a category, or in each of `cells` cells of a number."""
 
     cells: int | None = None
@@ -89,7 +89,7 @@ class Histogram(_OfOne):
 
 
 @dataclass(frozen=True)
-class Quantile(_OfOne):
+class QuantileMeasure(_OfOne):
     """The value below which a share of the rows lies."""
 
     share: float = 0.5
@@ -107,7 +107,7 @@ class Quantile(_OfOne):
 
 
 @dataclass(frozen=True)
-class TopK(_OfOne):
+class TopKMeasure(_OfOne):
     """The k most frequent values of a category, the most frequent first."""
 
     k: int = 3
@@ -120,7 +120,7 @@ class TopK(_OfOne):
 
 
 @dataclass(frozen=True)
-class Covariance:
+class CovarianceMeasure:
     """The covariance of two numbers, over the rows that have both."""
 
     first: str
@@ -135,17 +135,34 @@ class Covariance:
         return f"covariance({quoted(self.first)}, {quoted(self.second)})"
 
 
-_WORDS = {"Sum": "sum", "Mean": "mean", "Variance": "variance", "Minimum": "min", "Maximum": "max"}
+_WORDS = {
+    "SumMeasure": "sum",
+    "MeanMeasure": "mean",
+    "VarianceMeasure": "variance",
+    "MinimumMeasure": "min",
+    "MaximumMeasure": "max",
+}
 
-Measure: TypeAlias = Count | Sum | Mean | Variance | Histogram | Quantile | Minimum | Maximum | TopK | Covariance
+Measure: TypeAlias = (
+    CountMeasure
+    | SumMeasure
+    | MeanMeasure
+    | VarianceMeasure
+    | HistogramMeasure
+    | QuantileMeasure
+    | MinimumMeasure
+    | MaximumMeasure
+    | TopKMeasure
+    | CovarianceMeasure
+)
 
 
 @dataclass(frozen=True)
 class Question:
     """A measure of some rows, once or for each group, and its weight in the budget.
 
-    >>> from privet.query.conditions import Comparison, Op
-    >>> print(Question(Mean("age"), where=Comparison("diabetes", Op.EQUAL, 1), by=("ward",)))
+    >>> from privet.query.conditions import CellComparison, Op
+    >>> print(Question(MeanMeasure("age"), where=CellComparison("diabetes", Op.EQUAL, 1), by=("ward",)))
     mean(age) where diabetes = 1 by ward
     """
 

@@ -7,39 +7,43 @@ from collections.abc import Callable, Sequence
 
 from privet.data.columns import Category, Number, Outside
 from privet.query import moments
+from privet.query import questions as measures
 from privet.query.answers import RANK, ROWS, Answer, Row
-from privet.query.methods import Drawn, Method
-from privet.query.questions import Count, Covariance, Histogram, Maximum, Mean, Measure, Minimum, Sum, TopK, Variance
+from privet.query.methods import QuestionMethod, ReleasedValues
 from privet.query.sheet import GRAIN, MISSING, Sheet
 
 __all__ = ["answer_of"]
 
-_MOMENTS: dict[type, Callable[[Sequence[float], float], moments.Estimate]] = {
-    Mean: moments.mean,
-    Variance: moments.variance,
-    Covariance: moments.covariance,
+_MOMENTS: dict[type, Callable[[Sequence[float], float], moments.MomentEstimate]] = {
+    measures.MeanMeasure: moments.mean,
+    measures.VarianceMeasure: moments.variance,
+    measures.CovarianceMeasure: moments.covariance,
 }
 
 
-def answer_of(method: Method, drawn: Drawn, counts: Sequence[float] | None, confidence: float) -> Answer:
+def answer_of(
+    method: QuestionMethod, drawn: ReleasedValues, counts: Sequence[float] | None, confidence: float
+) -> Answer:
     """The answer to one question; `counts` are its counts after they were made to agree with others."""
     sheet, measure = method.sheet, method.sheet.question.measure
     if type(measure) in _MOMENTS:
         rows = _moments(method, drawn, confidence)
-    elif isinstance(measure, Sum):
+    elif isinstance(measure, measures.SumMeasure):
         rows = _sums(method, drawn, confidence)
-    elif sheet.ranked or (isinstance(measure, TopK) and not sheet.private):
+    elif sheet.ranked or (isinstance(measure, measures.TopKMeasure) and not sheet.private):
         rows = [Row(group, float(value)) for group, (value,) in zip(drawn.groups, drawn.values, strict=True)]
     else:
         rows = _counts(method, drawn, counts, confidence)
-    if isinstance(measure, TopK) and sheet.private:
+    if isinstance(measure, measures.TopKMeasure) and sheet.private:
         best = sorted(rows, key=lambda row: -row.value)[: measure.k]
         rows = [Row(row.group, float(rank)) for rank, row in enumerate(best, start=1)]
     notes = tuple(_notes(method, confidence))
     return Answer(str(sheet.question), sheet.axes, _called(sheet), tuple(rows), confidence, notes)
 
 
-def _counts(method: Method, drawn: Drawn, counts: Sequence[float] | None, confidence: float) -> list[Row]:
+def _counts(
+    method: QuestionMethod, drawn: ReleasedValues, counts: Sequence[float] | None, confidence: float
+) -> list[Row]:
     noisy = [float(value) for (value,) in drawn.values]
     values = [max(value, 0.0) for value in noisy] if counts is None else counts
     rows = []
@@ -50,7 +54,7 @@ def _counts(method: Method, drawn: Drawn, counts: Sequence[float] | None, confid
     return rows
 
 
-def _sums(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
+def _sums(method: QuestionMethod, drawn: ReleasedValues, confidence: float) -> list[Row]:
     width, column = method.width(confidence), method.sheet.number
     low = 0.0 if column is not None and column.low >= 0 else -math.inf
     high = 0.0 if column is not None and column.high <= 0 else math.inf
@@ -66,18 +70,23 @@ def _sums(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
     return rows
 
 
-def _moments(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
+def _moments(method: QuestionMethod, drawn: ReleasedValues, confidence: float) -> list[Row]:
     measure, width = method.sheet.question.measure, method.joint_width(confidence)
     columns = [column for column in map(method.sheet.schema.find, measure.columns) if isinstance(column, Number)]
     scale = math.prod(
-        column.high - column.low for column in (columns * 2 if isinstance(measure, Variance) else columns)
+        column.high - column.low
+        for column in (columns * 2 if isinstance(measure, measures.VarianceMeasure) else columns)
     )
-    shift = columns[0].low if isinstance(measure, Mean) else 0.0
+    shift = columns[0].low if isinstance(measure, measures.MeanMeasure) else 0.0
     # Numbers are rounded by up to half a step e of their grid. A mean moves by e at most; as deviations are 1/2 at
     # most, a variance by 2·e/2 + e², and a covariance by e/2 + e/2 + e².
-    step = 0.5 ** (GRAIN + 1) if isinstance(measure, Mean) else 0.5 ** (GRAIN // 2 + 1)
-    rounded = step if isinstance(measure, Mean) else step + step**2
-    ends = (0.0, 1.0) if isinstance(measure, Mean) else (0.0 if isinstance(measure, Variance) else -0.25, 0.25)
+    step = 0.5 ** (GRAIN + 1) if isinstance(measure, measures.MeanMeasure) else 0.5 ** (GRAIN // 2 + 1)
+    rounded = step if isinstance(measure, measures.MeanMeasure) else step + step**2
+    ends = (
+        (0.0, 1.0)
+        if isinstance(measure, measures.MeanMeasure)
+        else (0.0 if isinstance(measure, measures.VarianceMeasure) else -0.25, 0.25)
+    )
     rows = []
     for group, sums in zip(drawn.groups, drawn.values, strict=True):
         found = _MOMENTS[type(measure)](sums.tolist(), width)
@@ -88,9 +97,9 @@ def _moments(method: Method, drawn: Drawn, confidence: float) -> list[Row]:
 
 def _called(sheet: Sheet) -> str:
     match sheet.question.measure:
-        case TopK():
+        case measures.TopKMeasure():
             return RANK
-        case Count() | Histogram():
+        case measures.CountMeasure() | measures.HistogramMeasure():
             return ROWS
         case _:
             return str(sheet.question.measure)
@@ -100,7 +109,7 @@ def _rows(count: int) -> str:
     return "1 row lies" if count == 1 else f"{count:,} rows lie"
 
 
-def _order(method: Method, confidence: float) -> str:
+def _order(method: QuestionMethod, confidence: float) -> str:
     """How far the order of the most frequent values can be trusted."""
     off, sure = math.ceil(method.width(confidence)), f"with {100 * confidence:g} % confidence"
     rows = "1 row" if off == 1 else f"{off:,} rows"
@@ -111,28 +120,28 @@ def _order(method: Method, confidence: float) -> str:
     return f"values are ranked by their counts, each off by at most {rows}, {sure}{least}"
 
 
-def _gone(measure: Measure) -> str:
-    return "not counted" if isinstance(measure, TopK) else f"in the group {MISSING}"
+def _gone(measure: measures.Measure) -> str:
+    return "not counted" if isinstance(measure, measures.TopKMeasure) else f"in the group {MISSING}"
 
 
-def _notes(method: Method, confidence: float) -> list[str]:
+def _notes(method: QuestionMethod, confidence: float) -> list[str]:
     sheet, measure = method.sheet, method.sheet.question.measure
     notes = []
     for name in dict.fromkeys(measure.columns):
         column = sheet.schema.find(name)
-        if isinstance(column, Number) and not isinstance(measure, Histogram):
+        if isinstance(column, Number) and not isinstance(measure, measures.HistogramMeasure):
             beyond = "count as the bound" if column.outside is Outside.CLAMP else "count as missing"
             said = f"{name} beyond {column.low:g} to {column.high:g} {beyond}: that bias is not in the interval"
-            gone = "add nothing" if isinstance(measure, Sum) else "are left out"
+            gone = "add nothing" if isinstance(measure, measures.SumMeasure) else "are left out"
             kept = f"missing ones count as {column.substitute:g}"
             notes.append(f"{said}; {f'missing ones {gone}' if math.isnan(column.substitute) else kept}")
     if sheet.ranked:
         rank = math.ceil(method.width(confidence))
         what = f"the {100 * method.quantile:g} % quantile"
-        if isinstance(measure, (Minimum, Maximum)):
+        if isinstance(measure, (measures.MinimumMeasure, measures.MaximumMeasure)):
             notes.append(f"this is {what}, since the extreme value itself is one person's")
         notes.append(f"at most {_rows(rank)} between it and {what}, with {100 * confidence:g} % confidence")
-    if isinstance(measure, TopK):
+    if isinstance(measure, measures.TopKMeasure):
         notes.append(_order(method, confidence))
     if sheet.private:
         notes.append("groups are private: only those with enough in them are shown")
@@ -140,7 +149,7 @@ def _notes(method: Method, confidence: float) -> list[str]:
             name for name in sheet.axes if isinstance(column := sheet.schema.find(name), Category) and not column.values
         ]
         notes.extend(f"rows without a value of {name} are {_gone(measure)}" for name in names)
-    if method.threshold is not None and not isinstance(measure, TopK):
+    if method.threshold is not None and not isinstance(measure, measures.TopKMeasure):
         shown = f"shown are counts that reach {method.threshold:,} with their noise"
         notes.append(f"{shown}, so that those near it are overstated; the intervals allow for that")
     if sheet.rows > 1:

@@ -18,21 +18,10 @@ from privet.core.unit import Unit, Whose
 from privet.data.columns import Category, Number
 from privet.data.schema import Schema
 from privet.mechanisms import Reach
-from privet.query.cells import Cells
+from privet.query import questions as measures
+from privet.query.cells import ColumnReader
 from privet.query.fitting import require_fit
-from privet.query.questions import (
-    Count,
-    Covariance,
-    Histogram,
-    Maximum,
-    Mean,
-    Minimum,
-    Quantile,
-    Question,
-    Sum,
-    TopK,
-    Variance,
-)
+from privet.query.questions import Question
 
 __all__ = ["GRAIN", "MISSING", "OTHER", "Label", "Sheet", "unit_of"]
 
@@ -92,7 +81,7 @@ class Sheet:
     def axes(self) -> tuple[str, ...]:
         """The columns that make the groups."""
         measure = self.question.measure
-        more = (measure.column,) if isinstance(measure, (Histogram, TopK)) else ()
+        more = (measure.column,) if isinstance(measure, (measures.HistogramMeasure, measures.TopKMeasure)) else ()
         return tuple(dict.fromkeys((*self.question.by, *more)))
 
     @cached_property
@@ -116,7 +105,7 @@ class Sheet:
             ends = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(edges)]
             return tuple(ends) + ((MISSING,) if math.isnan(column.substitute) else ())
         values = self._category(name).values
-        if not values or isinstance(self.question.measure, TopK):
+        if not values or isinstance(self.question.measure, measures.TopKMeasure):
             return values
         return (*values, OTHER)
 
@@ -127,7 +116,7 @@ class Sheet:
     @property
     def _cells(self) -> int:
         measure = self.question.measure
-        return (measure.cells or _CELLS) if isinstance(measure, Histogram) else _CELLS
+        return (measure.cells or _CELLS) if isinstance(measure, measures.HistogramMeasure) else _CELLS
 
     def _edge(self, column: Number, place: int) -> float:
         return column.low + (column.high - column.low) * place / self._cells
@@ -142,13 +131,13 @@ class Sheet:
     def sums(self) -> int:
         """How many sums each group has."""
         match self.question.measure:
-            case Mean():
+            case measures.MeanMeasure():
                 return 2
-            case Variance():
+            case measures.VarianceMeasure():
                 return 3
-            case Covariance():
+            case measures.CovarianceMeasure():
                 return 4
-            case Quantile() | Minimum() | Maximum():
+            case measures.QuantileMeasure() | measures.MinimumMeasure() | measures.MaximumMeasure():
                 return _QUANTILE_CELLS
             case _:
                 return 1
@@ -156,19 +145,23 @@ class Sheet:
     @property
     def ranked(self) -> bool:
         """Whether the sums of a group are counts in cells, of which a quantile is chosen."""
-        return isinstance(self.question.measure, (Quantile, Minimum, Maximum))
+        return isinstance(
+            self.question.measure, (measures.QuantileMeasure, measures.MinimumMeasure, measures.MaximumMeasure)
+        )
 
     @property
     def whole(self) -> bool:
         """Whether everything is a count of rows."""
-        return self.ranked or isinstance(self.question.measure, (Count, Histogram, TopK))
+        return self.ranked or isinstance(
+            self.question.measure, (measures.CountMeasure, measures.HistogramMeasure, measures.TopKMeasure)
+        )
 
     @property
     def step(self) -> float:
         """What one step of a sum is worth: a power of two."""
         if self.whole:
             return 1.0
-        if isinstance(self.question.measure, Sum) and self.number is not None:
+        if isinstance(self.question.measure, measures.SumMeasure) and self.number is not None:
             largest = max(abs(self.number.low), abs(self.number.high))
             return float(2.0 ** (math.frexp(largest)[1] - GRAIN))
         return float(2.0**-GRAIN)
@@ -178,7 +171,7 @@ class Sheet:
         """How many steps one row adds to all sums together, at most."""
         if self.whole:
             return 1
-        if isinstance(self.question.measure, Sum):
+        if isinstance(self.question.measure, measures.SumMeasure):
             return max(map(abs, self._ends))
         return 1 << GRAIN
 
@@ -212,20 +205,20 @@ class Sheet:
         The rows are taken to be spread evenly over the groups. Without that number it is 1 %.
         """
         measure = self.question.measure
-        if isinstance(measure, Quantile):
+        if isinstance(measure, measures.QuantileMeasure):
             return measure.share
         near = _EXTREME
         if self.schema.rows is not None:
             beyond = 2 * self.rows * math.log(_QUANTILE_CELLS / _STRAYS) / epsilon
             near = beyond * max(len(self.groups or ()), 1) / self.schema.rows
         near = round(min(max(near, _LEAST_EXTREME), _MOST_EXTREME), 3)  # as finely as one is chosen
-        return near if isinstance(measure, Minimum) else 1 - near
+        return near if isinstance(measure, measures.MinimumMeasure) else 1 - near
 
-    def keys(self, cells: Cells) -> list[pl.Expr]:
+    def keys(self, cells: ColumnReader) -> list[pl.Expr]:
         """The group of a row: the place of its label on every axis, and a text where the labels are private."""
         return [self._key(name, cells).alias(f"g{place}") for place, name in enumerate(self.axes)]
 
-    def _key(self, name: str, cells: Cells) -> pl.Expr:
+    def _key(self, name: str, cells: ColumnReader) -> pl.Expr:
         column = self.schema.find(name)
         if isinstance(column, Number):
             count, width = self._cells, column.high - column.low
@@ -237,20 +230,20 @@ class Sheet:
             return (place + up.cast(pl.Float64)).cast(pl.Int64).fill_null(count)
         return cells.code(name) if self._category(name).values else cells.text(name)
 
-    def steps(self, cells: Cells) -> list[pl.Expr]:
+    def steps(self, cells: ColumnReader) -> list[pl.Expr]:
         """What a row has to be added up, in whole steps; null where it is missing what is measured."""
         measure = self.question.measure
         match measure:
-            case Sum():
+            case measures.SumMeasure():
                 low, high = self._ends
                 whole = (cells.number(measure.column) / self.step).round().clip(float(low), float(high))
                 return [whole.cast(pl.Int64)]
-            case Mean():
+            case measures.MeanMeasure():
                 return [self._unit(measure.column, GRAIN, cells)]
-            case Variance():
+            case measures.VarianceMeasure():
                 u = self._unit(measure.column, GRAIN // 2, cells)
                 return [u, u * u]
-            case Covariance():
+            case measures.CovarianceMeasure():
                 u, w = (self._unit(name, GRAIN // 2, cells) for name in measure.columns)
                 both = u * w
                 return [*(pl.when(both.is_not_null()).then(each) for each in (u, w)), both]
@@ -263,28 +256,28 @@ class Sheet:
         In whole numbers: with m = 2^bits, Σ(m - u)² = n·m² - 2m·Σu + Σu², and so on.
         """
         m, n, columns = 1 << GRAIN // 2, found[:, 0], found.T
-        if isinstance(self.question.measure, Sum):
+        if isinstance(self.question.measure, measures.SumMeasure):
             return found[:, 1:]
         match self.question.measure:
-            case Mean():
+            case measures.MeanMeasure():
                 parts = [(n << GRAIN) - columns[1], columns[1]]
-            case Variance():
+            case measures.VarianceMeasure():
                 u, square = columns[1], columns[2]
                 parts = [n * m * m - 2 * m * u + square, 2 * (m * u - square), square]
-            case Covariance():
+            case measures.CovarianceMeasure():
                 u, w, both = columns[1], columns[2], columns[3]
                 parts = [n * m * m - m * u - m * w + both, m * w - both, m * u - both, both]
             case _:
                 return found
         return np.stack(parts, axis=1)
 
-    def _unit(self, name: str, bits: int, cells: Cells) -> pl.Expr:
+    def _unit(self, name: str, bits: int, cells: ColumnReader) -> pl.Expr:
         """A number between its bounds as a whole number from 0 to 2^bits."""
         column: Number = cells.column(name)
         share = (cells.number(name) - column.low) / (column.high - column.low)
         return (share * float(1 << bits)).round().clip(0.0, float(1 << bits)).cast(pl.Int64)
 
-    def cell(self, cells: Cells) -> pl.Expr:
+    def cell(self, cells: ColumnReader) -> pl.Expr:
         """In which cell of the quantile's histogram a number lies; null where it is missing."""
         column = self.number
         if column is None:
@@ -299,7 +292,7 @@ class Sheet:
         """
         found: list[str] = []
         for name, part in zip(self.axes, key, strict=True):
-            if part is None and isinstance(self.question.measure, TopK):
+            if part is None and isinstance(self.question.measure, measures.TopKMeasure):
                 return None
             found.append(MISSING if part is None else part if isinstance(part, str) else self._labels(name)[part])
         return tuple(found)

@@ -13,11 +13,11 @@ import polars as pl
 from privet.core.errors import InvalidInput
 from privet.mechanisms import Keys
 from privet.mechanisms.keys import KeysTally
-from privet.query.cells import Cells
+from privet.query.cells import ColumnReader
 from privet.query.feed import Feed
 from privet.query.sheet import Label, Sheet
 
-__all__ = ["Totals", "tallied"]
+__all__ = ["Totals", "tally_rows"]
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Totals:
             np.add.at(self.public, groups[within], sums[within])
 
 
-def tallied(sheets: Sequence[Sheet], feed: Feed) -> list[Totals]:
+def tally_rows(sheets: Sequence[Sheet], feed: Feed) -> list[Totals]:
     """The sums of every question. What the rows hold decides nothing but these numbers."""
     totals = [Totals.of(sheet) for sheet in sheets]
     if not sheets:
@@ -92,7 +92,7 @@ def tallied(sheets: Sequence[Sheet], feed: Feed) -> list[Totals]:
         for total in totals:
             total.add(pl.DataFrame({"s0": [rows]}))
         return totals
-    cells = Cells(sheets[0].schema, feed.types)
+    cells = ColumnReader(sheets[0].schema, feed.types)
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet.question.columns))
     try:
         for piece, users in _pieces(sheets[0], feed, names):
@@ -117,7 +117,7 @@ def _pieces(sheet: Sheet, feed: Feed, names: list[str]) -> Iterator[tuple[pl.Laz
         yield owned.rows.lazy(), owned.users
 
 
-def _query(sheet: Sheet, cells: Cells, piece: pl.LazyFrame) -> pl.LazyFrame:
+def _query(sheet: Sheet, cells: ColumnReader, piece: pl.LazyFrame) -> pl.LazyFrame:
     if sheet.question.where is not None:
         piece = piece.filter(cells.meets(sheet.question.where))
     keys = [*sheet.keys(cells), *([sheet.cell(cells).alias("cell")] if sheet.ranked else [])]
@@ -135,7 +135,7 @@ def _query(sheet: Sheet, cells: Cells, piece: pl.LazyFrame) -> pl.LazyFrame:
     return found.filter(pl.col("cell").is_not_null()) if sheet.ranked else found
 
 
-def _count_owners(total: Totals, cells: Cells, piece: pl.LazyFrame, users: list[int] | None) -> None:
+def _count_owners(total: Totals, cells: ColumnReader, piece: pl.LazyFrame, users: list[int] | None) -> None:
     """How many units are in each private group; a row that is counted nowhere still is its owner's."""
     owners, sheet = total.owners, total.sheet
     if owners is None:

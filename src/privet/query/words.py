@@ -9,14 +9,14 @@ from enum import Enum
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["KEYWORDS", "Kind", "MalformedQuestion", "Word", "nearest", "pointed", "words_of"]
+__all__ = ["KEYWORDS", "MalformedQuestion", "TokenKind", "Word", "nearest", "pointed", "words_of"]
 
 _LONGEST = 2000
 KEYWORDS = frozenset({"where", "by", "weight", "and", "or", "not", "in", "is"})
 """Words that are no names; in quotes they are."""
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a word is."""
 
     NAME = "a name"
@@ -52,7 +52,7 @@ class MalformedQuestion(InvalidInput):
 class Word:
     """A word, its meaning without quotes, and where it stands."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     end: int
@@ -77,10 +77,10 @@ def words_of(question: str) -> list[Word]:
         if match is None:
             raise _unknown(question, place)
         if match.lastgroup is not None and match.lastgroup != "blank":
-            text, kind = match.group(), Kind[match.lastgroup]
-            found.append(Word(kind, text[1:-1] if kind is Kind.TEXT else text, place, match.end()))
+            text, kind = match.group(), TokenKind[match.lastgroup]
+            found.append(Word(kind, text[1:-1] if kind is TokenKind.TEXT else text, place, match.end()))
         place = match.end()
-    return [*found, Word(Kind.END, "", len(question), len(question))]
+    return [*found, Word(TokenKind.END, "", len(question), len(question))]
 
 
 def _unknown(question: str, place: int) -> MalformedQuestion:

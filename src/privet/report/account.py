@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 
-from privet.accounting import Accountant, RunDescription, Rung, epsilon, ladder, neighbours_advice, run_conditions
+from privet.accounting import (
+    Accountant,
+    AccountantAnswer,
+    RunDescription,
+    epsilon,
+    ladder,
+    neighbours_advice,
+    run_conditions,
+)
 from privet.accounting.meaning import meaning
 from privet.core.disclosure import Public
 from privet.core.event import Event
@@ -93,11 +101,11 @@ def price_description(
         )
 
 
-def _height(rung: Rung) -> tuple[bool, float]:
+def _height(rung: AccountantAnswer) -> tuple[bool, float]:
     return rung.guarantee is None, rung.guarantee.epsilon.upper if rung.guarantee else 0.0
 
 
-def _not_the_tightest(which: Accountant, tightest: Rung) -> str:
+def _not_the_tightest(which: Accountant, tightest: AccountantAnswer) -> str:
     proven = up(tightest.guarantee.epsilon.upper) if tightest.guarantee is not None else "∞"
     return (
         f"By {ACCOUNTANTS[which]} alone, as was asked, and so is what it means; "

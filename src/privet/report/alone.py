@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from privet.accounting import Accountant, Rung, epsilon
+from privet.accounting import Accountant, AccountantAnswer, epsilon
 from privet.accounting.meaning import tail_of
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
@@ -24,7 +24,7 @@ _LEAST = 1e-12
 """The δ from which they are counted, at the least."""
 
 
-def asked_alone(guarantee: Guarantee, ladder: Sequence[Rung]) -> Accountant | None:
+def asked_alone(guarantee: Guarantee, ladder: Sequence[AccountantAnswer]) -> Accountant | None:
     """The accountant that a guarantee was asked of, where it is not the tightest, which is the ladder's first.
 
     A loss distribution is no such case, for every curve that has no other source is its own; nor is an accountant that

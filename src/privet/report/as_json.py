@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privet.accounting import Rung
+from privet.accounting import AccountantAnswer
 from privet.core.codec import VERSION, encode
 from privet.report.card import RunCard, require_shareable
 
@@ -30,6 +30,6 @@ def document(card: RunCard) -> dict[str, Any]:
     }
 
 
-def _rung(rung: Rung) -> dict[str, Any]:
+def _rung(rung: AccountantAnswer) -> dict[str, Any]:
     guarantee = encode(rung.guarantee) if rung.guarantee is not None else None
     return {"accountant": rung.accountant.value, "guarantee": guarantee, "refusal": rung.refusal}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from privet.accounting import Profile
-from privet.accounting.canonical import Part, canonical
+from privet.accounting.canonical import CountedEvent, canonical
 from privet.accounting.conversions import group_privacy
 from privet.accounting.meaning import tail_of
 from privet.accounting.price import TOO_LARGE, gate, upper
@@ -129,7 +129,7 @@ class Bound:
         return falling_root(lambda epsilon: self._own(epsilon) - delta, low, high, tolerance=1e-9)
 
 
-def _without_sampling(parts: Sequence[Part]) -> Event | None:
+def _without_sampling(parts: Sequence[CountedEvent]) -> Event | None:
     """The same run with every row in every batch, never cheaper; None where a row may be drawn twice.
 
     Given which rows are drawn, neighbouring sums are at most as far apart as with all rows (joint convexity), which is

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from privet.accounting import Rung
+from privet.accounting import AccountantAnswer
 from privet.accounting.meaning import Meaning
 from privet.core.disclosure import Internal, Public
 from privet.core.errors import InvalidInput
@@ -23,7 +23,7 @@ class RunCard:
 
     event: Public[Event]
     guarantee: Public[Guarantee]
-    ladder: Public[tuple[Rung, ...]]
+    ladder: Public[tuple[AccountantAnswer, ...]]
     """Every accountant, the tightest first and those without a theorem last."""
     meaning: Public[Meaning]
     described: Public[tuple[tuple[str, str], ...]]

@@ -11,7 +11,7 @@ from dataclasses import fields
 from types import NoneType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
-from privet.accounting import Accountant, Rung
+from privet.accounting import Accountant, AccountantAnswer
 from privet.accounting.meaning import Meaning
 from privet.core import checked
 from privet.core.codec import Record, decode, encode
@@ -91,7 +91,7 @@ def _written(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
-    if isinstance(value, Rung):
+    if isinstance(value, AccountantAnswer):
         return {"accountant": encode(value.accountant), "guarantee": encode(value.guarantee), "refusal": value.refusal}
     return encode(value)
 
@@ -132,9 +132,9 @@ def _read(data: Any, wanted: Any, name: str) -> Any:
 
 
 def _value(data: Any, held: Any, name: str) -> Any:
-    if held == tuple[Rung, ...]:
+    if held == tuple[AccountantAnswer, ...]:
         return tuple(
-            Rung(
+            AccountantAnswer(
                 checked.member("accountant", each["accountant"], Accountant),
                 decode(each["guarantee"], Guarantee | None, _KINDS, "guarantee"),
                 each["refusal"],

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from privet.local.estimates import AnswerEstimate, answer_estimates
 from privet.local.mean import Mean
-from privet.local.questionnaire import Question, Questionnaire
+from privet.local.questionnaire import Questionnaire, SurveyQuestion
 from privet.local.reports import Collection
 from privet.local.shares import Shares
 from privet.report.figures import Figure
@@ -35,7 +35,7 @@ def estimate_rows(collection: Collection, confidence: float) -> list[tuple[str, 
     ]
 
 
-def _rows(question: Question, values: list[AnswerEstimate]) -> Iterator[tuple[str, ...]]:
+def _rows(question: SurveyQuestion, values: list[AnswerEstimate]) -> Iterator[tuple[str, ...]]:
     if not values:
         yield question.name, "", "nobody answered", "", ""
 
@@ -93,7 +93,7 @@ def estimate_page(collection: Collection, confidence: float) -> str:
     return framed(questionnaire.title, body, figures, footer=footer)
 
 
-def _figure(question: Question, estimate: Shares | Mean | None, confidence: float) -> Figure:
+def _figure(question: SurveyQuestion, estimate: Shares | Mean | None, confidence: float) -> Figure:
     values = answer_estimates(question, estimate, confidence)
     rows = tuple(row[1:] for row in _rows(question, values))
     name = f"q-{question.name}"

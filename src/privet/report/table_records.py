@@ -16,7 +16,7 @@ from privet.report.attack_records import Estimate
 
 if TYPE_CHECKING:
     from privet.attacks.linkage import Linkage
-    from privet.attacks.outcome import Interval
+    from privet.attacks.outcome import ConfidenceInterval
     from privet.attacks.reconstruction import Rebuilt
 
 __all__ = ["Linked", "Recovered", "Tables"]
@@ -207,5 +207,5 @@ class Tables(Record):
         return Tables(tuple(linked.values()), tuple(recovered.values()))
 
 
-def _estimate(found: Interval | None) -> Estimate | None:
+def _estimate(found: ConfidenceInterval | None) -> Estimate | None:
     return None if found is None else Estimate(found.value, found.lower, found.upper)

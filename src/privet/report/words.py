@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from typing import Any, cast
 
-from privet.accounting import Accountant, Rung
+from privet.accounting import Accountant, AccountantAnswer
 from privet.core.codec import Record
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.unit import Neighbours, Unit, Whose
@@ -153,7 +153,7 @@ def proven_by(guarantee: Guarantee) -> str:
     return f"Proven by {names[guarantee.accountant]}{assumed}.{exact}"
 
 
-def why_not(rung: Rung) -> str:
+def why_not(rung: AccountantAnswer) -> str:
     """Why an accountant has no answer, in a few words; empty where it has one."""
     if rung.refusal is None:
         return ""

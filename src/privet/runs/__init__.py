@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from privet.runs.attacks.audit import AuditResult, audit_run
     from privet.runs.callbacks import PlannedRun, RunCallbacks
     from privet.runs.facts import PublicFacts
-    from privet.runs.methods import METHODS, BudgetShare, FitSession, Method, MethodPlan, PartialRun
+    from privet.runs.methods import METHODS, FitSession, Method, MethodBudget, MethodPlan, PartialRun
     from privet.runs.methods.protocol import StepProgress
     from privet.runs.plan import RunPlan
     from privet.runs.request import TrainRequest
@@ -22,10 +22,10 @@ __all__ = [
     "METHODS",
     "AttackResult",
     "AuditResult",
-    "BudgetShare",
     "FitSession",
     "LabeledRows",
     "Method",
+    "MethodBudget",
     "MethodPlan",
     "PartialRun",
     "PlannedRun",
@@ -44,7 +44,7 @@ __all__ = [
 _NAMES = {
     "AttackResult": "privet.runs.attacks.attack",
     "AuditResult": "privet.runs.attacks.audit",
-    "BudgetShare": "privet.runs.methods",
+    "MethodBudget": "privet.runs.methods",
     "FitSession": "privet.runs.methods",
     "LabeledRows": "privet.runs.row_sets",
     "METHODS": "privet.runs.methods",

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from privet.audit.canaries import Planted, Watch
 from privet.audit.observed import fixed_guesses
-from privet.audit.one_run import guessed, one_run
+from privet.audit.one_run import guess_membership, one_run
 from privet.audit.shares import share
 from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
@@ -53,7 +53,7 @@ class CanaryEvidence:
 
 def evidence_of(canaries: Canaries, *, delta: float, unit: Unit, confidence: float) -> Evidence:
     """The one-run bound (Steinke, Nasr & Jagielski 2023): it assumes fair coins, and nothing of the run."""
-    counts = guessed(np.array(canaries.scores), np.array(canaries.inside), guesses=canaries.guesses)
+    counts = guess_membership(np.array(canaries.scores), np.array(canaries.inside), guesses=canaries.guesses)
     attack = f"{canaries.kind}, one run"
     return one_run(len(canaries.scores), *counts, delta=delta, confidence=confidence, unit=unit, attack=attack)
 

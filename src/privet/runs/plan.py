@@ -14,10 +14,10 @@ from privet.core.event import Approximate, Composed, Event
 from privet.core.guarantee import Guarantee, three_digits_down
 from privet.core.unit import Unit, Whose
 from privet.data import Learning
-from privet.mechanisms import Count, DiscreteLaplace
+from privet.mechanisms import Count, DiscreteLaplaceMechanism
 from privet.runs.facts import PublicFacts
 from privet.runs.inputs import TrainingInputs, learning_plan
-from privet.runs.methods.protocol import BudgetShare, MethodPlan
+from privet.runs.methods.protocol import MethodBudget, MethodPlan
 from privet.runs.methods.table import METHODS
 from privet.runs.request import FeaturesName, TrainRequest
 from privet.runs.scoring import PrivateScoring
@@ -73,14 +73,14 @@ class RunPlan:
     unit: Unit
     delta: float
     delta_reason: str
-    share: BudgetShare
+    share: MethodBudget
     """What each method may spend."""
     methods: tuple[MethodPlan, ...]
     """One for each private method, the main one first; none for a method that is tuned."""
     rows_per_user: int = 1
     learning: Learning | None = None
     """How the schema is learned, where there is none."""
-    counting: DiscreteLaplace | None = None
+    counting: DiscreteLaplaceMechanism | None = None
     """How rows are counted, where their number is not public."""
     scoring: PrivateScoring | None = None
     """How each private method is scored on held-out rows."""
@@ -204,12 +204,12 @@ def _restored(data: Mapping[str, Any], request: TrainRequest | None, inputs: Tra
     if data["scoring"] is not None:
         score_epsilon, classes = data["scoring"]
         scoring = PrivateScoring(score_epsilon, unit, rows, classes)
-    counting = None if data["counting"] is None else DiscreteLaplace(data["counting"], Count(unit, rows))
+    counting = None if data["counting"] is None else DiscreteLaplaceMechanism(data["counting"], Count(unit, rows))
     learning = None
     if data["learning"] is not None and inputs is not None and request is not None:
         learning = learning_plan(inputs, request, *data["learning"])
     epsilon, delta, score_epsilon = data["share"]
-    share = BudgetShare(epsilon, delta, unit, None if scoring is None else scoring.event, score_epsilon)
+    share = MethodBudget(epsilon, delta, unit, None if scoring is None else scoring.event, score_epsilon)
     tuning = None if data["tuning"] is None else TuningPlan.from_data(data["tuning"])
     methods, completed = (tuple(map(MethodPlan.from_data, data[name])) for name in ("methods", "completed"))
     return RunPlan(
@@ -249,7 +249,7 @@ def make_plan(request: TrainRequest, inputs: TrainingInputs, model: Model | None
         learning = learning_plan(inputs, request, request.epsilon * request.schema_share, delta * request.schema_share)
         epsilon, delta_left = epsilon - learning.epsilon, delta_left - learning.delta
     elif facts.rows is None:
-        counting = DiscreteLaplace.for_epsilon(request.epsilon * _COUNT_SHARE, Count(unit, rows_per_user))
+        counting = DiscreteLaplaceMechanism.for_epsilon(request.epsilon * _COUNT_SHARE, Count(unit, rows_per_user))
         epsilon -= request.epsilon * _COUNT_SHARE
     score_epsilon = request.epsilon * request.score_share
     if request.training_share(has_test_rows=facts.has_test_rows) < 1:
@@ -260,7 +260,7 @@ def make_plan(request: TrainRequest, inputs: TrainingInputs, model: Model | None
     is_whole = delta_left == delta and len(names) == 1
     each_delta = delta_left if is_whole else three_digits_down(delta_left / len(names))
     score = None if scoring is None else scoring.event
-    share = BudgetShare(epsilon, each_delta, unit, score, score_epsilon if scoring is not None else 0.0)
+    share = MethodBudget(epsilon, each_delta, unit, score, score_epsilon if scoring is not None else 0.0)
     tuning = None
     if request.tune is not None and method.variants is not None:
         if facts.units is None or model is None:
@@ -277,7 +277,7 @@ def _local_plan(request: TrainRequest, facts: PublicFacts) -> RunPlan:
     if request.compare:
         problem = f"names methods that see rows as they are, beside {request.method}, whose trust is local"
         raise InvalidInput("compare", problem, "train them by themselves, and use: privet report compare")
-    share = BudgetShare(request.epsilon, 0.0, facts.unit)
+    share = MethodBudget(request.epsilon, 0.0, facts.unit)
     plan = METHODS[request.method].plan(request, facts, share, None)
     return RunPlan(plan.unit, 0.0, "randomised response needs none", replace(share, unit=plan.unit), (plan,))
 

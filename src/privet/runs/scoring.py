@@ -20,7 +20,7 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit, Whose
 from privet.data import Number
-from privet.mechanisms import Cells, Count, DiscreteLaplace, Histogram, Laplace, Sum
+from privet.mechanisms import Cells, Count, DiscreteLaplaceMechanism, Histogram, LaplaceMechanism, Sum
 from privet.report import Choice, Score
 from privet.report.origin import rounded
 from privet.report.score_intervals import (
@@ -219,11 +219,11 @@ class PrivateScoring:
         return events[0] if len(events) == 1 else Composed(events)
 
     @property
-    def _mechanisms(self) -> tuple[DiscreteLaplace | Laplace, ...]:
+    def _mechanisms(self) -> tuple[DiscreteLaplaceMechanism | LaplaceMechanism, ...]:
         if self.classes:
-            return (DiscreteLaplace.for_epsilon(self.epsilon, self._answers),)
+            return (DiscreteLaplaceMechanism.for_epsilon(self.epsilon, self._answers),)
         half = self.epsilon / 2
-        return Laplace.for_epsilon(half, self._errors), DiscreteLaplace.for_epsilon(half, self._count)
+        return LaplaceMechanism.for_epsilon(half, self._errors), DiscreteLaplaceMechanism.for_epsilon(half, self._count)
 
     @property
     def _answers(self) -> Histogram:

@@ -21,7 +21,7 @@ from privet.core.unit import Unit
 from privet.data import BoundsSource, SourceKind
 from privet.data.bounds_source import assumptions_of
 from privet.ledger import Ledger
-from privet.mechanisms import Categories, DiscreteLaplace, Histogram, Laplace, Norm, VectorSum
+from privet.mechanisms import Categories, DiscreteLaplaceMechanism, Histogram, LaplaceMechanism, Norm, VectorSum
 from privet.report import Score
 from privet.report.score_intervals import CONFIDENCE, NOISE_AND_SAMPLING, noisy_parts, noisy_share
 from privet.sklearn.cells import column_of, keys, numbers
@@ -68,11 +68,11 @@ class PrivateScorer:
         return Unit()
 
     @cached_property
-    def mechanism(self) -> DiscreteLaplace | Laplace:
+    def mechanism(self) -> DiscreteLaplaceMechanism | LaplaceMechanism:
         """What makes the noise, known before any row is read."""
         if self._range is None:
-            return DiscreteLaplace.for_epsilon(self.epsilon, self._counts)
-        return Laplace.for_epsilon(self.epsilon, self._sums)
+            return DiscreteLaplaceMechanism.for_epsilon(self.epsilon, self._counts)
+        return LaplaceMechanism.for_epsilon(self.epsilon, self._sums)
 
     @property
     def event(self) -> Event:

@@ -44,7 +44,7 @@ class Atoms:
 
 
 def randomized_response(epsilon: float, categories: int = 2) -> Atoms:
-    """K-ary randomised response for two different true answers; with K = 2 it dominates every ε-DP mechanism.
+    """K-ary randomized response for two different true answers; with K = 2 it dominates every ε-DP mechanism.
 
     Kairouz, Oh & Viswanath 2015, Thm 3.1.
     """
@@ -56,6 +56,6 @@ def randomized_response(epsilon: float, categories: int = 2) -> Atoms:
 
 
 def block(epsilon: float, delta: float) -> Atoms:
-    """The pair that dominates every (ε, δ)-DP mechanism: randomised response, revealed outright with probability δ."""
+    """The pair that dominates every (ε, δ)-DP mechanism: randomized response, revealed outright with probability δ."""
     two = randomized_response(epsilon)
     return Atoms(two.losses, two.p * (1 - delta), two.q * (1 - delta), infinite=delta, minus=delta)

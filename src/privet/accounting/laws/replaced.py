@@ -109,11 +109,11 @@ def replaced_discrete_laplace(scale: float, distance: int, rate: float) -> Atoms
     inverse = 1 / scale
     x = np.arange(-distance, distance + 1, dtype=np.float64)
 
-    def masses(centre: int) -> Array:
-        found = math.tanh(inverse / 2) * np.exp(-inverse * np.abs(x - centre))
+    def masses(center: int) -> Array:
+        found = math.tanh(inverse / 2) * np.exp(-inverse * np.abs(x - center))
         rest = 1 / (1 + math.exp(-inverse))  # all x ≤ −distance share the least loss, all x ≥ distance the largest
-        found[0] = math.exp(-inverse * (distance + centre)) * rest
-        found[-1] = math.exp(-inverse * (distance - centre)) * rest
+        found[0] = math.exp(-inverse * (distance + center)) * rest
+        found[-1] = math.exp(-inverse * (distance - center)) * rest
         return np.asarray(found)
 
     up = inverse * (np.abs(x) - np.abs(x - distance))
@@ -130,7 +130,7 @@ def replaced_discrete_gaussian(sigma: float, distance: int, rate: float) -> Atom
     inverse = 1 / (2 * sigma * sigma)
     norm = math.fsum(np.exp(-inverse * np.arange(-half, half + 1, dtype=np.float64) ** 2))
     x = np.arange(-half - distance, half + distance + 1, dtype=np.float64)
-    at = [np.exp(-inverse * (x - centre) ** 2) / norm for centre in (0, distance, -distance)]
+    at = [np.exp(-inverse * (x - center) ** 2) / norm for center in (0, distance, -distance)]
     up = inverse * distance * (2 * x - distance)
     return _three(at[0], at[1], at[2], up, up[::-1], rate, unbounded=True)
 

@@ -92,7 +92,7 @@ class Symmetric:
     H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P); this is the pair with exactly that profile. It has the positive losses of
     `inner`, their mirror image, and at 0 what is left, which is at least 0 wherever P(L > 0) + Q(L > 0) + P(∞) ≤ 1: so
     it is for `Removed` of any leaf with mirrored losses, whose Q(L > 0) is at most ½. That is sampling without
-    replacement for replace-one neighbours (Balle, Barthe & Gaboardi 2018, Thm 9).
+    replacement for replace-one neighbors (Balle, Barthe & Gaboardi 2018, Thm 9).
     """
 
     inner: Law

@@ -1,4 +1,4 @@
-"""The losses of shuffled reports of one ε₀-DP randomiser, for neighbours in which one report's answer is replaced.
+"""The losses of shuffled reports of one ε₀-DP randomizer, for neighbors in which one report's answer is replaced.
 
 Above. Write p = e^ε₀ and ω(y) for the least chance of the report y over all answers, with mass γ (the blanket of Balle,
 Bell, Gascón & Nissim 2019). Whether a report came from the blanket does not depend on its sender's answer, so the other
@@ -7,13 +7,13 @@ one of them ours. Hence (their Lemma 5.3), with Z = (r₀ − e^ε·r₁)/ω at 
 
     δ(ε) ≤ E[(Z₁ + … + Z_n)₊] / n,
 
-where r₀ and r₁ are the laws of the report for the two answers. K-ary randomised response is ω = 1/(p + K − 1) for every
+where r₀ and r₁ are the laws of the report for the two answers. K-ary randomized response is ω = 1/(p + K − 1) for every
 report, and Z takes the values p − e^ε, 1 − p·e^ε and, K − 2 times, 1 − e^ε.
 
-*Every* ε₀-DP randomiser is covered by K = 2. As ω ≤ r ≤ p·ω, Z lies between 1 − p·e^ε and p − e^ε; E[Z] = 1 − e^ε; and
+*Every* ε₀-DP randomizer is covered by K = 2. As ω ≤ r ≤ p·ω, Z lies between 1 − p·e^ε and p − e^ε; E[Z] = 1 − e^ε; and
 E[Z₊] is the δ(ε) of a single report, at most (p − e^ε)/(p + 1) (Kairouz, Oh & Viswanath 2015, Thm 3.1). So E[(Z − t)₊]
 for t ≥ 0, and E[(t − Z)₊] for t ≤ 0, convex functions of t with known bounds at both ends, lie below the chords, which
-are those of binary randomised response: its Z is larger in convex order, and so are sums of n. This is the pair that
+are those of binary randomized response: its Z is larger in convex order, and so are sums of n. This is the pair that
 Feldman, McMillan & Talwar 2021 compare with, with Bin(n − 1, 2/(p + 1)) clones where they have Bin(n − 1, e^−ε₀).
 
 Given B + 1 = m reports of which N₁ + N₂ = d are one of the two answers, N₁ ~ Bin(d, 1/2) under ω, and
@@ -74,7 +74,7 @@ class _Rows:
 def crowd(epsilon: float, categories: int, reports: int, tail: float, clones: float | None = None) -> Atoms:
     """A law that dominates `reports` shuffled reports; masses below `tail` may be cut to the loss ε₀.
 
-    With two categories it holds for every randomiser that is ε₀-DP, and with more for randomised response alone.
+    With two categories it holds for every randomizer that is ε₀-DP, and with more for randomized response alone.
     `clones` is the chance that another report is one of the blanket, where it is known to be no more than that.
     """
     if reports == 1 or not _SMALLEST <= epsilon <= _LARGEST:
@@ -112,7 +112,7 @@ def crowd(epsilon: float, categories: int, reports: int, tail: float, clones: fl
 
 @lru_cache(maxsize=64)
 def crowd_below(epsilon: float, categories: int, reports: int) -> tuple[Atoms, Atoms] | None:
-    """Laws that randomised response dominates, for the answer that goes and for the one that comes."""
+    """Laws that randomized response dominates, for the answer that goes and for the one that comes."""
     if reports == 1 or not _SMALLEST <= epsilon <= _LARGEST or reports > _MOST_REPORTS:
         return None
     growth = math.exp(epsilon)

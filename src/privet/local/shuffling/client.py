@@ -17,7 +17,7 @@ _TAKEN = {201: Taken.ACCEPTED, 200: Taken.DUPLICATE, 400: Taken.BAD}
 def send(plan: MixPlan, report: bytes, *, source: tuple[str, int] | None = None) -> Taken:
     """Send one report, inside of a layer for each stop; raises `MixRefused` where the batch is closed.
 
-    The report must be randomised already: it is worth the plan's ε by itself, whatever becomes of the batch. `source`
+    The report must be randomized already: it is worth the plan's ε by itself, whatever becomes of the batch. `source`
     is the address to send from, where a machine has several. What the plan does not price is refused (see `carried`),
     and the id of a survey's report stays behind.
 

@@ -19,7 +19,7 @@ def shuffled_release(plan: MixPlan, reports: Sequence[bytes], *, randomness: Ran
     Guarantee: `plan.event` for one person whose answer becomes any other one (replace), under shuffled trust: (ε, δ) as
     in `plan.guarantee`, by the privacy blanket (Balle, Bell, Gascón & Nissim 2019; proof in
     `privet.accounting.laws.shuffled`). It assumes that `plan.honest` of the reports at least are honest: one from each
-    person, by the plan's randomiser; that the servers mix as they should, and do not all collude; and it is
+    person, by the plan's randomizer; that the servers mix as they should, and do not all collude; and it is
     computational, as it rests on encryption. Where any of that fails, each report is still worth the plan's own ε by
     itself (local trust). `randomness` is that of the reports and of the servers' orders.
     """

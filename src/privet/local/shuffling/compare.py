@@ -21,9 +21,9 @@ class Costs:
     central: float
     """A trusted curator counts, and adds discrete Laplace noise: falls like 1/n."""
     shuffled: float
-    """Randomised response, and a shuffler that is trusted to shuffle: falls like 1/n too, until ε₀ is as small as ε."""
+    """Randomized response, and a shuffler that is trusted to shuffle: falls like 1/n too, until ε₀ is as small as ε."""
     local: float
-    """Randomised response, and nobody is trusted: falls like 1/√n."""
+    """Randomized response, and nobody is trusted: falls like 1/√n."""
     local_epsilon: float
     """What each report is worth by itself where it is shuffled."""
 

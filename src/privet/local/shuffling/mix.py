@@ -10,7 +10,7 @@ from privet.core.random import Rng
 from privet.local.shuffling.carried import is_carried
 from privet.local.shuffling.onion import MixKey, unpadded
 from privet.local.shuffling.plan import MixPlan
-from privet.mechanisms.selection import shuffled
+from privet.mechanisms.selection import random_order
 
 __all__ = ["Batch", "BrokeOff", "Counts", "MixRefused", "Taken"]
 
@@ -97,4 +97,4 @@ class Batch:
                 f"the batch {self.plan.batch!r} is refused at stop {self.place + 1}: {counts}, and the plan asks for "
                 f"{self.plan.minimum:,}; a smaller crowd hides less than was promised, so nothing goes on"
             )
-        return [found[at] for at in shuffled(len(found), rng)]
+        return [found[at] for at in random_order(len(found), rng)]

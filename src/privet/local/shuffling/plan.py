@@ -74,7 +74,7 @@ class MixPlan:
     servers: tuple[Stop, ...]
     collector: Stop
     categories: int = 0
-    """K, if each report is one K-ary randomised response; 0, if all that is known is its ε."""
+    """K, if each report is one K-ary randomized response; 0, if all that is known is its ε."""
     close_at: int = 0
     """So many reports close the batch; `minimum` of them if it is left out."""
     dishonest: int = 0

@@ -42,7 +42,7 @@ class MixServer(ThreadingHTTPServer):
         self._wait, self._counts = 600.0, self.batch.counts
         named, port = plan.stops[self.place].where
         try:
-            super().__init__((host or named, port), _Handler)
+            super().__init__((host or named, port), _MixHandler)
         except (OSError, OverflowError) as error:
             reason = (getattr(error, "strerror", None) or "no such address").lower()
             raise InvalidInput("address", f"cannot be listened on at {host or named}:{port}: {reason}") from None
@@ -141,7 +141,7 @@ def posted(
     raise MixRefused(f"nobody listens at {stop.address}; start every server before the first report is sent")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _MixHandler(BaseHTTPRequestHandler):
     server: MixServer
     timeout = _PATIENCE
     server_version, sys_version = "privet", ""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from privet.audit.ladder import climbed
+from privet.audit.ladder import audit_ladder
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Evidence, Guarantee
@@ -62,7 +62,7 @@ def climb_ladder(run: Path, card: TrainingCard, *, canaries: int, confidence: fl
     """
     plan = replace(_plan(run, card), delta=card.privacy.guarantee.value.delta)
     with _quietly():
-        found = climbed(plan, canaries=canaries, confidence=1 - (1 - confidence) / _RUNGS)
+        found = audit_ladder(plan, canaries=canaries, confidence=1 - (1 - confidence) / _RUNGS)
     evidence = tuple(replace(rung.evidence, attack=rung.name) for rung in found.rungs)
     sees = tuple(f"{rung.name}: sees {rung.sees}." for rung in found.rungs)
     return LadderResult(plan.event(), found.guarantee, evidence, sees)

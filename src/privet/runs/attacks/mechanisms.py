@@ -18,16 +18,16 @@ from privet.core.unit import Neighbours, Unit
 from privet.mechanisms import (
     Categories,
     Cells,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
     Histogram,
-    Laplace,
-    NoisyMax,
+    LaplaceMechanism,
     PermuteAndFlip,
+    ReportNoisyMax,
 )
-from privet.mechanisms.randomized_response import RandomizedResponse
+from privet.mechanisms.randomized_response import RandomizedResponseMechanism
 
 __all__ = ["MechanismAudit", "MechanismToAudit", "describe_audit"]
 
@@ -51,19 +51,19 @@ class MechanismToAudit(StrEnum):
     PERMUTE_AND_FLIP = "permute-and-flip"
 
 
-_Normal = Gaussian | DiscreteGaussian
-_Absolute = Laplace | DiscreteLaplace
+_Normal = GaussianMechanism | DiscreteGaussianMechanism
+_Absolute = LaplaceMechanism | DiscreteLaplaceMechanism
 _NORMAL: dict[MechanismToAudit, type[_Normal]] = {
-    MechanismToAudit.GAUSSIAN: Gaussian,
-    MechanismToAudit.DISCRETE_GAUSSIAN: DiscreteGaussian,
+    MechanismToAudit.GAUSSIAN: GaussianMechanism,
+    MechanismToAudit.DISCRETE_GAUSSIAN: DiscreteGaussianMechanism,
 }
 _ABSOLUTE: dict[MechanismToAudit, type[_Absolute]] = {
-    MechanismToAudit.LAPLACE: Laplace,
-    MechanismToAudit.DISCRETE_LAPLACE: DiscreteLaplace,
+    MechanismToAudit.LAPLACE: LaplaceMechanism,
+    MechanismToAudit.DISCRETE_LAPLACE: DiscreteLaplaceMechanism,
 }
-_CHOICES: dict[MechanismToAudit, type[Exponential | NoisyMax | PermuteAndFlip]] = {
-    MechanismToAudit.EXPONENTIAL: Exponential,
-    MechanismToAudit.NOISY_MAX: NoisyMax,
+_CHOICES: dict[MechanismToAudit, type[ExponentialMechanism | ReportNoisyMax | PermuteAndFlip]] = {
+    MechanismToAudit.EXPONENTIAL: ExponentialMechanism,
+    MechanismToAudit.NOISY_MAX: ReportNoisyMax,
     MechanismToAudit.PERMUTE_AND_FLIP: PermuteAndFlip,
 }
 
@@ -144,7 +144,7 @@ def _noise(
 
 
 def _response(epsilon: float, categories: int, delta: float | None, trials: int) -> MechanismAudit:
-    mechanism = RandomizedResponse(epsilon, categories)
+    mechanism = RandomizedResponseMechanism(epsilon, categories)
     settings = (("ε", f"{epsilon:g}"), ("categories", f"{categories}"))
     unit = Unit(neighbours=Neighbours.REPLACE)
 

@@ -8,7 +8,7 @@ from math import ceil
 import numpy as np
 
 from privet.accounting.meaning import best_true_positive_rate
-from privet.attacks.outcome import Interval, Limit, Outcome
+from privet.attacks.outcome import ConfidenceInterval, Limit, Outcome
 from privet.audit.shares import ALPHA, KINDS
 from privet.report import TrainingCard
 from privet.report.alone import asked_alone, curve_of
@@ -100,5 +100,5 @@ def _ties(outcome: Outcome, alarms: Sequence[float]) -> str:
     return f"{100 * share:.2g} % of outsiders tie at its highest score, so that it names nobody at fewer false alarms"
 
 
-def _estimate(found: Interval, at: float | None) -> Estimate:
+def _estimate(found: ConfidenceInterval, at: float | None) -> Estimate:
     return Estimate(found.value, min(found.lower, found.value), max(found.upper, found.value), at)

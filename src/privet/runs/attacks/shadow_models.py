@@ -21,7 +21,7 @@ from privet.attacks.shadows import Shadows, shadows
 from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.ensemble import Ensemble, Learner, Stacked, Task
+from privet.ensemble import Ensemble, EnsembleTask, Learner, Stacked
 from privet.ensemble.drawing import seed
 from privet.runs.attacks.rows import AttackedRun
 from privet.runs.facts import PublicFacts
@@ -71,7 +71,7 @@ class SamePlan:
     """Untrained, on features."""
     key: str
 
-    def fit(self, task: Task) -> Ensemble:
+    def fit(self, task: EnsembleTask) -> Ensemble:
         """Train them one after the other."""
         models = []
         for place, members in enumerate(task.members):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privet.runs.methods.protocol import BudgetShare, FitSession, Method, MethodPlan, PartialRun
+from privet.runs.methods.protocol import FitSession, Method, MethodBudget, MethodPlan, PartialRun
 from privet.runs.methods.table import METHODS
 
-__all__ = ["METHODS", "BudgetShare", "FitSession", "Method", "MethodPlan", "PartialRun"]
+__all__ = ["METHODS", "FitSession", "Method", "MethodBudget", "MethodPlan", "PartialRun"]

@@ -8,7 +8,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from privet.core.errors import InvalidInput
-from privet.runs.methods.protocol import BudgetShare, FitSession, Method, MethodPlan
+from privet.runs.methods.protocol import FitSession, Method, MethodBudget, MethodPlan
 
 if TYPE_CHECKING:
     from torch import nn
@@ -48,7 +48,7 @@ def convex_method(
         penalty: From the loss, ε and δ to the weight of the L2 penalty.
     """
 
-    def plan(request: TrainRequest, facts: PublicFacts, share: BudgetShare, model: Model | None) -> MethodPlan:
+    def plan(request: TrainRequest, facts: PublicFacts, share: MethodBudget, model: Model | None) -> MethodPlan:
         epsilon, delta = share.model_epsilon, share.delta
         weight = penalty(loss_for(len(facts.classes)), epsilon, delta)
         settings = {"epsilon": epsilon, "delta": delta, "weight": weight, "radius": RADIUS}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privet.core.errors import InvalidInput
 from privet.core.event import Approximate, Composed, Event, Selected
-from privet.runs.methods.protocol import BudgetShare, FitSession, Method, MethodPlan, PartialRun, StepProgress
+from privet.runs.methods.protocol import FitSession, Method, MethodBudget, MethodPlan, PartialRun, StepProgress
 
 if TYPE_CHECKING:
     from torch import nn
@@ -40,7 +40,7 @@ def recipe_of(plan: MethodPlan) -> Recipe:
     return Recipe.from_settings(plan.settings)
 
 
-def _plan(request: TrainRequest, facts: PublicFacts, share: BudgetShare, model: Model | None) -> MethodPlan:
+def _plan(request: TrainRequest, facts: PublicFacts, share: MethodBudget, model: Model | None) -> MethodPlan:
     if facts.units is None or model is None:
         block = Approximate(share.model_epsilon, share.delta, share.unit.neighbours)
         return MethodPlan(_NAME, block, share.unit, _LINE, is_complete=False)
@@ -48,7 +48,7 @@ def _plan(request: TrainRequest, facts: PublicFacts, share: BudgetShare, model: 
     return _as_plan(request, share, _recipe(request, facts, model, share.epsilon, share.delta, beside))
 
 
-def _as_plan(request: TrainRequest, share: BudgetShare, recipe: Recipe) -> MethodPlan:
+def _as_plan(request: TrainRequest, share: MethodBudget, recipe: Recipe) -> MethodPlan:
     choices = _choices(request, recipe)
     return MethodPlan(_NAME, recipe.plan.event(), share.unit, _LINE, choices, recipe.to_settings())
 
@@ -113,7 +113,7 @@ def _choices(request: TrainRequest, recipe: Recipe) -> tuple[Choice, ...]:
 
 
 def _variants(
-    request: TrainRequest, facts: PublicFacts, share: BudgetShare, model: Model, trials_mean: float
+    request: TrainRequest, facts: PublicFacts, share: MethodBudget, model: Model, trials_mean: float
 ) -> TuningPlan:
     """Learning rates and clips around the recipe's, each with the least noise that keeps (ε, δ) for the best."""
     from privet.accounting import least

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from privet.core.errors import InvalidInput
-from privet.runs.methods.protocol import BudgetShare, FitSession, Method, MethodPlan
+from privet.runs.methods.protocol import FitSession, Method, MethodBudget, MethodPlan
 
 if TYPE_CHECKING:
     from torch import nn
@@ -22,7 +22,7 @@ __all__ = ["INPUT"]
 _NAME = "input"
 
 
-def _plan(request: TrainRequest, facts: PublicFacts, share: BudgetShare, model: Model | None) -> MethodPlan:
+def _plan(request: TrainRequest, facts: PublicFacts, share: MethodBudget, model: Model | None) -> MethodPlan:
     from privet.training.convex import InputPerturbation
 
     if facts.schema is None or facts.is_schema_released:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from privet.core.event import NonPrivate
 from privet.runs.methods.convex import RADIUS, loss_for
-from privet.runs.methods.protocol import BudgetShare, FitSession, Method, MethodPlan
+from privet.runs.methods.protocol import FitSession, Method, MethodBudget, MethodPlan
 
 if TYPE_CHECKING:
     from torch import nn
@@ -26,7 +26,7 @@ _TOLERANCE = 1.0
 """The norm of the gradient at which the solver stops."""
 
 
-def _plan(request: TrainRequest, facts: PublicFacts, share: BudgetShare, model: Model | None) -> MethodPlan:
+def _plan(request: TrainRequest, facts: PublicFacts, share: MethodBudget, model: Model | None) -> MethodPlan:
     event = NonPrivate("trained without noise, for comparison")
     return MethodPlan(NONE.name, event, share.unit, "a model without privacy")
 

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from privet.training.loggers import Log
     from privet.training.models import Described, Model
 
-__all__ = ["BudgetShare", "FitSession", "Method", "MethodPlan", "PartialRun", "StepProgress", "on_features"]
+__all__ = ["FitSession", "Method", "MethodBudget", "MethodPlan", "PartialRun", "StepProgress", "on_features"]
 
 
 @dataclass(frozen=True)
-class BudgetShare:
+class MethodBudget:
     """The part of a run's budget that one method may spend, its private score included."""
 
     epsilon: float
@@ -185,7 +185,7 @@ class Method:
     """On the command line and in requests."""
     title: str
     """On cards and pages."""
-    plan: Callable[[TrainRequest, PublicFacts, BudgetShare, Model | None], MethodPlan]
+    plan: Callable[[TrainRequest, PublicFacts, MethodBudget, Model | None], MethodPlan]
     """Return the plan for a share of the budget. The model is None while facts that shape it are unknown."""
     fit: Callable[[MethodPlan, LabeledRows, FitSession], Release[nn.Module] | Internal[nn.Module]]
     """Train on the rows, and release a model that costs no more than the plan's event."""
@@ -199,7 +199,7 @@ class Method:
     """Whether the run may look at rows as they are. Otherwise nothing is learned, held out or scored on them."""
     takes_canaries: bool = False
     """Whether synthetic canaries can be among the rows."""
-    variants: Callable[[TrainRequest, PublicFacts, BudgetShare, Model, float], TuningPlan] | None = None
+    variants: Callable[[TrainRequest, PublicFacts, MethodBudget, Model, float], TuningPlan] | None = None
     """Return the plans among which tuning selects, for an average number of runs; None where it cannot be tuned."""
     check_model: Callable[[MethodPlan, nn.Module, LabeledRows], None] | None = None
     """Refuse a model of the user's own that the method cannot train, before anything is charged."""

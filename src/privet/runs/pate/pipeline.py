@@ -25,8 +25,8 @@ from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.data import NAMES, Table, hold_out
 from privet.data.split import SPLIT_VERSION
-from privet.ensemble import Propagated, Student, Supervised, Teaching, Weighed, telling, typical
-from privet.ensemble.ridge import Kernels, Lines
+from privet.ensemble import Propagated, Student, Supervised, Teaching, Weighed, most_informative, most_typical
+from privet.ensemble.ridge import Kernels, RidgeModels
 from privet.pate import GNMax, Plan, Votes
 from privet.report import Score, Trial, load, trials_of
 from privet.runs.directory import RunDirectory, RunIdentity
@@ -201,7 +201,7 @@ class PateRun:
         if kept.exists():
             said = json.loads(kept.read_text(encoding="utf-8"))
             return Votes(said["counts"], teachers=plan.teachers), np.array(said["asked"], dtype=np.int64)
-        asked = (telling if self._weighs(inputs) else typical)(public, plan.questions)
+        asked = (most_informative if self._weighs(inputs) else most_typical)(public, plan.questions)
         if cast is not None:
             ballots = cast[asked]
         else:
@@ -331,7 +331,7 @@ def _weighing(plan: Plan) -> Weighed:
 
 def _head(student: Student) -> Kernel | Shortened:
     found = student.model
-    if isinstance(found, Lines):
+    if isinstance(found, RidgeModels):
         # Features have a length of 1 at most, so that with the offset's 1 nothing is shortened at this radius.
         head = Shortened(found.weights.shape[1], found.classes, RADIUS)
         head.weight.copy_(RADIUS * torch.cat([found.weights[0].T, found.offsets[0][:, None]], 1))

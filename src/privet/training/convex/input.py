@@ -18,7 +18,7 @@ from privet.core.release import Release
 from privet.core.unit import Neighbours, Trust, Unit
 from privet.data.columns import Category
 from privet.data.schema import Schema
-from privet.mechanisms.randomized_response import RandomizedResponse
+from privet.mechanisms.randomized_response import RandomizedResponseMechanism
 from privet.training.convex.losses import Array
 
 __all__ = ["AdditiveModel", "InputPerturbation", "Randomized"]
@@ -38,10 +38,10 @@ class InputPerturbation:
 
     Guarantee: ε, with δ = 0, for one record that is *replaced* by any other, and trust is local: each report by itself
     satisfies it, whoever collects them. Given the column, the log-ratio of any report's chances under two records is at
-    most ε (`RandomizedResponse`); the column is independent of the record, so that the same holds for column and report
-    together. Whole records are protected, the target among them. To randomise the target alone would protect nothing
-    but the target: that is another unit, which no budget of ours has, and so it is not offered. A person with several
-    records is protected for one of them.
+    most ε (`RandomizedResponseMechanism`); the column is independent of the record, so that the same holds for column
+    and report together. Whole records are protected, the target among them. To randomize the target alone would protect
+    nothing but the target: that is another unit, which no budget of ours has, and so it is not offered. A person with
+    several records is protected for one of them.
 
     Numbers are told as the bin that they are in, of equal widths between their public bounds; one that is missing has a
     bin of its own. A number that is to be predicted is rounded at random to one end of its range; its mean stays.
@@ -89,9 +89,9 @@ class InputPerturbation:
         return len(label.values) if isinstance(label, Category) else _ENDS
 
     @cached_property
-    def responses(self) -> tuple[RandomizedResponse, ...]:
+    def responses(self) -> tuple[RandomizedResponseMechanism, ...]:
         """For each column, what tells its value and the target at once."""
-        return tuple(RandomizedResponse(self.epsilon, size * self.outputs) for size in self.sizes)
+        return tuple(RandomizedResponseMechanism(self.epsilon, size * self.outputs) for size in self.sizes)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -1,9 +1,9 @@
 """A data-dependent ε that may leave, as an upper confidence limit: by a smooth ceiling, the best that we know.
 
-What is sanitised is a bound that depends on each question through its largest count v alone: with M teachers and m
+What is sanitized is a bound that depends on each question through its largest count v alone: with M teachers and m
 labels, the others share M - v votes, and as the chance T to overtake is convex in the gap, the label with the most
 votes is missed with probability at most T(2v - M) + (m - 2)·T(v). One unit moves v by 1 at most, so that all there is
-to know about neighbours, near and far, follows from one public table over v.
+to know about neighbors, near and far, follows from one public table over v.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from privet.core.random import Rng, discrete_gaussian
 from privet.core.release import Release
 from privet.mechanisms.additive import gaussian_width
 from privet.mechanisms.mechanism import SOURCE
-from privet.pate.aggregators import Interactive
 from privet.pate.data_dependent import label_cost, require_one_teacher, tested_cost
+from privet.pate.interactive import Interactive
 from privet.pate.plan import Plan, matching
 from privet.pate.tails import Reals
 from privet.pate.votes import Counts, Votes
 
-__all__ = ["Sanitised", "SmoothCeiling", "ceiling_of", "checked_terms", "cost_table", "limited", "widened"]
+__all__ = ["SanitizedEpsilon", "SmoothCeiling", "ceiling_of", "checked_terms", "cost_table", "limited", "widened"]
 
 _FLOOR = 1e-9
 """The least ceiling: its logarithm must be finite."""
@@ -45,10 +45,10 @@ _NOISES = (2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0)
 
 
 @dataclass(frozen=True)
-class Sanitised:
+class SanitizedEpsilon:
     """What the labels and this number cost together, *for this data set*, unless the noise was unlucky.
 
-    One-sided: it bounds how much likelier the outputs are on these data than on any neighbour of them. It is released
+    One-sided: it bounds how much likelier the outputs are on these data than on any neighbor of them. It is released
     and may be shown, and is no guarantee: no budget takes it.
     """
 
@@ -85,7 +85,7 @@ def widened(table: Reals) -> Reals:
 def ceiling_of(table: Reals, largest: Counts, beta: float) -> float:
     """max over d of e^(-βd)·Σ max of the table within d of v, over the questions' largest counts v.
 
-    At least Σ table[v] (d = 0). On neighbouring data every v is one more or less at most, so that what is within d here
+    At least Σ table[v] (d = 0). On neighboring data every v is one more or less at most, so that what is within d here
     is within d + 1 there: the ceilings differ by a factor of e^β at most.
     """
     asked = np.bincount(largest, minlength=len(table)).astype(np.float64)
@@ -100,10 +100,10 @@ def ceiling_of(table: Reals, largest: Counts, beta: float) -> float:
 
 
 def checked_terms(plan: Plan, delta: float, order: float, failure: float) -> None:
-    """Refuse what cannot be sanitised."""
+    """Refuse what cannot be sanitized."""
     require_one_teacher(plan.unit)
     if isinstance(plan.aggregator, Interactive):
-        raise NotProven("a sanitised ε of Interactive: what it tests does not tell the largest count")
+        raise NotProven("a sanitized ε of Interactive: what it tests does not tell the largest count")
     checked.positive("delta", checked.share("delta", delta))
     if not 0 < checked.finite("failure", failure) < 0.5:
         raise InvalidInput("failure", f"is {failure}", "give a probability above 0 and below 1/2, such as 0.001")
@@ -111,18 +111,18 @@ def checked_terms(plan: Plan, delta: float, order: float, failure: float) -> Non
         raise InvalidInput("order", f"is {order}", "give a Rényi order above 1, such as 12")
 
 
-def limited(plan: Plan, rdp: float, own_rdp: float, order: float, delta: float, failure: float) -> Sanitised:
+def limited(plan: Plan, rdp: float, own_rdp: float, order: float, delta: float, failure: float) -> SanitizedEpsilon:
     """The limit of D_a as one of ε: never above what the plan costs whatever the votes are, at the same order."""
     whatever = renyi.total(canonical(plan.event).parts, plan.unit, (order,)).values[0]
     most = min(max(rdp, 0.0), whatever)
-    return Sanitised(rdp_to_epsilon([order], [most + own_rdp], delta), delta, failure, order, most, own_rdp)
+    return SanitizedEpsilon(rdp_to_epsilon([order], [most + own_rdp], delta), delta, failure, order, most, own_rdp)
 
 
 @dataclass(frozen=True)
 class SmoothCeiling:
     """Release the logarithm of a smooth ceiling of the data-dependent price, with discrete Gaussian noise.
 
-    All of it is fixed before any vote is seen. Neighbours' logarithms differ by β at most, so that the noise is that of
+    All of it is fixed before any vote is seen. Neighbors' logarithms differ by β at most, so that the noise is that of
     one number of known sensitivity: cheaper than `Gnss`, and without real-valued noise.
 
     >>> from privet.pate import Confident
@@ -137,7 +137,7 @@ class SmoothCeiling:
     order: float = 12.0
     """The one Rényi order at which everything is computed."""
     beta: float | None = None
-    """How much a step to a neighbour discounts; unless given, 10 over the number of teachers."""
+    """How much a step to a neighbor discounts; unless given, 10 over the number of teachers."""
     noise_multiplier: float = 5.0
     """Noise on the logarithm, over β."""
     failure: float = 1e-3
@@ -199,7 +199,7 @@ class SmoothCeiling:
         """That of `cost_table`, at the order."""
         return cost_table(self.plan, self.order)
 
-    def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Sanitised]:
+    def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[SanitizedEpsilon]:
         """The limit, with its failure probability and its own price.
 
         Guarantee: that of `event`, for the plan's unit, whatever the votes are: the logarithm of the ceiling, rounded
@@ -219,7 +219,7 @@ class SmoothCeiling:
         """Of the grid on which the logarithm is released."""
         return self.smooth / _STEPS
 
-    def _limit(self, noisy: float) -> Sanitised:
+    def _limit(self, noisy: float) -> SanitizedEpsilon:
         """What follows from the noisy logarithm, in steps of the grid."""
         rdp = math.exp(self._step * (noisy + gaussian_width(self.event.sigma, 2 * self.failure)))
         return limited(self.plan, rdp, self.own_rdp, self.order, self.delta, self.failure)

@@ -1,4 +1,4 @@
-"""How much each record is memorised: what models say of it that saw it, less what those say that did not."""
+"""How much each record is memorized: what models say of it that saw it, less what those say that did not."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from privet.attacks.counting import Reals
 from privet.attacks.shadows import Shadows
 from privet.core.errors import InvalidInput
 
-__all__ = ["Memorisation", "memorisation"]
+__all__ = ["Memorization", "memorization"]
 
 
 @dataclass(frozen=True, eq=False)
-class Memorisation:
+class Memorization:
     """For each example a difference and its standard error."""
 
     correctness: Reals = field(repr=False)
@@ -26,12 +26,12 @@ class Memorisation:
     confidence_error: Reals = field(repr=False)
 
     def most(self, count: int) -> list[int]:
-        """The examples that are memorised most, by confidence; where many are noisy, the first of them are luckiest."""
+        """The examples that are memorized most, by confidence; where many are noisy, the first of them are luckiest."""
         return [int(each) for each in np.argsort(-self.confidence, kind="stable")[:count]]
 
 
-def memorisation(shadows: Shadows, labels: Any) -> Memorisation:
-    """Memorisation scores from shadow models that were trained for a membership attack.
+def memorization(shadows: Shadows, labels: Any) -> Memorization:
+    """Memorization scores from shadow models that were trained for a membership attack.
 
     The score of Feldman & Zhang is about training sets with and without one record; models on random halves estimate
     its average over random halves of the data, which they use as well (with parts of 70 %). Standard errors are those
@@ -53,7 +53,7 @@ def memorisation(shadows: Shadows, labels: Any) -> Memorisation:
     sure = 1 / (1 + np.exp(-np.clip(shadows.scores[:, :, 0], -700, 700)))
     more, more_error = _difference(right, inside, counted=True)
     surer, surer_error = _difference(sure, inside, counted=False)
-    return Memorisation(more, more_error, surer, surer_error)
+    return Memorization(more, more_error, surer, surer_error)
 
 
 def _difference(said: Reals, inside: Any, *, counted: bool) -> tuple[Reals, Reals]:

@@ -1,4 +1,4 @@
-"""Defences of a service: labels alone, rounded probabilities, a limit on questions."""
+"""Defenses of a service: labels alone, rounded probabilities, a limit on questions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from privet.attacks.target import Access, Target
 from privet.core import checked
 from privet.core.errors import InvalidInput, PrivetError
 
-__all__ = ["Guarded", "TooManyQuestions"]
+__all__ = ["GuardedTarget", "TooManyQuestions"]
 
 
 class TooManyQuestions(PrivetError):
     """A target has answered as many rows as it is willing to."""
 
 
-class Guarded:
+class GuardedTarget:
     """A target behind a counter: it shows less, rounds what it shows, and stops after so many rows.
 
     Args:
@@ -26,8 +26,8 @@ class Guarded:
             half of the last digit.
         limit: rows that are answered in all. A question that would go beyond it is refused as a whole.
 
-    >>> from privet.attacks.target import Model
-    >>> shy = Guarded(Model(nn.Linear(2, 3), 3), limit=5)
+    >>> from privet.attacks.target import ModelTarget
+    >>> shy = GuardedTarget(ModelTarget(nn.Linear(2, 3), 3), limit=5)
     >>> _ = shy.labels(torch.zeros(4, 2))
     >>> shy.asked
     4

@@ -18,11 +18,11 @@ import torch
 from privet.accounting.shift import span
 from privet.core.bounded import Bounded
 from privet.local.randomizer import Randomizer
-from privet.mechanisms.randomized_response import RandomizedResponse
+from privet.mechanisms.randomized_response import RandomizedResponseMechanism
 from privet.mechanisms.table import MECHANISMS
 from privet.pate.gnss import Gnss
 from privet.pate.plan import Plan
-from privet.pate.sanitised import SmoothCeiling
+from privet.pate.sanitization import SmoothCeiling
 from privet.pate.votes import vote_reach
 from privet.training.clipping import Adaptive
 from privet.training.convex import InputPerturbation, ObjectivePerturbation, OutputPerturbation
@@ -31,7 +31,7 @@ from privet.training.sampling import FixedSize, Poisson, Shuffled, Users
 from privet.training.sampling.protocol import Drawn
 from privet.training.step import Step
 
-__all__ = ["Asked", "Query", "Tap", "distance", "taps"]
+__all__ = ["MechanismCall", "Query", "Tap", "distance", "taps"]
 
 _NORMS: Final = ("l0", "l1", "l2", "linf")
 _EXACT: Final = 1e-9
@@ -49,7 +49,7 @@ class Query:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class MechanismCall:
     """What a mechanism was asked: its name, what of it is public, and the private queries."""
 
     name: str
@@ -67,46 +67,46 @@ class Tap:
 
     owner: type[Any]
     method: str
-    asked: Callable[[Any, Mapping[str, Any], Any], Asked]
+    asked: Callable[[Any, Mapping[str, Any], Any], MechanismCall]
     """From the mechanism, its arguments and, if there is one already, its answer."""
     again: bool = False
-    """Whether it runs on the neighbour too, with the same noise: then the answers show how far the query moved."""
+    """Whether it runs on the neighbor too, with the same noise: then the answers show how far the query moved."""
     keep: Callable[[Any, Any], Any] = _itself
     give: Callable[[Any, Any], Any] = _itself
 
 
-def _bounded(mechanism: Any, arguments: Mapping[str, Any], _: Any) -> Asked:
+def _bounded(mechanism: Any, arguments: Mapping[str, Any], _: Any) -> MechanismCall:
     query = arguments["query"]
     if not isinstance(query, Bounded):  # it will refuse that itself
-        return Asked(type(mechanism).__name__, mechanism.event)
+        return MechanismCall(type(mechanism).__name__, mechanism.event)
     bounds = {name: getattr(query, name) for name in _NORMS if getattr(query, name) is not None}
     value = copy.deepcopy(query.value)
-    return Asked(type(mechanism).__name__, (mechanism.event, query.unit), (Query(value, bounds),))
+    return MechanismCall(type(mechanism).__name__, (mechanism.event, query.unit), (Query(value, bounds),))
 
 
-def _votes(plan: Any, arguments: Mapping[str, Any], _: Any) -> Asked:
+def _votes(plan: Any, arguments: Mapping[str, Any], _: Any) -> MechanismCall:
     own = plan if isinstance(plan, Plan) else plan.plan
     votes = arguments["votes"]
     reach = vote_reach(own.unit, own.labels)
     bounds = {name: getattr(reach, name) for name in _NORMS}
     queries = tuple(Query(row, bounds) for row in np.array(votes.counts))
-    return Asked(type(plan).__name__, (plan.event, own.unit, votes.teachers), queries)
+    return MechanismCall(type(plan).__name__, (plan.event, own.unit, votes.teachers), queries)
 
 
-def _rows(mechanism: Any, arguments: Mapping[str, Any], _: Any) -> Asked:
+def _rows(mechanism: Any, arguments: Mapping[str, Any], _: Any) -> MechanismCall:
     """Each row is hidden by itself, or all of them by a proof of its own: what counts is how many rows moved."""
     given = [np.asarray(arguments[name]) for name in ("values", "x", "y") if name in arguments]
     table = np.concatenate([np.atleast_1d(each).reshape(len(np.atleast_1d(each)), -1) for each in given], axis=1)
-    return Asked(type(mechanism).__name__, mechanism.event, (Query(table.copy(), {"rows": 1.0}),))
+    return MechanismCall(type(mechanism).__name__, mechanism.event, (Query(table.copy(), {"rows": 1.0}),))
 
 
-def _minimum(plan: Any, _: Mapping[str, Any], output: Any) -> Asked:
+def _minimum(plan: Any, _: Mapping[str, Any], output: Any) -> MechanismCall:
     reach = (plan.loss.lipschitz + 2.0 * tolerance(plan.loss)) / plan.regularization
     query = Query(np.array(output.value.weight), {"l2": reach}, _SINGLE)  # of the grid's rounding, which is counted
-    return Asked(type(plan).__name__, (plan.event, plan.unit), (query,))
+    return MechanismCall(type(plan).__name__, (plan.event, plan.unit), (query,))
 
 
-def _step(step: Any, _: Mapping[str, Any], output: Any) -> Asked:
+def _step(step: Any, _: Mapping[str, Any], output: Any) -> MechanismCall:
     plan = step.plan
     moved = float(span(plan.unit()))
     size = plan.batch_size or 1
@@ -114,7 +114,7 @@ def _step(step: Any, _: Mapping[str, Any], output: Any) -> Asked:
     queries: tuple[Query, ...] = (Query(total, {"l2": moved * step.clip}, _SINGLE),)
     if isinstance(plan.clipping, Adaptive):  # then the number of rows within the clip is released, too
         queries = (*queries, Query(np.array([output]), {"linf": moved / 2}, _SINGLE))
-    return Asked("step", (plan, step.clip, len(total)), queries)
+    return MechanismCall("step", (plan, step.clip, len(total)), queries)
 
 
 def _kept_step(step: Any, output: Any) -> Any:
@@ -127,8 +127,8 @@ def _given_step(step: Any, kept: Any) -> Any:
     return kept[1]
 
 
-def _drawn(sampler: Any, arguments: Mapping[str, Any], _: Any) -> Asked:
-    return Asked(type(sampler).__name__, (sampler.steps_of(), arguments["step"]))
+def _drawn(sampler: Any, arguments: Mapping[str, Any], _: Any) -> MechanismCall:
+    return MechanismCall(type(sampler).__name__, (sampler.steps_of(), arguments["step"]))
 
 
 def _kept_rows(sampler: Any, output: Any) -> Any:
@@ -136,7 +136,7 @@ def _kept_rows(sampler: Any, output: Any) -> Any:
 
 
 def _given_rows(sampler: Any, kept: Any) -> Drawn:
-    """The same rows; a row that the neighbour lacks is left out, and one that it has besides is drawn every time."""
+    """The same rows; a row that the neighbor lacks is left out, and one that it has besides is drawn every time."""
     before, drawn = kept
     groups = drawn.groups if drawn.groups is not None else np.arange(len(drawn.indices))
     there = drawn.indices < sampler.rows
@@ -151,10 +151,10 @@ def _given_rows(sampler: Any, kept: Any) -> Drawn:
 
 
 _TABLE: Final = (
-    *(Tap(kind, "release", _bounded) for kind in MECHANISMS.values()),
+    *(Tap(entry.kind, "release", _bounded) for entry in MECHANISMS.values()),
     *(Tap(kind, "release", _votes) for kind in (Plan, SmoothCeiling, Gnss)),
     Tap(Plan, "counts", _votes),
-    Tap(RandomizedResponse, "randomize", _rows),
+    Tap(RandomizedResponseMechanism, "randomize", _rows),
     Tap(InputPerturbation, "randomize", _rows),
     Tap(ObjectivePerturbation, "fit", _rows),
     Tap(OutputPerturbation, "fit", _minimum, again=True),
@@ -165,7 +165,7 @@ _TABLE: Final = (
 
 
 def taps() -> tuple[Tap, ...]:
-    """Every row of the table, and every local randomiser that there is by now, one's own included."""
+    """Every row of the table, and every local randomizer that there is by now, one's own included."""
     return (*_TABLE, *(Tap(kind, "randomize", _rows) for kind in _below(Randomizer) if "randomize" in vars(kind)))
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from privet.attacks.counting import Reals
 from privet.attacks.shadows import confidences
 from privet.attacks.target import Access, Target
-from privet.audit.one_run import guessed, one_run
+from privet.audit.one_run import guess_membership, one_run
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
@@ -21,11 +21,11 @@ from privet.core.random import Rng, default_rng
 from privet.core.unit import Neighbours, Unit
 from privet.ensemble.drawing import generator
 
-__all__ = ["Inserted", "inserted"]
+__all__ = ["InsertedCanaries", "insert_canaries"]
 
 
 @dataclass(frozen=True, eq=False)
-class Inserted:
+class InsertedCanaries:
     """Canaries that are rows like others, and whose coins came up."""
 
     inputs: Tensor = field(repr=False)
@@ -40,8 +40,7 @@ class Inserted:
     def scores(self, target: Target) -> Reals:
         """How sure the model is of each canary's label: logit-scaled confidence, or whether it names it at all."""
         if target.access is Access.LABELS:
-            named: Reals = (target.labels(self.inputs) == self.labels).double().numpy()
-            return named
+            return np.asarray((target.labels(self.inputs) == self.labels).double().numpy())
         return confidences(target.scores(self.inputs), self.labels)
 
     def evidence(
@@ -52,7 +51,7 @@ class Inserted:
         guesses: int | None = None,
         confidence: float = 0.95,
         unit: Unit | None = None,
-        attack: str = "mislabelled rows, one run",
+        attack: str = "mislabeled rows, one run",
     ) -> Evidence:
         """What the run cost at least, whatever it did (`one_run`). Unless given, a fifth of the canaries is guessed at.
 
@@ -63,11 +62,13 @@ class Inserted:
             problem = f"is {whose}, and a canary that is out is not in the data at all"
             raise InvalidInput("unit", problem, "train with population=, or with sample_rate= and steps=")
         asked = max(1, len(self.inside) // 5) if guesses is None else guesses
-        counts = guessed(self.scores(target), self.inside, guesses=asked)
+        counts = guess_membership(self.scores(target), self.inside, guesses=asked)
         return one_run(len(self.inside), *counts, delta=delta, confidence=confidence, unit=whose, attack=attack)
 
 
-def inserted(inputs: Tensor, *, classes: int, canaries: int, key: str = "privet", rng: Rng | None = None) -> Inserted:
+def insert_canaries(
+    inputs: Tensor, *, classes: int, canaries: int, key: str = "privet", rng: Rng | None = None
+) -> InsertedCanaries:
     """Canaries shaped like `inputs`, which are public or made up and of which nothing but the range is used.
 
     Each is noise within the range, with a label drawn at random: a model that is right about one has learned it by
@@ -77,9 +78,9 @@ def inserted(inputs: Tensor, *, classes: int, canaries: int, key: str = "privet"
     checked.count("classes", classes, least=2)
     if not isinstance(inputs, Tensor) or not inputs.is_floating_point() or not len(inputs):
         raise InvalidInput("inputs", "are not rows of real numbers", "give a floating-point tensor, one row an example")
-    drawn = generator(key, "inserted")
+    drawn = generator(key, "insert_canaries")
     low, high = float(inputs.min()), float(inputs.max())
     made = low + (high - low) * torch.rand(canaries, *inputs.shape[1:], generator=drawn)
     labels = torch.randint(classes, (canaries,), generator=drawn)
     coins: Any = (rng or default_rng()).below(2, canaries)
-    return Inserted(made, labels, coins.astype(np.bool_))
+    return InsertedCanaries(made, labels, coins.astype(np.bool_))

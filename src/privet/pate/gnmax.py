@@ -1,0 +1,49 @@
+"""GNMax: the most votes after Gaussian noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privet.core import checked
+from privet.core.event import Event
+from privet.core.random import Rng, discrete_gaussian
+from privet.core.unit import Unit
+from privet.mechanisms.gaussian_price import GaussianPrice
+from privet.mechanisms.grid import NoiseGrid
+from privet.pate.aggregator import NoisyArgmax
+from privet.pate.tails import Reals, log_ahead_gaussian
+from privet.pate.theorems import theorem_6
+from privet.pate.votes import Counts, vote_reach
+
+__all__ = ["GNMax"]
+
+
+@dataclass(frozen=True)
+class GNMax(NoisyArgmax):
+    """The label with the most votes after discrete Gaussian noise on each count (Papernot et al. 2018).
+
+    >>> GNMax(40.0).vote(Unit(), 10)
+    Repeated(event=DiscreteGaussian(sigma=40.0, bound=1.0, dimension=1), count=2)
+    """
+
+    sigma: float
+    """Of the noise on each count, in votes."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", checked.positive("sigma", self.sigma))
+
+    def vote(self, unit: Unit, labels: int) -> Event:
+        """Two counts that move by 1 each, or for units that change several teachers their joint length."""
+        return GaussianPrice(NoiseGrid.whole(vote_reach(unit, labels))).event(self.sigma)
+
+    def log_ahead(self, gaps: Counts) -> Reals:
+        """By the exact law of the difference of two noises."""
+        return log_ahead_gaussian(gaps, self.sigma)
+
+    def given_missed(self, log_q: Reals, order: float) -> Reals:
+        """Papernot et al. 2018, Theorem 6, with ρ = 1/σ² (Canonne, Kamath & Steinke 2020, Thm 4, twice)."""
+        return theorem_6(log_q, 1 / self.sigma**2, order)
+
+    def noise(self, shape: tuple[int, ...], rng: Rng) -> Counts:
+        """Draw discrete Gaussian noise."""
+        return discrete_gaussian(self.sigma, shape, rng)

@@ -1,0 +1,49 @@
+"""LNMax: the most votes after Laplace noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privet.core import checked
+from privet.core.event import DiscreteLaplace, Event, Repeated
+from privet.core.random import Rng, discrete_laplace
+from privet.core.unit import Unit
+from privet.pate.aggregator import NoisyArgmax
+from privet.pate.tails import Reals, log_ahead_laplace
+from privet.pate.theorems import theorem_3
+from privet.pate.votes import Counts, moved_teachers
+
+__all__ = ["LNMax"]
+
+
+@dataclass(frozen=True)
+class LNMax(NoisyArgmax):
+    """The label with the most votes after discrete Laplace noise on each count (Papernot et al. 2017).
+
+    >>> LNMax(20.0).vote(Unit(), 10)
+    Repeated(event=DiscreteLaplace(scale=20.0, bound=1, dimension=1), count=2)
+    """
+
+    scale: float
+    """Of the noise on each count, in votes; 1/γ in the paper."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checked.positive("scale", self.scale))
+
+    def vote(self, unit: Unit, labels: int) -> Event:
+        """Two counts that move by 1 each, or for units that change several teachers all of L1 in one bound."""
+        if moved_teachers(unit) == 1:
+            return Repeated(DiscreteLaplace(self.scale, 1), 2)
+        return DiscreteLaplace(self.scale, 2, max(2, labels))
+
+    def log_ahead(self, gaps: Counts) -> Reals:
+        """By the exact law of the difference of two noises."""
+        return log_ahead_laplace(gaps, self.scale)
+
+    def given_missed(self, log_q: Reals, order: float) -> Reals:
+        """Papernot et al. 2017, Theorem 3, with ε = 2/scale."""
+        return theorem_3(log_q, 2 / self.scale, order)
+
+    def noise(self, shape: tuple[int, ...], rng: Rng) -> Counts:
+        """Draw discrete Laplace noise."""
+        return discrete_laplace(self.scale, shape, rng)

@@ -100,7 +100,7 @@ function shown(line, survey) {
 }
 
 // How long it takes, with much to spare, until every tab of a browser has read what one of them has stored.
-const SETTLED = 250;
+const SETTLED = 500;
 
 function stored(kept) {
   try { return localStorage.getItem(kept); } catch { return null; }

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from privet.core.guarantee import Evidence, Guarantee
     from privet.report import Canaries, RunCard, Shareable
-    from privet.runs.attacks.mechanisms import MechanismToAudit
 
 __all__ = ["audit"]
 
@@ -66,20 +65,20 @@ def audit(
     privet audit gaussian --epsilon 1 --delta 1e-5 --report gaussian.html
     """
     from privet.cli.run import FAILED
+    from privet.mechanisms import auditable
     from privet.report import require_writable
-    from privet.runs.attacks.mechanisms import MechanismToAudit
 
     if confidence is not None:
         checked.confidence("confidence", confidence)
     if report is not None:
         require_writable(report, "report")
-    named = {each.value: each for each in MechanismToAudit}
+    named = auditable()
     if what in named and not Path(what).is_dir():
         for name, given in (("ladder", ladder), ("canaries", canaries is not None)):
             if given:
                 raise InvalidInput(name, f"is for runs, and {what} is a mechanism", "leave it out")
         sure = _SINGLE if confidence is None else confidence
-        refuted = _mechanism(named[what], scale, sigma, epsilon, delta, categories, trials, sure, report)
+        refuted = _mechanism(what, scale, sigma, epsilon, delta, categories, trials, sure, report)
     else:
         own = {"scale": scale, "sigma": sigma, "epsilon": epsilon, "delta": delta}
         for name, value in (own | {"categories": categories, "trials": trials}).items():
@@ -94,7 +93,7 @@ def audit(
 
 
 def _mechanism(
-    word: MechanismToAudit,
+    name: str,
     scale: float | None,
     sigma: float | None,
     epsilon: float | None,
@@ -105,33 +104,17 @@ def _mechanism(
     report: Path | None,
 ) -> bool:
     """Whether evidence exceeds what the mechanism claims."""
-    from dataclasses import replace
+    from privet.mechanisms import TrialSettings
+    from privet.runs.attacks.audit import audit_mechanism
 
-    from privet.audit import audit_draws
-    from privet.core.random import default_rng
-    from privet.report import Public, price_run
-    from privet.runs.attacks.mechanisms import describe_audit
-
-    found = describe_audit(
-        word, scale=scale, sigma=sigma, epsilon=epsilon, delta=delta, categories=categories, trials=trials
-    )
-    with console.waiting(f"Drawing {2 * found.trials:,} times …"):
-        rng = default_rng()
-        outputs = found.draw(True, rng), found.draw(False, rng)
-        seen = audit_draws(*outputs, delta=found.delta, confidence=confidence, unit=found.unit)
-        evidence = replace(seen, attack=f"outputs of {found.name}")
-    card = price_run(
-        found.event,
-        found.delta,
-        unit=found.unit,
-        described=(("mechanism", found.name), *found.settings, ("draws", f"{found.trials:,} on each input")),
-        conditions=("The package's own mechanism was drawn from, with the operating system's randomness.",),
-        notes=("A third of the outputs teaches a score, a third chooses a threshold, and a third is counted.",),
-    )
-    told = "of " + ", ".join([found.name, *(f"{name} = {value}" for name, value in found.settings)])
-    _show(told, card.guarantee.value, (evidence,))
-    _page(report, card, (Public(evidence),), (), f"the mechanism {found.name}")
-    return evidence.refutes(card.guarantee.value)
+    if scale is not None and sigma is not None:
+        raise InvalidInput("scale", "and --sigma are of different mechanisms", "leave one of them out")
+    noise = ("scale", scale) if scale is not None else None if sigma is None else ("sigma", sigma)
+    with console.waiting("Drawing …"):
+        result = audit_mechanism(name, TrialSettings(epsilon, delta, noise, categories, trials), confidence=confidence)
+    _show(result.title, result.guarantee, [each.value for each in result.evidence])
+    _page(report, result.card, result.evidence, (), f"the mechanism {name}")
+    return result.refuted
 
 
 def _run(run: Path, confidence: float | None, canaries: int | None, report: Path | None, *, ladder: bool) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from privet.runs.api import train
     from privet.runs.attacks.attack import AttackResult, attack_run
-    from privet.runs.attacks.audit import AuditResult, audit_run
+    from privet.runs.attacks.audit import AuditResult, audit_mechanism, audit_run
     from privet.runs.callbacks import PlannedRun, RunCallbacks
     from privet.runs.facts import PublicFacts
     from privet.runs.methods import METHODS, FitSession, Method, MethodBudget, MethodPlan, PartialRun
@@ -36,6 +36,7 @@ __all__ = [
     "TrainRequest",
     "TrainedRun",
     "attack_run",
+    "audit_mechanism",
     "audit_run",
     "open_run",
     "train",
@@ -59,6 +60,7 @@ _NAMES = {
     "TrainRequest": "privet.runs.request",
     "TrainedRun": "privet.runs.trained_run",
     "attack_run": "privet.runs.attacks.attack",
+    "audit_mechanism": "privet.runs.attacks.audit",
     "audit_run": "privet.runs.attacks.audit",
     "open_run": "privet.runs.trained_run",
     "train": "privet.runs.api",

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from privet.audit.mechanisms import audit_draws
 from privet.audit.shares import share
 from privet.core import checked
 from privet.core.disclosure import Internal, Public, Shareable
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence, Guarantee
+from privet.core.random import default_rng
 from privet.core.scores import Canaries
+from privet.mechanisms import TrialSettings, mechanism_trial
 from privet.report import RunCard, TrainingCard, load, price_run, read_card, shareable, write_run
 from privet.report.runs import INTERNAL_CARD
 from privet.report.signing import SIGNATURE
@@ -23,7 +26,7 @@ from privet.runs.canaries import evidence_of
 from privet.runs.methods.dp_sgd import DP_SGD
 from privet.runs.plan_file import PLAN
 
-__all__ = ["AuditResult", "audit_run"]
+__all__ = ["AuditResult", "audit_mechanism", "audit_run"]
 
 _CANARIES = 1000
 _LEAST_CANARIES = 100
@@ -55,6 +58,34 @@ class AuditResult:
     def refuted(self) -> bool:
         """Whether evidence that assumes nothing lies above the guarantee."""
         return any(each.value.refutes(self.guarantee) for each in self.evidence)
+
+
+def audit_mechanism(name: str, settings: TrialSettings, *, confidence: float = 0.95) -> AuditResult:
+    """Draw from one of the package's mechanisms on two neighboring inputs, and tell the outputs apart.
+
+    Args:
+        name: One of `privet.mechanisms.auditable()`.
+        settings: Its noise or its ε, and how often to draw.
+        confidence: Of the lower bound on ε.
+
+    Raises:
+        InvalidInput: The mechanism is unknown, or a setting does not belong to it.
+    """
+    trial = mechanism_trial(name, settings)
+    rng = default_rng()
+    outputs = trial.draw(True, rng), trial.draw(False, rng)
+    evidence = audit_draws(*outputs, delta=trial.delta, confidence=confidence, unit=trial.unit)
+    card = price_run(
+        trial.event,
+        trial.delta,
+        unit=trial.unit,
+        described=(("mechanism", name), *trial.settings, ("draws", f"{trial.trials:,} on each input")),
+        conditions=("The package's own mechanism was drawn from, with the operating system's randomness.",),
+        notes=("A third of the outputs teaches a score, a third chooses a threshold, and a third is counted.",),
+    )
+    title = "of " + ", ".join([name, *(f"{setting} = {value}" for setting, value in trial.settings)])
+    found = Public(replace(evidence, attack=f"outputs of {name}"))
+    return AuditResult(title, card.guarantee.value, (found,), card)
 
 
 def audit_run(

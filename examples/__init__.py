@@ -1,1 +1,1 @@
-"""Examples that run: `python -m examples.differencing`, and so on."""
+"""Runnable examples, for instance `python -m examples.differencing`."""

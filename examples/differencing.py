@@ -1,10 +1,10 @@
-"""The differencing attack: two harmless counts tell one person's diagnosis, and noise stops that.
+"""Differencing attack: two harmless counts reveal one person's diagnosis, and noise prevents it.
 
 Run: python -m examples.differencing
 
-A clinic answers `count where diabetes = 1`, before and after Ann leaves. Neither number is about Ann; their difference
-is her diagnosis. With noise of ε on the count that she is in, the best guess is right with a probability of at most
-e^ε/(1 + e^ε), even for an attacker who knows everyone else's diagnosis.
+A clinic answers `count where diabetes = 1`, before and after Ann leaves. Neither number is about Ann, but their
+difference is her diagnosis. If the count that includes her is released with ε-DP, the best guess is right with a
+probability of at most e^ε/(1 + e^ε), even for an attacker who knows everyone else's diagnosis.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ QUESTION = "count where diabetes = 1"
 
 @dataclass(frozen=True)
 class Attack:
-    """How often the attacker guessed Ann's diagnosis, beside what any attack can reach."""
+    """How often the attacker guessed Ann's diagnosis correctly, and the limit for any attack."""
 
     epsilon: float
     right: float
@@ -35,31 +35,31 @@ class Attack:
 
 
 def clinic(ann: int, others: int = 200) -> pl.DataFrame:
-    """A table in which Ann's diagnosis is the last cell."""
+    """Return a table in which Ann's diagnosis is the last cell."""
     names = [f"patient {i}" for i in range(others)] + ["Ann"]
     return pl.DataFrame({"name": names, "diabetes": [i % 4 // 3 for i in range(others)] + [ann]})
 
 
 def exact_difference(table: pl.DataFrame) -> int:
-    """What two exact counts tell about Ann: everything."""
+    """Return the difference of two exact counts, which is Ann's diagnosis."""
     sick = pl.col("diabetes") == 1
     return len(table.filter(sick)) - len(table.head(-1).filter(sick))
 
 
 def most_right(epsilon: float) -> float:
-    """The largest share of right guesses that ε-DP allows, for a secret that is 0 or 1 with equal odds."""
+    """Return the largest share of right guesses that ε-DP allows, for a secret that is 0 or 1 with equal odds."""
     return 1 / (1 + math.exp(-epsilon))
 
 
 def attack(epsilon: float, trials: int, rng: Rng) -> Attack:
-    """The same attack on noisy counts: Ann is well or ill by a fair coin, and the attacker knows everyone else."""
-    made = plan(QUESTION, SCHEMA, epsilon=epsilon)
+    """Attack noisy counts: a fair coin decides whether Ann is ill, and the attacker knows everyone else's diagnosis."""
+    query_plan = plan(QUESTION, SCHEMA, epsilon=epsilon)
     tables = [clinic(ann) for ann in (0, 1)]
-    totals = [made.tally(made.feed(table)) for table in tables]
+    totals = [query_plan.tally(query_plan.feed(table)) for table in tables]
     without_ann = len(tables[0].head(-1).filter(pl.col("diabetes") == 1))
     right = 0
     for ann in rng.below(2, trials).tolist():
-        noisy = made.draw(totals[ann], rng=rng).value[0].value
+        noisy = query_plan.draw(totals[ann], rng=rng).value[0].value
         right += (noisy - without_ann > 0.5) == (ann == 1)
     return Attack(epsilon, right / trials, most_right(epsilon))
 
@@ -67,12 +67,12 @@ def attack(epsilon: float, trials: int, rng: Rng) -> Attack:
 def main() -> None:
     """Print both attacks."""
     console = Console()
-    told = exact_difference(clinic(1))
-    console.print(f"Exact counts: the difference is {told}, so Ann has diabetes. No doubt is left.")
+    difference = exact_difference(clinic(1))
+    console.print(f"Exact counts: the difference is {difference}, so Ann certainly has diabetes.")
     for epsilon in (4.0, 1.0, 0.5, 0.1):
-        found = attack(epsilon, 2000, default_rng())
-        console.print(f"ε = {epsilon:g}: right in {found.right:.1%} of all cases (give or take 2 %)", end="; ")
-        console.print(f"no attack does better than {found.at_most:.1%}")
+        result = attack(epsilon, 2000, default_rng())
+        console.print(f"ε = {epsilon:g}: right in {result.right:.1%} of all cases (± 2 %)", end="; ")
+        console.print(f"no attack can exceed {result.at_most:.1%}")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 Run: python -m examples.reconstruction
 
-Each of n people has a secret bit. An analyst asks many times how many people of a random subset have a 1, and then finds
+Each of n people has a secret bit. An analyst asks many times how many people of a random subset have a 1, and finds
 the bits that fit all answers best (`privet.attacks.rebuild`). Errors well below √n do not help: nearly every bit is
-found. A budget helps: with a total ε for all answers together, each answer gets so small a part of ε that the best fit
-is hardly better than a coin.
+found. A budget helps: with a total ε for all answers together, each answer gets so small a part of ε that the best
+fit is hardly better than a coin.
 """
 
 from __future__ import annotations

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from privet.core.errors import InvalidInput
-from privet.data import BoundsSource, Number, SourceKind
+from privet.data import Number
 from privet.sklearn.cells import keys, numbers
 from privet.sklearn.fitting import Fitting
 from privet.sklearn.rows import Bounds, column, listed, pair, plain
-from privet.training.models import Family
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 
-_SourceLike: TypeAlias = BoundsSource | SourceKind | str
 _BLANK = 0
 """The target of a row that counts for nothing."""
 
 
+@dataclass(eq=False, repr=False)
 class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose weights give no single row away.
 
@@ -55,44 +54,7 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
     values and names of columns are public, every row is read by itself, and none raises.
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        classes: Sequence[Any] | None = None,
-        categories: Mapping[Any, Sequence[Any]] | None = None,
-        source: _SourceLike | Mapping[Any, _SourceLike] | None = None,
-        rows: int | None = None,
-        family: Family | str = "auto",
-        bins: int = 16,
-        clip: float | None = None,
-        batch_size: int | None = None,
-        epochs: float | None = None,
-        learning_rate: float | None = None,
-        ledger: str | os.PathLike[str] | None = None,
-        budget: str | None = None,
-        public_scores: bool = False,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.categories = categories
-        self.source = source
-        self.rows = rows
-        self.family = family
-        self.bins = bins
-        self.clip = clip
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.ledger = ledger
-        self.budget = budget
-        self.public_scores = public_scores
-        self.random_state = random_state
+    classes: Sequence[Any] | None = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any) -> PrivateClassifier:
         """Train on rows and their classes, and charge the ledger if there is one."""
@@ -122,6 +84,7 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
         return np.asarray(weights / weights.sum(1, keepdims=True))
 
 
+@dataclass(eq=False, repr=False)
 class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor whose weights give no single row away.
 
@@ -138,44 +101,7 @@ class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[
     Guarantee: as for `PrivateClassifier`.
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        target_bounds: Bounds | None = None,
-        categories: Mapping[Any, Sequence[Any]] | None = None,
-        source: _SourceLike | Mapping[Any, _SourceLike] | None = None,
-        rows: int | None = None,
-        family: Family | str = "auto",
-        bins: int = 16,
-        clip: float | None = None,
-        batch_size: int | None = None,
-        epochs: float | None = None,
-        learning_rate: float | None = None,
-        ledger: str | os.PathLike[str] | None = None,
-        budget: str | None = None,
-        public_scores: bool = False,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.categories = categories
-        self.source = source
-        self.rows = rows
-        self.family = family
-        self.bins = bins
-        self.clip = clip
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.ledger = ledger
-        self.budget = budget
-        self.public_scores = public_scores
-        self.random_state = random_state
+    target_bounds: Bounds | None = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any) -> PrivateRegressor:
         """Train on rows and their targets, and charge the ledger if there is one."""

@@ -18,7 +18,6 @@ from privet.core.event import Event
 from privet.core.random import Rng, default_rng
 from privet.core.release import Release
 from privet.core.unit import Unit
-from privet.data import BoundsSource, SourceKind
 from privet.data.bounds_source import assumptions_of
 from privet.ledger import Ledger
 from privet.report import Score
@@ -26,7 +25,7 @@ from privet.report.private_score import ScoreMechanism, share_of
 from privet.report.score_intervals import CONFIDENCE, NOISE_AND_SAMPLING
 from privet.sklearn.cells import column_of, keys, numbers
 from privet.sklearn.rows import Bounds, pair
-from privet.sklearn.sources import sources_of
+from privet.sklearn.sources import SourceLike, sources_of
 
 __all__ = ["PrivateScorer", "private_scorer"]
 
@@ -45,7 +44,7 @@ class PrivateScorer:
     target_bounds: Bounds | None = None
     ledger: str | os.PathLike[str] | None = None
     budget: str | None = None
-    source: BoundsSource | SourceKind | str | None = None
+    source: SourceLike | None = None
     """Where `target_bounds` come from."""
 
     def __post_init__(self) -> None:
@@ -155,7 +154,7 @@ def private_scorer(
     epsilon: float,
     *,
     target_bounds: Bounds | None = None,
-    source: BoundsSource | SourceKind | str | None = None,
+    source: SourceLike | None = None,
     ledger: str | os.PathLike[str] | None = None,
     budget: str | None = None,
 ) -> PrivateScorer:

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from privet.attacks.counting import at_least, at_most
 from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.pool import Pool
 from privet.attacks.target import Access, Target
@@ -109,15 +108,15 @@ def attributes(
     Intervals are exact for independent rows (Clopper & Pearson 1934); that of the difference is made of two, with half
     of the error each, and holds at least as often as it says. Members of one training are not quite independent.
     """
-    error = (1 - checked.confidence("confidence", confidence)) / 2
+    half = (1 + checked.confidence("confidence", confidence)) / 2
     truth = attribute.truth(pool.inputs)
     with_model = infer_attribute(target, pool.inputs, pool.labels, attribute).argmax(1) == truth
     without = _imputed(pool, attribute, reference, learner) == truth
     inside = torch.from_numpy(pool.inside)
-    members, outsiders = _share(with_model[inside], error), _share(with_model[~inside], error)
-    near, far = _share(with_model[inside], error / 2), _share(with_model[~inside], error / 2)
+    members, outsiders = _share(with_model[inside], confidence), _share(with_model[~inside], confidence)
+    near, far = _share(with_model[inside], half), _share(with_model[~inside], half)
     leaked = ConfidenceInterval(members.value - outsiders.value, near.lower - far.upper, near.upper - far.lower)
-    return AttributeInference(members, outsiders, leaked, _share(without[inside], error))
+    return AttributeInference(members, outsiders, leaked, _share(without[inside], confidence))
 
 
 def _imputed(
@@ -145,6 +144,5 @@ def _usual(classes: int) -> Tensor:
     return torch.eye(classes).double() * (0.9 - 0.1 / (classes - 1)) + 0.1 / (classes - 1)
 
 
-def _share(right: Tensor, error: float) -> ConfidenceInterval:
-    count, trials = int(right.sum()), len(right)
-    return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+def _share(right: Tensor, confidence: float) -> ConfidenceInterval:
+    return ConfidenceInterval.of_share(int(right.sum()), len(right), confidence)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from scipy.stats import skewnorm
 
-from privet.attacks.counting import Reals, at_least, at_most, scores_of
+from privet.attacks.counting import Reals, scores_of
 from privet.attacks.outcome import ConfidenceInterval
 from privet.core import checked
 from privet.core.errors import InvalidInput
@@ -185,9 +185,7 @@ def extraction_rate(
     texts = list(writer(prefixes))
     if len(texts) != tries:
         raise InvalidInput("writer", f"gives {len(texts)} texts for {tries} beginnings", "give one for each")
-    count = sum(each.startswith(fill) for each in texts)
-    error = (1 - checked.confidence("confidence", confidence)) / 2
-    return ConfidenceInterval(count / tries, at_least(count, tries, error), at_most(count, tries, error))
+    return ConfidenceInterval.of_share(sum(text.startswith(fill) for text in texts), tries, confidence)
 
 
 def _scored(scorer: Scorer, texts: list[str]) -> Reals:

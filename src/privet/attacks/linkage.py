@@ -27,7 +27,6 @@ from privet.attacks.agreeing import (
     matched,
     texts,
 )
-from privet.attacks.counting import at_least, at_most
 from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.scoring import Scored, best, determined
 from privet.core import checked
@@ -135,7 +134,7 @@ def link(
     >>> found.claims.tolist(), found.learned.people
     ([1, 0], 2)
     """
-    error = (1 - checked.confidence("confidence", confidence)) / 2
+    checked.confidence("confidence", confidence)
     names = _names(on, sensitive, person)
     pairs = [(texts("published", published, n, missing), texts("known", known, n, missing)) for n in names]
     columns = [matched(one, other) for one, other in pairs]
@@ -156,7 +155,7 @@ def link(
     right = found = guess = None
     if truth is not None:
         true, inside = (of_each >= 0) & (of_each == truth), truth >= 0
-        right, found = _share(true[of_each >= 0], error), _share(true[inside], error)
+        right, found = _share(true[of_each >= 0], confidence), _share(true[inside], confidence)
         guess = float(inside[of_each >= 0].mean() / len(rows.of)) if (of_each >= 0).any() else None
     return Linkage(
         names,
@@ -166,7 +165,7 @@ def link(
         int(rows.sizes.min()),
         met.rows[people.of],
         of_each,
-        None if sensitive is None or secret is None else _learned(sensitive, secret, met, people, truth, error),
+        None if sensitive is None or secret is None else _learned(sensitive, secret, met, people, truth, confidence),
         None if truth is None else int(np.count_nonzero(truth >= 0)),
         right,
         found,
@@ -216,7 +215,7 @@ def _met(
 
 
 def _learned(
-    column: str, secret: Codes, met: _Met, people: RowGroups, truth: Codes | None, error: float
+    column: str, secret: Codes, met: _Met, people: RowGroups, truth: Codes | None, confidence: float
 ) -> LinkedAttribute:
     # A secret that is missing in one candidate (−1) may be any: nothing is known then.
     sure = ((met.rows > 0) & (met.low == met.high) & (met.low >= 0))[people.of]
@@ -224,7 +223,7 @@ def _learned(
     if truth is not None:
         tried = sure & (truth >= 0)
         counted = int(np.count_nonzero(tried))
-        right = _share((met.low[people.of] == secret[truth])[tried], error)
+        right = _share((met.low[people.of] == secret[truth])[tried], confidence)
     known = secret[secret >= 0]
     commonest = float(np.bincount(known).max() / len(secret)) if len(known) else 0.0
     several = sure & (met.rows[people.of] > 1)
@@ -260,8 +259,5 @@ def _truth(published: pl.Series, known: pl.Series) -> Codes:
     return np.array([places.get(name, -1) for name in known.to_list()], dtype=np.int64)
 
 
-def _share(right: Truths, error: float) -> ConfidenceInterval | None:
-    count, trials = int(np.count_nonzero(right)), len(right)
-    if not trials:
-        return None
-    return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+def _share(right: Truths, confidence: float) -> ConfidenceInterval | None:
+    return ConfidenceInterval.of_share(int(np.count_nonzero(right)), len(right), confidence) if len(right) else None

@@ -155,17 +155,12 @@ class DLG:
 
 
 @dataclass(frozen=True)
-class IDLG:
+class IDLG(DLG):
     """Improved deep leakage (Zhao, Mopuri & Bilen 2020): the label is read off, the picture found as by `DLG`."""
-
-    steps: int = 1000
-
-    def __post_init__(self) -> None:
-        checked.count("steps", self.steps)
 
     def find(self, problem: Problem, drawn: torch.Generator, tell: Callable[[int, float], None]) -> Reconstruction:
         """Read the label, then search."""
-        return DLG(self.steps).find(problem.named(), drawn, tell)
+        return super().find(problem.named(), drawn, tell)
 
 
 @dataclass(frozen=True)

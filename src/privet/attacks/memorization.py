@@ -38,10 +38,6 @@ def memorization(shadows: Shadows, labels: Any) -> Memorization:
     of a difference of means: of correctness, a count, after adding a right and a wrong one to each side (Agresti &
     Caffo 2000), as eight models that agree do not prove that all would; of confidence, Welch's.
     """
-    if shadows.outputs is None:
-        raise InvalidInput(
-            "shadows", "have no outputs", "make them by shadows(…), or give what they say for all classes"
-        )
     inside, named = shadows.inside, np.asarray(labels)
     if named.shape != inside.shape[1:]:
         raise InvalidInput(
@@ -49,7 +45,7 @@ def memorization(shadows: Shadows, labels: Any) -> Memorization:
         )
     if min(inside.sum(0).min(), (~inside).sum(0).min()) < 2:
         raise InvalidInput("shadows", "have an example with fewer than 2 models on a side", "train more of them")
-    right = (shadows.outputs.argmax(2) == named).astype(np.float64)
+    right = (shadows.all_outputs.argmax(2) == named).astype(np.float64)
     sure = 1 / (1 + np.exp(-np.clip(shadows.scores[:, :, 0], -700, 700)))
     more, more_error = _difference(right, inside, counted=True)
     surer, surer_error = _difference(sure, inside, counted=False)

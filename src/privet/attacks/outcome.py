@@ -38,6 +38,23 @@ class ConfidenceInterval:
     lower: float
     upper: float
 
+    @staticmethod
+    def of_share(successes: int, trials: int, confidence: float = 0.95) -> ConfidenceInterval:
+        """Return the share of successes with its interval for independent trials (Clopper & Pearson 1934).
+
+        Args:
+            successes: How many trials succeeded.
+            trials: How many there were; at least one.
+            confidence: How often the interval holds; each end fails with half of the rest at most.
+
+        >>> ConfidenceInterval.of_share(9, 10)
+        ConfidenceInterval(value=0.9, lower=0.554..., upper=0.997...)
+        """
+        error = (1 - checked.confidence("confidence", confidence)) / 2
+        return ConfidenceInterval(
+            successes / trials, at_least(successes, trials, error), at_most(successes, trials, error)
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Band:
@@ -85,9 +102,9 @@ class Outcome:
             raise InvalidInput("alarms", problem, f"it takes {needed:,} of them or more")
         allowed = int(share * len(self.outsiders) + 1e-9)
         threshold = np.sort(self.outsiders)[::-1][allowed] if allowed < len(self.outsiders) else -np.inf
-        count, trials = int(np.count_nonzero(self.members > threshold)), len(self.members)
-        error = (1 - checked.probability("confidence", confidence)) / 2
-        return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+        return ConfidenceInterval.of_share(
+            int(np.count_nonzero(self.members > threshold)), len(self.members), confidence
+        )
 
     def auc(self, confidence: float = 0.95) -> ConfidenceInterval:
         """The chance that a member's score is above an outsider's, ties counting half.

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from privet.attacks.counting import at_least, at_most
 from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.target import Target
 from privet.core import checked
@@ -158,8 +157,6 @@ def _drawn(rows: Tensor, count: int, key: str, name: str) -> Tensor:
 
 
 def _share(right: Tensor, confidence: float) -> ConfidenceInterval:
-    count, trials = int(right.sum()), len(right)
-    if not trials:
+    if not len(right):
         raise InvalidInput("inputs", "hold no row to try this on", "give rows of the other classes")
-    error = (1 - checked.confidence("confidence", confidence)) / 2
-    return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+    return ConfidenceInterval.of_share(int(right.sum()), len(right), confidence)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from privet.accounting import Profile
 from privet.accounting.tradeoff import delta_of
-from privet.attacks.counting import Reals, at_least, at_most
+from privet.attacks.counting import Reals
 from privet.attacks.outcome import ConfidenceInterval, limit_of
 from privet.core import checked
 from privet.core.errors import InvalidInput
@@ -120,12 +120,10 @@ def bits_found(
             "fitted", f"is not one number for each of {len(bits)} people", "give what `rebuild` returned"
         )
     right = (said > 0.5) == (bits == 1)
-    count, people = int(right.sum()), len(bits)
-    error = (1 - checked.confidence("confidence", confidence)) / 2
     ones = float(bits.mean())
     return Rebuilt(
         right,
-        ConfidenceInterval(count / people, at_least(count, people, error), at_most(count, people, error)),
+        ConfidenceInterval.of_share(int(right.sum()), len(bits), confidence),
         max(ones, 1 - ones),
         None if claim is None else right_at_most(claim, prior, unit),
         confidence,

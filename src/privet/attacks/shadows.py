@@ -47,6 +47,18 @@ class Shadows:
         """How many there are."""
         return len(self.inside)
 
+    @property
+    def all_outputs(self) -> Reals:
+        """The outputs, for attacks that need them.
+
+        Raises:
+            InvalidInput: If there are none.
+        """
+        if self.outputs is None:
+            problem, advice = "have no outputs", "make them by shadows(…), or give what they say for all classes"
+            raise InvalidInput("shadows", problem, advice)
+        return self.outputs
+
     def without(self, model: int) -> Shadows:
         """All but one, which can stand for a model that is attacked; its other half goes with it.
 

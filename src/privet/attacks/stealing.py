@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from privet.attacks.counting import at_least, at_most
 from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.target import Access, Target
 from privet.core import checked
@@ -138,5 +137,4 @@ def _answers(target: Target, questions: Tensor) -> Tensor:
 def _agreed(named: Tensor, copy: nn.Module, rows: Tensor, confidence: float) -> ConfidenceInterval:
     with torch.no_grad():
         same = int((copy(rows).argmax(1) == named).sum())
-    error = (1 - checked.confidence("confidence", confidence)) / 2
-    return ConfidenceInterval(same / len(rows), at_least(same, len(rows), error), at_most(same, len(rows), error))
+    return ConfidenceInterval.of_share(same, len(rows), confidence)

@@ -32,6 +32,9 @@ from privet.training.recipe import Kind, Recipe, recipe
 
 __all__ = ["Fitting"]
 
+_cached_recipe = lru_cache(maxsize=64)(recipe)
+"""The recipe, which public numbers alone decide: folds and candidates of a search calibrate once."""
+
 
 @dataclass(eq=False, repr=False)
 class Fitting:
@@ -110,10 +113,21 @@ class Fitting:
         delta = default_delta(rows) if self.delta is None else checked.share("delta", plain(self.delta))
         if not delta:
             raise InvalidInput("delta", "is 0, which no normal noise meets", "give one far below 1 over the rows")
-        own = tuple(plain(each) for each in (self.clip, self.batch_size, self.epochs, self.learning_rate))
-        found = _cooked(rows, model.features, outputs, epsilon, delta, model.family, *own)
+        chosen = _cached_recipe(
+            Kind.TABLE,
+            rows,
+            model.features,
+            outputs,
+            epsilon,
+            delta,
+            model.family,
+            clip=plain(self.clip),
+            batch_size=plain(self.batch_size),
+            epochs=plain(self.epochs),
+            learning_rate=plain(self.learning_rate),
+        )
         # Where rows are counted the plan says so, and with it the unit: the number of rows is public by definition.
-        return found if self.rows is not None else replace(found, plan=replace(found.plan, population=None))
+        return chosen if self.rows is not None else replace(chosen, plan=replace(chosen.plan, population=None))
 
     def _train(self, chosen: Recipe, model: Model, data: tuple[torch.Tensor, ...]) -> Release[Model]:
         optimizer = chosen.optimizer(model)
@@ -188,32 +202,3 @@ class Fitting:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = True  # and whatever else a cell may hold
         return tags
-
-
-@lru_cache(maxsize=64)
-def _cooked(
-    rows: int,
-    features: int,
-    outputs: int,
-    epsilon: float,
-    delta: float,
-    family: Family,
-    clip: float | None,
-    batch_size: int | None,
-    epochs: float | None,
-    learning_rate: float | None,
-) -> Recipe:
-    """The recipe, which public numbers alone decide: folds and candidates of a search calibrate once."""
-    return recipe(
-        Kind.TABLE,
-        rows,
-        features,
-        outputs,
-        epsilon,
-        delta,
-        family,
-        clip=clip,
-        batch_size=batch_size,
-        epochs=epochs,
-        learning_rate=learning_rate,
-    )

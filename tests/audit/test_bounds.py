@@ -23,7 +23,7 @@ from privet.audit import (
     one_run,
     one_run_p_value,
 )
-from privet.audit.observed import Observed, fixed_guesses
+from privet.audit.canary_observations import Observed, fixed_guesses
 from privet.core.errors import InvalidInput
 from privet.core.event import Event, Gaussian, Poisson, Repeated
 from privet.core.guarantee import Guarantee, Interval

@@ -20,7 +20,7 @@ from torch.utils.data import TensorDataset
 
 from privet.attacks import Access, ModelTarget
 from privet.audit import Observed, Planted, insert_canaries, noise_at_most
-from privet.audit.observed import fixed_guesses, likelihoods
+from privet.audit.canary_observations import fixed_guesses, likelihoods
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee
 from privet.core.random import Rng, SeededRng

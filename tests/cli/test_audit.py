@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privet.audit.observed import fixed_guesses
-from privet.audit.shares import share
+from privet.audit.canary_observations import fixed_guesses
+from privet.audit.error_shares import share
 from privet.cli import main
 from privet.core.guarantee import Evidence
 from privet.core.release import Release

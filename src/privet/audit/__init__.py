@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from privet.audit.canaries import Planted, Watch
+from privet.audit.canary_observations import Observed
 from privet.audit.counting import epsilon_of, mu_of
 from privet.audit.gaussian_steps import gaussian_steps, noise_at_most
 from privet.audit.inserted_canaries import InsertedCanaries, insert_canaries
 from privet.audit.ladder import Ladder, Rung, audit_ladder
 from privet.audit.many_runs import many_runs
 from privet.audit.mechanisms import audit_draws
-from privet.audit.observed import Observed
 from privet.audit.one_run import guess_membership, one_run, one_run_p_value
 from privet.audit.replay import Moved, Replay, ReplayError, replay
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 from torch.utils.data import Dataset
 
-from privet.audit.observed import Observed
+from privet.audit.canary_observations import Observed
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng, default_rng

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from privet.accounting import default_delta
 from privet.attacks.target import Access, ModelTarget
 from privet.audit.canaries import Planted
+from privet.audit.canary_observations import Observed
 from privet.audit.inserted_canaries import InsertedCanaries, insert_canaries
-from privet.audit.observed import Observed
 from privet.core import checked
 from privet.core.codec import Record
 from privet.core.errors import InvalidInput

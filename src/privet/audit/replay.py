@@ -22,9 +22,9 @@ from typing import Any, Final
 
 import torch
 
+from privet.audit.comparison import differences
 from privet.audit.interception import MechanismCall, Tap, distance, taps
-from privet.audit.sameness import differing
-from privet.audit.snapshot import changed, kept
+from privet.audit.snapshot import overwritten_places, take_snapshot
 from privet.core.errors import PrivetError
 from privet.core.random import Rng, SeededRng
 from privet.core.random.keystream import Bytes
@@ -123,11 +123,11 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbor: Any, *, see
             stack.enter_context(_tapped(tap, tape))
         with torch.random.fork_rng(devices=[]):
             first = tape.run(pipeline, data, seed)
-        let_out = kept(first.result)
+        snapshot = take_snapshot(first.result)
         tape.again = True
         with torch.random.fork_rng(devices=[]):
             second = tape.run(pipeline, neighbor, seed)
-        overwritten = list(changed(let_out, kept(first.result)))
+        overwritten = list(overwritten_places(snapshot, take_snapshot(first.result)))
     found = [*_untried(first, second), *tape.differences]
     if not tape.calls and not tape.place:
         found.append("no mechanism was called")
@@ -140,10 +140,10 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbor: Any, *, see
         if count > 1
     ]
     if not first.raised and not second.raised:
-        found += [*differing(first.result, second.result), *overwritten]
-    found += differing(first.said, second.said, "what was printed")
-    found += differing(first.logged, second.logged, "the list of log lines")
-    found += differing(first.warned, second.warned, "the list of warnings")
+        found += [*differences(first.result, second.result), *overwritten]
+    found += differences(first.said, second.said, "what was printed")
+    found += differences(first.logged, second.logged, "the list of log lines")
+    found += differences(first.warned, second.warned, "the list of warnings")
     return Replay(len(tape.calls), len(first.draws), tuple(tape.moved.values()), tuple(dict.fromkeys(found)))
 
 

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from privet.audit.canaries import Planted, Watch
-from privet.audit.observed import fixed_guesses
+from privet.audit.canary_observations import fixed_guesses
+from privet.audit.error_shares import share
 from privet.audit.one_run import guess_membership, one_run
-from privet.audit.shares import share
 from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from privet.audit.error_shares import share
 from privet.audit.mechanisms import audit_draws
-from privet.audit.shares import share
 from privet.core import checked
 from privet.core.disclosure import Internal, Public, Shareable
 from privet.core.errors import InvalidInput

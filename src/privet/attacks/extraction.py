@@ -135,7 +135,7 @@ def exposure(scorer: Scorer, secret: Secret, fill: str) -> Exposure:
     """
     if secret.space > _MOST:
         problem = f"has {secret.space:,} possibilities, too many to try"
-        raise InvalidInput("secret", problem, "use exposure_estimated, which tries some and extrapolates")
+        raise InvalidInput("secret", problem, "use estimate_exposure, which tries some and extrapolates")
     place = secret.place(fill)
     starts = range(0, secret.space, _TOGETHER)
     scores = np.concatenate([_scored(scorer, secret.texts(start, start + _TOGETHER)) for start in starts])

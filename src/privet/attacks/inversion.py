@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from privet.attacks.likeness import total_variation
+from privet.attacks.likeness import gaussian_weights, total_variation
 from privet.attacks.target import Access, Target, network_of
 from privet.core import checked
 from privet.core.errors import InvalidInput
@@ -202,8 +202,7 @@ def _blurred(pictures: Tensor, sigma: float) -> Tensor:
     if sigma == 0:
         return pictures
     reach = max(1, round(3 * sigma))
-    bell = torch.exp(-(torch.arange(-reach, reach + 1, dtype=pictures.dtype) ** 2) / (2 * sigma**2))
-    bell = bell / bell.sum()
+    bell = gaussian_weights(reach, sigma).to(pictures.dtype)
     flat = pictures.reshape(-1, 1, *pictures.shape[-2:])
     flat = F.conv2d(F.pad(flat, (reach, reach, 0, 0), mode="replicate"), bell.reshape(1, 1, 1, -1))
     flat = F.conv2d(F.pad(flat, (0, 0, reach, reach), mode="replicate"), bell.reshape(1, 1, -1, 1))

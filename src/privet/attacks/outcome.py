@@ -50,9 +50,9 @@ class ConfidenceInterval:
         >>> ConfidenceInterval.of_share(9, 10)
         ConfidenceInterval(value=0.9, lower=0.554..., upper=0.997...)
         """
-        error = (1 - checked.confidence("confidence", confidence)) / 2
+        miss = (1 - checked.confidence("confidence", confidence)) / 2
         return ConfidenceInterval(
-            successes / trials, at_least(successes, trials, error), at_most(successes, trials, error)
+            successes / trials, at_least(successes, trials, miss), at_most(successes, trials, miss)
         )
 
 

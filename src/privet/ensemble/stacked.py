@@ -19,7 +19,7 @@ from privet.ensemble.drawing import generator, initial
 from privet.ensemble.learner import EnsembleTask
 from privet.training.models import Own
 
-__all__ = ["Networks", "Stacked"]
+__all__ = ["NetworkTraining", "Networks", "Stacked"]
 
 _TOGETHER = 64
 """Members that are trained at once; a public number, like every other that decides a shape here."""
@@ -55,7 +55,31 @@ class Networks:
 
 
 @dataclass(frozen=True)
-class Stacked:
+class NetworkTraining:
+    """Settings with which small networks are trained by Adam.
+
+    Attributes:
+        model: A network from a batch to one number for each class. It is a template, and is not changed.
+        steps: The number of batches.
+        batch_size: The rows of a batch.
+        learning_rate: The learning rate of the first step.
+        key: The initial weights and the order of rows follow from it.
+    """
+
+    model: nn.Module
+    steps: int = 200
+    batch_size: int = 32
+    learning_rate: float = 0.003
+    key: str = field(default="privet", kw_only=True)
+
+    def __post_init__(self) -> None:
+        checked.count("steps", self.steps)
+        checked.count("batch_size", self.batch_size)
+        checked.positive("learning_rate", self.learning_rate)
+
+
+@dataclass(frozen=True)
+class Stacked(NetworkTraining):
     """Small networks by Adam, with a rate that falls to zero as a cosine, all members in one pass.
 
     A member's batches go through its own rows in orders of its own, again and again, until `steps` batches of
@@ -66,19 +90,10 @@ class Stacked:
     numbers are taken for 0.
     """
 
-    model: nn.Module
-    """From a batch to one number for each class. It is a pattern: it is not changed."""
-    steps: int = 200
-    batch_size: int = 32
-    learning_rate: float = 0.003
     weight_decay: float = 0.0
-    key: str = "privet"
-    """Decides what members begin with and the orders of their rows."""
 
     def __post_init__(self) -> None:
-        checked.count("steps", self.steps)
-        checked.count("batch_size", self.batch_size)
-        checked.positive("learning_rate", self.learning_rate)
+        super().__post_init__()
         checked.nonnegative("weight_decay", self.weight_decay)
         for layer in self.model.modules():
             if isinstance(layer, _NormBase) and layer.track_running_stats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -30,10 +30,8 @@ class Where(Protocol):
 class Here:
     """In this process."""
 
-    @property
-    def parts(self) -> int:
-        """One."""
-        return 1
+    parts: int = field(default=1, init=False)
+    """One part: all members together."""
 
     def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
         """One ensemble for each part."""

@@ -11,10 +11,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from privet.core.errors import InvalidInput
-from privet.data import Number
 from privet.sklearn.cells import keys, numbers
 from privet.sklearn.fitting import Fitting
-from privet.sklearn.rows import Bounds, column, listed, pair, plain
+from privet.sklearn.rows import Bounds, column, listed, target_number
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 
@@ -105,7 +104,7 @@ class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[
 
     def fit(self, X: Any, y: Any) -> PrivateRegressor:
         """Train on rows and their targets, and charge the ledger if there is one."""
-        target = _target(self.target_bounds)
+        target = target_number(self.target_bounds)
 
         def targets(rows: int) -> tuple[Any, Any]:
             scaled = target.scaled(numbers(column(y, rows)))
@@ -139,11 +138,3 @@ def _classes(classes: Any) -> npt.NDArray[Any]:
     if given.ndim != 1 or len(found) != len(given) or len(found) < 2:
         raise InvalidInput("classes", "are fewer than two, or name one twice", "list every class once")
     return found
-
-
-def _target(bounds: Any) -> Number:
-    low, high = pair("target_bounds", bounds, "give (low, high) from public knowledge, such as (0, 100)")
-    try:
-        return Number("target", plain(low), plain(high))
-    except InvalidInput as error:
-        raise InvalidInput("target_bounds", f"has a {error.argument} that {error.problem}", error.advice) from None

@@ -24,7 +24,7 @@ from privet.report import Score
 from privet.report.private_score import ScoreMechanism, share_of
 from privet.report.score_intervals import CONFIDENCE, NOISE_AND_SAMPLING
 from privet.sklearn.cells import column_of, keys, numbers
-from privet.sklearn.rows import Bounds, pair
+from privet.sklearn.rows import Bounds, target_number
 from privet.sklearn.sources import SourceLike, sources_of
 
 __all__ = ["PrivateScorer", "private_scorer"]
@@ -50,6 +50,7 @@ class PrivateScorer:
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
         if self.target_bounds is not None:
+            target_number(self.target_bounds)
             sources_of(self.source, [])
         if self.ledger is not None and not isinstance(self.ledger, (str, os.PathLike)):
             problem = f"is a {type(self.ledger).__name__}, and scikit-learn copies scorers"
@@ -66,7 +67,7 @@ class PrivateScorer:
     @cached_property
     def mechanism(self) -> ScoreMechanism:
         """The mechanism of one score, known before any row is read."""
-        return ScoreMechanism(self.epsilon, self.unit, is_binary=self._range is None)
+        return ScoreMechanism(self.epsilon, self.unit, is_binary=self.target_bounds is None)
 
     @property
     def event(self) -> Event:
@@ -106,7 +107,7 @@ class PrivateScorer:
         Guarantee: that of `event`, for `unit`; it is charged, where there is a ledger, before anything is drawn. The
         interval is post-processing of the two noisy sums.
         """
-        name = "accuracy" if self._range is None else "1 - scaled mean absolute error"
+        name = "accuracy" if self.target_bounds is None else "1 - scaled mean absolute error"
 
         def score(sums: tuple[float, float]) -> Score:
             ends = self.mechanism.interval(*sums)
@@ -132,22 +133,11 @@ class PrivateScorer:
         said, true = column_of("the predictions", predicted).ravel(), column_of("y", y).ravel()
         if said.shape != true.shape:
             raise InvalidInput("y", "has another shape than the predictions", "give one target for each row")
-        if self._range is None:
+        if self.target_bounds is None:
             pairs = zip(keys(said), keys(true), strict=True)  # what is missing is wrong
             return np.array([mine is not None and mine == theirs for mine, theirs in pairs], dtype=np.bool_)
-        low, high = self._range
-        error = np.abs(numbers(said).clip(low, high) - numbers(true).clip(low, high)) / (high - low)
-        return np.asarray(1.0 - error)
-
-    @property
-    def _range(self) -> tuple[float, float] | None:
-        if self.target_bounds is None:
-            return None
-        low, high = pair("target_bounds", self.target_bounds, "give (low, high) from public knowledge")
-        low, high = checked.finite("target_bounds", low), checked.finite("target_bounds", high)
-        if not low < high:
-            raise InvalidInput("target_bounds", f"is ({low:g}, {high:g})", "give (low, high), lowest first")
-        return low, high
+        target = target_number(self.target_bounds)
+        return np.asarray(1.0 - np.abs(target.scaled(numbers(said)) - target.scaled(numbers(true))) / 2)
 
 
 def private_scorer(

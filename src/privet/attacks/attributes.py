@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from privet.attacks.pool import Pool
 from privet.attacks.target import Access, Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble import Learner, Ridge, train
+from privet.ensemble import Learner, Ridge, train_one
 
 __all__ = ["Attribute", "AttributeInference", "attributes", "infer_attribute"]
 
@@ -127,10 +126,9 @@ def _imputed(
     rows, labels = reference
     seen, asked = (_others(x, y, attribute, pool.labels) for x, y in ((rows, labels), (pool.inputs, pool.labels)))
     mean, spread = seen.mean(0), seen.std(0).clamp_min(1e-6)
-    every: Sequence[Any] = [np.arange(len(rows))]
-    values = len(attribute.values)
-    taught = train(learner or Ridge(1.0), (seen - mean) / spread, attribute.truth(rows), every, classes=values)
-    return taught.scores((asked - mean) / spread)[0].argmax(1)
+    truth, values = attribute.truth(rows), len(attribute.values)
+    model = train_one(learner or Ridge(1.0), (seen - mean) / spread, truth, classes=values)
+    return model.scores((asked - mean) / spread)[0].argmax(1)
 
 
 def _others(inputs: Tensor, labels: Tensor, attribute: Attribute, known: Tensor) -> Tensor:

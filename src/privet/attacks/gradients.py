@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from privet.attacks.matching import DLG, MatchingMethod, Problem, Reconstruction
-from privet.attacks.target import Target, network_of
+from privet.attacks.target import Target, class_labels, network_of
 from privet.attacks.withholding import Gradient, listed, square
 from privet.core import checked
 from privet.core.errors import InvalidInput
@@ -68,9 +68,9 @@ def match(
         key: the starts follow from it.
         progress: called after every step.
     """
-    network = _copied(target)
+    network = _copied(target).to("cpu", torch.float64)
     wanted = (checked.count("examples", examples), *(checked.count("shape", each) for each in shape))
-    given = _labels(labels, examples, target.classes)
+    given = None if labels is None else class_labels(labels, target.classes, examples)
     problem = Problem(network, _fitting(gradient, network), wanted[1:], target.classes, examples, given, partial)
     notes = _notes(problem)
     best: Reconstruction | None = None
@@ -95,18 +95,16 @@ def shared(target: Target, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]
     >>> [tuple(each.shape) for each in shared(target(nn.Linear(4, 2), 2), torch.zeros(1, 4), torch.tensor([1]))]
     [(2, 4), (2,)]
     """
-    network = deepcopy(network_of(target)).eval()
+    network = _copied(target)
     trained = [each for each in network.parameters() if each.requires_grad]
-    if not trained:
-        raise InvalidInput("target", "has no trained parameters", "there is no gradient to share")
     found = torch.autograd.grad(F.cross_entropy(network(inputs), labels.long()), trained, allow_unused=True)
     return tuple(torch.zeros_like(own) if each is None else each for own, each in zip(trained, found, strict=True))
 
 
 def _copied(target: Target) -> nn.Module:
-    network = deepcopy(network_of(target)).to("cpu", torch.float64).eval()
+    network = deepcopy(network_of(target)).eval()
     if not any(each.requires_grad for each in network.parameters()):
-        raise InvalidInput("target", "has no trained parameters", "there is no gradient to match")
+        raise InvalidInput("target", "has no trained parameters", "there is no gradient")
     return network
 
 
@@ -129,15 +127,6 @@ def _fitting(gradient: Gradient, network: nn.Module) -> tuple[Tensor, ...]:
     found = tuple(each.to("cpu", torch.float64) for each in found)
     if not float(square(found)) > 0:
         raise InvalidInput("gradient", "is zero everywhere", "nothing can be rebuilt from it")
-    return found
-
-
-def _labels(labels: Tensor | None, examples: int, classes: int) -> Tensor | None:
-    if labels is None:
-        return None
-    found = torch.as_tensor(labels).long().flatten()
-    if len(found) != examples or not bool(((found >= 0) & (found < classes)).all()):
-        raise InvalidInput("labels", f"are not {examples} classes below {classes}", "give one for each example")
     return found
 
 

@@ -102,9 +102,8 @@ class Outcome:
             raise InvalidInput("alarms", problem, f"it takes {needed:,} of them or more")
         allowed = int(share * len(self.outsiders) + 1e-9)
         threshold = np.sort(self.outsiders)[::-1][allowed] if allowed < len(self.outsiders) else -np.inf
-        return ConfidenceInterval.of_share(
-            int(np.count_nonzero(self.members > threshold)), len(self.members), confidence
-        )
+        count = int(np.count_nonzero(self.members > threshold))
+        return ConfidenceInterval.of_share(count, len(self.members), confidence)
 
     def auc(self, confidence: float = 0.95) -> ConfidenceInterval:
         """The chance that a member's score is above an outsider's, ties counting half.

@@ -14,6 +14,7 @@ from privet.attacks.target import Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble.drawing import generator
+from privet.ensemble.learner import labeled_rows
 
 __all__ = [
     "ColumnTrigger",
@@ -93,7 +94,7 @@ def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int,
         to: the class that the attacker wants.
         count: how many rows are poisoned; they are drawn by the key.
     """
-    given, named = _both(inputs, labels)
+    given, named = labeled_rows(inputs, labels)
     rows = _drawn(torch.nonzero(named != to)[:, 0], count, key, "backdoor")
     found, called = given.clone(), named.clone()
     marked = trigger(given[rows])
@@ -111,7 +112,7 @@ def flip_labels(inputs: Any, labels: Any, *, source: int, to: int, count: int, k
     >>> found.labels.tolist(), found.rows.tolist()
     ([0, 0, 0, 0], [1])
     """
-    given, named = _both(inputs, labels)
+    given, named = labeled_rows(inputs, labels)
     if source == to:
         raise InvalidInput("to", f"is {to}, as source is", "name another class")
     rows = _drawn(torch.nonzero(named == source)[:, 0], count, key, "flip_labels")
@@ -128,7 +129,7 @@ def backdoor_success(
     The interval (Clopper & Pearson 1934) is for other rows and this model. What a guarantee limits is the chance over
     *training*: for that, train several models, and count in how many the attack succeeds (see `certified_rows`).
     """
-    given, named = _both(inputs, labels)
+    given, named = labeled_rows(inputs, labels)
     others = given[named != to]
     return _share(of.labels(trigger(others)) == to, confidence)
 
@@ -137,16 +138,9 @@ def mistakes(
     of: Target, inputs: Any, labels: Any, *, source: int | None = None, confidence: float = 0.95
 ) -> ConfidenceInterval:
     """How often the model names a wrong class: for rows of the class `source`, or for all of them."""
-    given, named = _both(inputs, labels)
+    given, named = labeled_rows(inputs, labels)
     chosen = torch.ones_like(named, dtype=torch.bool) if source is None else named == source
     return _share(of.labels(given[chosen]) != named[chosen], confidence)
-
-
-def _both(inputs: Any, labels: Any) -> tuple[Tensor, Tensor]:
-    given, named = torch.as_tensor(inputs), torch.as_tensor(labels)
-    if given.ndim < 1 or named.shape != given.shape[:1] or named.dtype.is_floating_point:
-        raise InvalidInput("labels", "are not one whole number for each row of the inputs")
-    return given, named
 
 
 def _drawn(rows: Tensor, count: int, key: str, name: str) -> Tensor:

@@ -123,7 +123,9 @@ class Watch:
     """
 
     def __init__(self, planted: Planted[Any], run: Run) -> None:
-        if run.model is not planted or not any(each is planted.marks for each in _held(run)):
+        if run.model is not planted or not any(
+            parameter is planted.marks for group in run.optimizer.param_groups for parameter in group["params"]
+        ):
             problem = "does not train the planted model with its canaries' numbers"
             advice = "attach plan.attach(planted, optimizer, planted.dataset(data)), the optimizer made of planted's"
             raise InvalidInput("run", problem, f"{advice} parameters()")
@@ -196,10 +198,6 @@ def _made_up(rows: Tensor, count: int) -> Tensor:
     if rows.dtype == torch.uint8:
         return torch.randint(1, 256, shape, generator=drawn).to(rows)
     return rows.new_zeros(shape)
-
-
-def _held(run: Run) -> list[Tensor]:
-    return [each for group in run.optimizer.param_groups for each in group["params"]]
 
 
 def _rate(plan: DPSGD, run: Run) -> float:

@@ -10,9 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from privet.accounting import price
 from privet.attacks.counting import Reals
-from privet.audit.gaussian_steps import ASSUMED, noise_at_most
+from privet.audit.gaussian_steps import ASSUMED, least_epsilon, noise_at_most
 from privet.audit.one_run import guess_membership, one_run
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
@@ -82,7 +81,7 @@ class Observed:
             raise InvalidInput("observations", problem, "plant more canaries, or train longer")
         threshold = 0.5 if self.whole else None
         noise = noise_at_most(present, absent, confidence=confidence, threshold=threshold)
-        found = price.epsilon(self.event(noise), delta, unit=self.unit).epsilon.lower if noise < math.inf else 0.0
+        found = least_epsilon(self.event, noise, delta, self.unit)
         assumed = (ASSUMED, "batches are drawn as the plan says")
         attack = "gradient canaries, step by step"
         return Evidence(found, delta, confidence, attack, self.seen.size, self.unit, assumed)

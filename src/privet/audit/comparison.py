@@ -17,15 +17,7 @@ import torch
 from torch import nn
 
 from privet.audit.array_contents import components, count_differing, layout, whole
-from privet.audit.object_contents import (
-    PLAIN,
-    Contents,
-    attributes_of,
-    contents_of,
-    is_frame,
-    numbered,
-    plain_kind,
-)
+from privet.audit.object_contents import PLAIN, Contents, attributes_of, contents_of, is_frame, numbered, plain_kind
 
 __all__ = ["differences"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from privet.accounting import price
@@ -13,7 +14,7 @@ from privet.core.event import Event, Gaussian, Repeated, Sampled, Sampling
 from privet.core.guarantee import Evidence
 from privet.core.unit import Unit
 
-__all__ = ["ASSUMED", "gaussian_steps", "noise_at_most"]
+__all__ = ["ASSUMED", "gaussian_steps", "least_epsilon", "noise_at_most"]
 
 ASSUMED = "each step adds Gaussian noise of one and the same scale to a bounded sum"
 
@@ -63,13 +64,17 @@ def gaussian_steps(
     with that noise. It presumes that every step is Gaussian, on rows drawn by `sampling`: this can find too little
     noise, and it cannot refute a guarantee by itself.
     """
+    count, whose = checked.count("steps", steps), unit or Unit()
+
+    def event(noise: float) -> Event:
+        return Repeated(Gaussian(noise) if sampling is None else Sampled(Gaussian(noise), sampling), count)
+
     noise = noise_at_most(present, absent, confidence=confidence, threshold=threshold)
     trials = len(scores_of("present", present, 1)) + len(scores_of("absent", absent, 1))
-    whose = unit or Unit()
-    epsilon = 0.0
-    if noise < float("inf"):
-        one = Gaussian(noise)
-        step: Event = one if sampling is None else Sampled(one, sampling)
-        epsilon = price.epsilon(Repeated(step, checked.count("steps", steps)), delta, unit=whose).epsilon.lower
     assumed = (ASSUMED,) if sampling is None else (ASSUMED, f"rows are drawn by {type(sampling).__name__}")
-    return Evidence(epsilon, delta, confidence, attack, trials, whose, assumed)
+    return Evidence(least_epsilon(event, noise, delta, whose), delta, confidence, attack, trials, whose, assumed)
+
+
+def least_epsilon(event: Callable[[float], Event], noise: float, delta: float, unit: Unit) -> float:
+    """Return the least ε of an event whose noise multiplier is at most `noise`: the lower end of its price."""
+    return price.epsilon(event(noise), delta, unit=unit).epsilon.lower if noise < float("inf") else 0.0

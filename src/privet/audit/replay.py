@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from types import TracebackType
 from typing import Any, Final
 
@@ -294,7 +295,7 @@ def _beyond(moved: Moved) -> float:
 @contextmanager
 def _tapped(tap: Tap, tape: _Tape) -> Iterator[None]:
     """For as long as this lasts, calls of the method in this thread go through the tape; calls within calls do not."""
-    original = vars(tap.owner)[tap.method] if tap.method in vars(tap.owner) else getattr(tap.owner, tap.method)
+    original = getattr(tap.owner, tap.method)
     own = tap.method in vars(tap.owner)
     signature = inspect.signature(original)
 
@@ -334,6 +335,5 @@ def _untried(first: _RunTrace, second: _RunTrace) -> Iterator[str]:
 
 def _draws(first: list[int], second: list[int]) -> Iterator[str]:
     if first != second:
-        place = next((at for at, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), None)
-        place = min(len(first), len(second)) if place is None else place
+        place = next(at for at, (one, other) in enumerate(zip_longest(first, second)) if one != other)
         yield f"randomness is drawn otherwise from draw {place + 1} on, outside of mechanisms"

@@ -29,8 +29,9 @@ class Split:
 
     def counts(self, threshold: float, above: bool) -> tuple[int, int, int, int]:
         """Hits and alarms among the scores that the test was not chosen on, as `epsilon_of` takes them."""
-        present, absent = self.tried_present, self.tried_absent
-        hits, alarms = _said(present, threshold, above), _said(absent, threshold, above)
+        present, absent = np.sort(self.tried_present), np.sort(self.tried_absent)
+        edge = np.array([threshold])
+        hits, alarms = int(_counted(present, edge, above)[0]), int(_counted(absent, edge, above)[0])
         return hits, len(present), alarms, len(absent)
 
     def best(self, worth: Callable[[Counts, int, Counts, int], Reals]) -> tuple[float, bool]:
@@ -52,10 +53,6 @@ def halves(present: Any, absent: Any) -> Split:
     """Every second score chooses the test, and the others try it: trials are alike, in whatever order they come."""
     one, other = scores_of("present", present, 4), scores_of("absent", absent, 4)
     return Split(one[::2], other[::2], one[1::2], other[1::2])
-
-
-def _said(scores: Reals, threshold: float, above: bool) -> int:
-    return int(np.count_nonzero(scores >= threshold if above else scores <= threshold))
 
 
 def _counted(ordered: Reals, edges: Reals, above: bool) -> Counts:

@@ -18,15 +18,7 @@ import numpy as np
 import torch
 
 from privet.audit.array_contents import components, digest, whole
-from privet.audit.object_contents import (
-    PLAIN,
-    Contents,
-    attributes_of,
-    contents_of,
-    is_frame,
-    numbered,
-    plain_kind,
-)
+from privet.audit.object_contents import PLAIN, Contents, attributes_of, contents_of, is_frame, numbered, plain_kind
 from privet.core.errors import PrivetError
 
 __all__ = ["Snapshot", "overwritten_places", "take_snapshot"]

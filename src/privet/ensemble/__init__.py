@@ -11,7 +11,7 @@ from privet.ensemble.ridge import KernelRidge, Ridge
 from privet.ensemble.shards import Shards, apart, shards
 from privet.ensemble.stacked import Stacked
 from privet.ensemble.student import Propagated, Student, Supervised, Teaching, Weighed
-from privet.ensemble.train import train
+from privet.ensemble.train import train, train_one
 from privet.ensemble.votes import vote_stretches, votes
 from privet.ensemble.where import Here, Processes, Ray, Where
 
@@ -42,6 +42,7 @@ __all__ = [
     "shards",
     "shuffled",
     "train",
+    "train_one",
     "vote_stretches",
     "votes",
 ]

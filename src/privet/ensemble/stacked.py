@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import cos, pi
 
 import torch
@@ -44,14 +45,10 @@ class Networks:
 
     def scores(self, inputs: Tensor) -> Tensor:
         """[members, rows, classes]: what each network says, before softmax."""
-
-        def one(parameters: dict[str, Tensor]) -> Tensor:
-            found: Tensor = functional_call(self.model, parameters, (inputs,))
-            return found
-
+        forward = vmap(partial(functional_call, self.model), in_dims=(0, None), chunk_size=_ASKED_TOGETHER)
         with torch.no_grad():
-            found: Tensor = vmap(one, chunk_size=_ASKED_TOGETHER)(self.parameters)
-        return found
+            scores: Tensor = forward(self.parameters, (inputs,))
+        return scores
 
 
 @dataclass(frozen=True)
@@ -128,7 +125,7 @@ class Stacked(NetworkTraining):
         optimizer = torch.optim.Adam(
             list(parameters.values()), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
         )
-        forward = (_passed(self.model) if task.inputs.ndim == 2 else None) or vmap(self._forward)
+        forward = (_passed(self.model) if task.inputs.ndim == 2 else None) or vmap(partial(functional_call, self.model))
         rows = torch.empty(len(own) * self.batch_size, *task.inputs.shape[1:], dtype=task.inputs.dtype)
         everybody = bool(taught.all())
         for step in range(self.steps):
@@ -153,10 +150,6 @@ class Stacked(NetworkTraining):
         return {
             name: _kept(taught, _turned(value.detach()), begun[name]).contiguous() for name, value in parameters.items()
         }
-
-    def _forward(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
-        found: Tensor = functional_call(self.model, parameters, (inputs,))
-        return found
 
     def _order(self, rows: Tensor, stream: torch.Generator) -> Tensor:
         """[steps, batch_size]: a member's own rows in a new order each time that it has gone through all of them."""

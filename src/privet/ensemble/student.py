@@ -16,7 +16,7 @@ from privet.core.errors import InvalidInput
 from privet.ensemble.graph import NeighborGraph
 from privet.ensemble.learner import Ensemble, Learner
 from privet.ensemble.ridge import KernelRidge, Ridge, RidgeModels
-from privet.ensemble.train import train
+from privet.ensemble.train import train_one
 from privet.ensemble.votes import vote_stretches
 
 __all__ = ["Propagated", "Student", "Supervised", "Teaching", "Weighed"]
@@ -63,7 +63,8 @@ class Supervised:
     def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
         """From public rows, the numbers of those that were answered, and the answers."""
         at, said = _answered(rows, asked, answers, classes)
-        return Student(_fitted(self.learner or _usual(rows, _PENALTY), rows[torch.from_numpy(at)], said, classes))
+        learner = self.learner or _usual(rows, _PENALTY)
+        return Student(train_one(learner, rows[torch.from_numpy(at)], said, classes=classes))
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Propagated:
         """A model of the rows, by the labels that the answers give where the rows are placed."""
         shares = self.graph.labels(placed, at, said, classes)
         kept = np.flatnonzero(shares.any(1))
-        return _fitted(learner, rows[torch.from_numpy(kept)], shares[kept].argmax(1), classes)
+        return train_one(learner, rows[torch.from_numpy(kept)], shares[kept].argmax(1), classes=classes)
 
 
 def _answered(
@@ -151,10 +152,6 @@ def _answered(
         problem = f"are not one whole number from 0 to {classes - 1} for each row that was asked about"
         raise InvalidInput("answers", problem, "leave out questions without an answer")
     return at.astype(np.int64), said.astype(np.int64)
-
-
-def _fitted(learner: Learner, rows: Tensor, labels: npt.NDArray[np.int64], classes: int) -> Ensemble:
-    return train(learner, rows, labels, [np.arange(len(labels))], classes=classes)
 
 
 def _usual(rows: Tensor, penalty: float) -> KernelRidge:

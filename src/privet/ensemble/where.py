@@ -57,10 +57,7 @@ class Processes:
 
     def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
         """One ensemble for each part."""
-        try:
-            joblib = import_module("joblib")
-        except ImportError:
-            raise MissingExtra("joblib", "train") from None
+        joblib = _imported("joblib", "train")
         work = joblib.delayed(_alone)
         found: list[Ensemble] = joblib.Parallel(n_jobs=self.jobs)(work(learner, part) for part in parts)
         return found
@@ -83,7 +80,7 @@ class Ray:
 
     def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
         """One ensemble for each part."""
-        ray = _ray()
+        ray = _imported("ray", "ray")
         started = not ray.is_initialized()
         if started:
             ray.init(address=self.address, log_to_driver=False)
@@ -103,8 +100,8 @@ def _alone(learner: Learner, part: EnsembleTask) -> Ensemble:
     return learner.fit(part)
 
 
-def _ray() -> Any:
+def _imported(name: str, extra: str) -> Any:
     try:
-        return import_module("ray")
+        return import_module(name)
     except ImportError:
-        raise MissingExtra("ray", "ray") from None
+        raise MissingExtra(name, extra) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,21 @@ __all__ = ["PrivateScorer", "private_scorer"]
 
 @dataclass(frozen=True)
 class PrivateScorer:
-    """Scores a fitted model on private rows for ε, each time that it is called; made by `private_scorer`.
+    """Scorer for `scoring=` of scikit-learn's searches and `cross_val_score` that releases one private score a call.
+
+    Args:
+        epsilon: The privacy cost of each score. With n rows the noise on an accuracy is about 1/(n·ε).
+        target_bounds: (low, high) of the target, for regressors. Without it the accuracy is scored.
+        source: Where `target_bounds` come from, as for `PrivateRegressor`. Required with them.
+        ledger: The path or URL of a ledger.
+        budget: The name of a budget in it, for one example that is added or removed. Each call is charged to it.
+
+    Raises:
+        InvalidInput: If an argument is not what it should be, or one of `ledger` and `budget` is given without the
+            other.
+
+    >>> private_scorer(0.5).event
+    DiscreteLaplace(scale=2.0, bound=1, dimension=1)
 
     Guarantee: ε with δ = 0 for one example that is added or removed, by one draw (`privet.report.ScoreMechanism`). The
     number of rows is not used, and stays private. Scores of the model's own training rows cost the same, on top of the
@@ -41,11 +55,11 @@ class PrivateScorer:
     """
 
     epsilon: float
+    _: KW_ONLY
     target_bounds: Bounds | None = None
+    source: SourceLike | None = None
     ledger: str | os.PathLike[str] | None = None
     budget: str | None = None
-    source: SourceLike | None = None
-    """Where `target_bounds` come from."""
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
@@ -140,26 +154,8 @@ class PrivateScorer:
         return np.asarray(1.0 - np.abs(target.scaled(numbers(said)) - target.scaled(numbers(true))) / 2)
 
 
-def private_scorer(
-    epsilon: float,
-    *,
-    target_bounds: Bounds | None = None,
-    source: SourceLike | None = None,
-    ledger: str | os.PathLike[str] | None = None,
-    budget: str | None = None,
-) -> PrivateScorer:
-    """For `scoring=` of scikit-learn's searches and `cross_val_score`: each call releases one score, and pays for it.
-
-    Args:
-        epsilon: of each score. With n rows the noise on an accuracy is about 1/(n·ε).
-        target_bounds: (low, high) of the target, for regressors; without it the accuracy is scored.
-        source: where `target_bounds` come from, as for `PrivateRegressor`: required with them.
-        ledger, budget: the path or URL of a ledger, and the name of a budget for one example that comes or goes.
-
-    >>> private_scorer(0.5).event
-    DiscreteLaplace(scale=2.0, bound=1, dimension=1)
-    """
-    return PrivateScorer(epsilon, target_bounds, ledger, budget, source)
+private_scorer = PrivateScorer
+"""The same, as a word for `scoring=`."""
 
 
 def _share(sums: tuple[float, float]) -> float:

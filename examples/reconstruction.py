@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rich.console import Console
 
 from privet.accounting import epsilon as priced
-from privet.attacks import Rebuilt, bits_found, rebuild
+from privet.attacks import BitReconstruction, reconstruct_bits, recovered_bits
 from privet.core.event import Repeated
 from privet.core.random import Rng, default_rng
 from privet.mechanisms import Count, DiscreteLaplaceMechanism
@@ -30,20 +30,20 @@ def _asked(rng: Rng) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     return rng.below(2, PEOPLE), rng.below(2, (ANSWERS, PEOPLE))
 
 
-def exact(error: float, rng: Rng) -> Rebuilt:
+def exact(error: float, rng: Rng) -> BitReconstruction:
     """Answers that are off by a uniform error, as if someone had rounded them: no budget, and no privacy."""
     secret, subsets = _asked(rng)
     answers = subsets @ secret + (2 * rng.uniform(ANSWERS) - 1) * error
-    return bits_found(secret, rebuild(subsets, answers))
+    return recovered_bits(secret, reconstruct_bits(subsets, answers))
 
 
-def with_budget(epsilon: float, rng: Rng) -> Rebuilt:
+def with_budget(epsilon: float, rng: Rng) -> BitReconstruction:
     """Answers with the noise that ε for all of them together buys, and what that leaves to be found."""
     secret, subsets = _asked(rng)
     count = Count()
     noise = DiscreteLaplaceMechanism.for_epsilon(epsilon / ANSWERS, count)
     answers = [noise.release(count(secret[mine == 1]), rng=rng).value for mine in subsets]
-    return bits_found(secret, rebuild(subsets, answers), priced(Repeated(noise.event, ANSWERS), 0.0))
+    return recovered_bits(secret, reconstruct_bits(subsets, answers), priced(Repeated(noise.event, ANSWERS), 0.0))
 
 
 def main() -> None:

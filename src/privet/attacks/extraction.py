@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from scipy.stats import skewnorm
 
-from privet.attacks.counting import Reals, scores_of
+from privet.attacks.counting import Reals, checked_scores
 from privet.attacks.outcome import ConfidenceInterval
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
 __all__ = ["Exposure", "Scorer", "Secret", "Writer", "estimate_exposure", "exposure", "extraction_rate", "likeliest"]
 
@@ -189,7 +189,7 @@ def extraction_rate(
 
 
 def _scored(scorer: Scorer, texts: list[str]) -> Reals:
-    parts = [scores_of("scorer", scorer(texts[at : at + _TOGETHER]), 1) for at in range(0, len(texts), _TOGETHER)]
+    parts = [checked_scores("scorer", scorer(texts[at : at + _TOGETHER]), 1) for at in range(0, len(texts), _TOGETHER)]
     found = np.concatenate(parts)
     if len(found) != len(texts):
         raise InvalidInput("scorer", f"gives {len(found)} numbers for {len(texts)} texts", "give one for each")

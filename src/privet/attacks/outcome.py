@@ -14,13 +14,13 @@ from scipy.special import betainc
 from privet.accounting import Profile
 from privet.accounting.meaning import best_true_positive_rate
 from privet.accounting.tradeoff import piecewise
-from privet.attacks.counting import Reals, at_least, at_most, lowest, scores_of
+from privet.attacks.counting import Reals, at_least, at_most, checked_scores, lower_limits
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Unit
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
 __all__ = ["Band", "ConfidenceInterval", "Limit", "Outcome", "limit_of"]
 
@@ -87,7 +87,7 @@ class Outcome:
     def __post_init__(self) -> None:
         checked.text("attack", self.attack)
         for name in ("members", "outsiders"):
-            object.__setattr__(self, name, scores_of(name, getattr(self, name), 2))
+            object.__setattr__(self, name, checked_scores(name, getattr(self, name), 2))
 
     def hits(self, alarms: float, confidence: float = 0.95) -> ConfidenceInterval:
         """The part of the members that is found where the part `alarms` of outsiders, at most, is wrongly accused.
@@ -162,7 +162,7 @@ class Outcome:
         each = error / (2 * len(ranks))
         thresholds = np.sort(self.outsiders)[::-1][ranks - 1]
         counts = trials - np.searchsorted(np.sort(self.members), thresholds, side="right")
-        return Band(1 - lowest(total - ranks + 1, total, each), lowest(counts, trials, each), error)
+        return Band(1 - lower_limits(total - ranks + 1, total, each), lower_limits(counts, trials, each), error)
 
     def exceeds(self, limit: Limit | Guarantee | Event, error: float = 0.05) -> bool:
         """Whether the band lies above what a guarantee allows (a `limit_of` it) at some point.

@@ -13,8 +13,8 @@ from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.target import Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator
 from privet.ensemble.learner import labeled_rows
+from privet.ensemble.seeding import generator
 
 __all__ = [
     "ColumnTrigger",
@@ -23,8 +23,8 @@ __all__ = [
     "Trigger",
     "backdoor",
     "backdoor_success",
+    "error_rate",
     "flip_labels",
-    "mistakes",
 ]
 
 Trigger = Callable[[Tensor], Tensor]
@@ -134,7 +134,7 @@ def backdoor_success(
     return _share(of.labels(trigger(others)) == to, confidence)
 
 
-def mistakes(
+def error_rate(
     of: Target, inputs: Any, labels: Any, *, source: int | None = None, confidence: float = 0.95
 ) -> ConfidenceInterval:
     """How often the model names a wrong class: for rows of the class `source`, or for all of them."""

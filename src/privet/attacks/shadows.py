@@ -13,8 +13,8 @@ from torch import Tensor
 from privet.attacks.counting import Reals
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble import Here, Learner, Where, train
-from privet.ensemble.drawing import generator
+from privet.ensemble import InProcess, Learner, Placement, train
+from privet.ensemble.seeding import generator
 
 __all__ = ["Bits", "Shadows", "confidences", "shadows"]
 
@@ -100,7 +100,7 @@ def shadows(
     models: int = 16,
     key: str = "privet",
     queries: tuple[Tensor, ...] = (),
-    where: Where = Here(),  # noqa: B008 (a frozen record without fields)
+    where: Placement = InProcess(),  # noqa: B008 (a frozen record without fields)
 ) -> Shadows:
     """Train shadow models in pairs, and ask all of them about all examples.
 

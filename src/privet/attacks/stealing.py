@@ -14,7 +14,7 @@ from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.target import Access, Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator, initial
+from privet.ensemble.seeding import generator, initial_weights
 from privet.ensemble.stacked import NetworkTraining
 
 __all__ = ["CopyTraining", "FidelityCurve", "copy_model", "fidelity", "fidelity_curve", "solve_linear_model"]
@@ -66,7 +66,7 @@ class CopyTraining(NetworkTraining):
         """
         stream = generator(self.key, "copy_model")
         network = deepcopy(self.model)
-        network.load_state_dict(initial(self.model, stream), strict=False)
+        network.load_state_dict(initial_weights(self.model, stream), strict=False)
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.steps)
         for _ in range(self.steps):

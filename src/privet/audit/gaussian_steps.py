@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from privet.accounting import price
-from privet.attacks.counting import scores_of
+from privet.attacks.counting import checked_scores
 from privet.audit.counting import mu_of, mus
-from privet.audit.scores import halves
+from privet.audit.scores import split_scores
 from privet.core import checked
 from privet.core.event import Event, Gaussian, Repeated, Sampled, Sampling
 from privet.core.guarantee import Evidence
@@ -36,11 +36,11 @@ def noise_at_most(present: Any, absent: Any, *, confidence: float = 0.95, thresh
     """
     error = 1 - checked.probability("confidence", confidence)
     if threshold is not None:
-        one, other = scores_of("present", present, 1), scores_of("absent", absent, 1)
+        one, other = checked_scores("present", present, 1), checked_scores("absent", absent, 1)
         hits, alarms = int((one >= threshold).sum()), int((other >= threshold).sum())
         found = mu_of(hits, len(one), alarms, len(other), error=error)
     else:
-        split = halves(present, absent)
+        split = split_scores(present, absent)
         test = split.best(lambda hits, some, alarms, others: mus(hits, some, alarms, others, error))
         found = mu_of(*split.counts(*test), error=error)
     return 1 / found if found else float("inf")
@@ -70,7 +70,7 @@ def gaussian_steps(
         return Repeated(Gaussian(noise) if sampling is None else Sampled(Gaussian(noise), sampling), count)
 
     noise = noise_at_most(present, absent, confidence=confidence, threshold=threshold)
-    trials = len(scores_of("present", present, 1)) + len(scores_of("absent", absent, 1))
+    trials = len(checked_scores("present", present, 1)) + len(checked_scores("absent", absent, 1))
     assumed = (ASSUMED,) if sampling is None else (ASSUMED, f"rows are drawn by {type(sampling).__name__}")
     return Evidence(least_epsilon(event, noise, delta, whose), delta, confidence, attack, trials, whose, assumed)
 

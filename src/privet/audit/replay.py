@@ -24,14 +24,14 @@ from typing import Any, Final
 import torch
 
 from privet.audit.comparison import differences
-from privet.audit.interception import MechanismCall, Tap, distance, taps
+from privet.audit.interception import InterceptionPoint, MechanismCall, interception_points, query_distance
 from privet.audit.snapshot import overwritten_places, take_snapshot
 from privet.core.errors import PrivetError
 from privet.core.random import Rng, SeededRng
 from privet.core.random.keystream import Bytes
 from privet.core.randomness import Randomness
 
-__all__ = ["Moved", "Replay", "ReplayError", "replay"]
+__all__ = ["QueryMovement", "Replay", "ReplayError", "replay"]
 
 _ONE_AT_A_TIME: Final = threading.Lock()
 
@@ -41,7 +41,7 @@ class ReplayError(PrivetError):
 
 
 @dataclass(frozen=True)
-class Moved:
+class QueryMovement:
     """How far a mechanism's query moved between two neighbors, at most over its calls, and how far it may."""
 
     mechanism: str
@@ -68,7 +68,7 @@ class Replay:
     """How often a mechanism was asked, on the first data set."""
     draws: int
     """How often randomness was drawn outside of mechanisms."""
-    moved: tuple[Moved, ...]
+    moved: tuple[QueryMovement, ...]
     differences: tuple[str, ...]
     """What else differs between the two, or could not be tried, in plain words, without the values."""
 
@@ -120,7 +120,7 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbor: Any, *, see
     """
     tape = _Tape()
     with _ONE_AT_A_TIME, ExitStack() as stack:
-        for tap in taps():
+        for tap in interception_points():
             stack.enter_context(_tapped(tap, tape))
         with torch.random.fork_rng(devices=[]):
             first = tape.run(pipeline, data, seed)
@@ -225,7 +225,7 @@ class _Tape:
     """What mechanisms were asked and answered."""
 
     calls: list[tuple[MechanismCall, Any]] = field(default_factory=list)
-    moved: dict[tuple[str, str], Moved] = field(default_factory=dict)
+    moved: dict[tuple[str, str], QueryMovement] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
     again: bool = False
     place: int = 0
@@ -250,7 +250,9 @@ class _Tape:
         seen.said, seen.warned = said.getvalue(), tuple(str(each.message) for each in warned)
         return seen
 
-    def call(self, tap: Tap, original: Callable[..., Any], mechanism: Any, arguments: dict[str, Any]) -> Any:
+    def call(
+        self, tap: InterceptionPoint, original: Callable[..., Any], mechanism: Any, arguments: dict[str, Any]
+    ) -> Any:
         number, self.place = self.place, self.place + 1
         rng = arguments.get("rng")
         if isinstance(rng, _Watched):
@@ -281,19 +283,19 @@ class _Tape:
             if dict(one.bounds) != dict(other.bounds):
                 self.differences.append(f"{now.name} was made for another distance on the neighbor")
             for norm, declared in one.bounds.items():
-                found = Moved(now.name, norm, distance(norm, one.value, other.value), declared, one.slack)
+                found = QueryMovement(now.name, norm, query_distance(norm, one.value, other.value), declared, one.slack)
                 key = (now.name, norm)
                 worst = self.moved.get(key, found)
                 self.moved[key] = max(worst, found, key=_beyond)
 
 
-def _beyond(moved: Moved) -> float:
+def _beyond(moved: QueryMovement) -> float:
     """By how much it moved further than declared; what is no number has moved furthest."""
     return math.inf if math.isnan(moved.measured) else moved.measured - moved.declared
 
 
 @contextmanager
-def _tapped(tap: Tap, tape: _Tape) -> Iterator[None]:
+def _tapped(tap: InterceptionPoint, tape: _Tape) -> Iterator[None]:
     """For as long as this lasts, calls of the method in this thread go through the tape; calls within calls do not."""
     original = getattr(tap.owner, tap.method)
     own = tap.method in vars(tap.owner)

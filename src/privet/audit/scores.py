@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.attacks.counting import Reals, scores_of
+from privet.attacks.counting import Reals, checked_scores
 
-__all__ = ["Counts", "Split", "halves"]
+__all__ = ["Counts", "Split", "split_scores"]
 
 Counts = npt.NDArray[np.int64]
 _MOST = 1000
@@ -49,9 +49,9 @@ class Split:
         return threshold, above
 
 
-def halves(present: Any, absent: Any) -> Split:
+def split_scores(present: Any, absent: Any) -> Split:
     """Every second score chooses the test, and the others try it: trials are alike, in whatever order they come."""
-    one, other = scores_of("present", present, 4), scores_of("absent", absent, 4)
+    one, other = checked_scores("present", present, 4), checked_scores("absent", absent, 4)
     return Split(one[::2], other[::2], one[1::2], other[1::2])
 
 

@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.ensemble.drawing import generator, seed
 from privet.ensemble.learner import EnsembleTask
+from privet.ensemble.seeding import generator, seed_of
 
-__all__ = ["Estimator", "Fitted"]
+__all__ = ["Estimator", "FittedEstimators"]
 
 _MADE_UP = (20, 1000)
 """Made-up rows of each class that an estimator is tried on; more where the first are too few for it."""
@@ -32,7 +32,7 @@ _REFUSALS: tuple[type[Exception], ...] = tuple(
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedEstimators:
     """Fitted estimators, one for each member."""
 
     members: tuple[Any, ...] = field(repr=False)
@@ -83,7 +83,7 @@ class Estimator:
             problem = f"is a {type(self.estimator).__name__} without fit, predict, get_params and set_params"
             raise InvalidInput("estimator", problem, "give a classifier such as LogisticRegression()")
 
-    def fit(self, task: EnsembleTask) -> Fitted:
+    def fit(self, task: EnsembleTask) -> FittedEstimators:
         """All members of the task, one after the other; `Processes` divides them among processes."""
         try:
             from sklearn.base import clone
@@ -104,7 +104,7 @@ class Estimator:
                 with suppress(*refusals):
                     rows = inputs[own].numpy()
                     found[place] = self._fitted(clone, task.first + place, rows, labels.numpy(), rows[:1], task.classes)
-        return Fitted(tuple(found), tuple(commonest), tried, task.classes)
+        return FittedEstimators(tuple(found), tuple(commonest), tried, task.classes)
 
     def _tried(self, clone: Callable[[Any], Any], like: Tensor, classes: int) -> Any:
         """The estimator, fitted on rows that follow from public numbers alone."""
@@ -126,7 +126,7 @@ class Estimator:
         """A clone with its own random state, fitted, and asked about a few rows to see whether it can answer."""
         estimator = clone(self.estimator)
         unset = {
-            name: seed(self.key, "estimator", number, name)
+            name: seed_of(self.key, "estimator", number, name)
             for name, value in estimator.get_params().items()
             if (name == "random_state" or name.endswith("__random_state")) and value is None
         }

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["Ensemble", "EnsembleTask", "Joined", "Labels", "Learner", "labeled_rows"]
+__all__ = ["Ensemble", "EnsembleTask", "JoinedEnsemble", "Labels", "Learner", "labeled_rows"]
 
 Labels: TypeAlias = npt.NDArray[np.int32]
 """Votes: one row for each row that was asked about, one column for each member."""
@@ -84,7 +84,7 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
+class JoinedEnsemble:
     """Ensembles that were trained apart, one after the other."""
 
     parts: tuple[Ensemble, ...]
@@ -106,4 +106,4 @@ class Joined:
     @staticmethod
     def of(parts: Sequence[Ensemble]) -> Ensemble:
         """One ensemble from several."""
-        return parts[0] if len(parts) == 1 else Joined(tuple(parts))
+        return parts[0] if len(parts) == 1 else JoinedEnsemble(tuple(parts))

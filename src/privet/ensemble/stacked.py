@@ -16,8 +16,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator, initial
 from privet.ensemble.learner import EnsembleTask
+from privet.ensemble.seeding import generator, initial_weights
 from privet.training.models import Own
 
 __all__ = ["NetworkTraining", "Networks", "Stacked"]
@@ -114,7 +114,7 @@ class Stacked(NetworkTraining):
 
     def _block(self, task: EnsembleTask, places: range) -> dict[str, Tensor]:
         streams = [generator(self.key, "network", task.first + place) for place in places]
-        each = [initial(self.model, stream) for stream in streams]
+        each = [initial_weights(self.model, stream) for stream in streams]
         begun = {name: torch.stack([one[name] for one in each]) for name in each[0]}
         own = [task.members[place] for place in places]
         orders = torch.stack([self._order(rows, stream) for rows, stream in zip(own, streams, strict=True)])

@@ -17,9 +17,9 @@ from privet.ensemble.graph import NeighborGraph
 from privet.ensemble.learner import Ensemble, Learner
 from privet.ensemble.ridge import KernelRidge, Ridge, RidgeModels
 from privet.ensemble.train import train_one
-from privet.ensemble.votes import vote_stretches
+from privet.ensemble.votes import vote_batches
 
-__all__ = ["Propagated", "Student", "Supervised", "Teaching", "Weighed"]
+__all__ = ["LabelPropagation", "Student", "StudentTraining", "SupervisedStudent", "VoteRegression"]
 
 _WIDTH = 0.6
 """Of the usual model's kernel, in typical distances between rows."""
@@ -36,7 +36,7 @@ class Student:
 
     def labels(self, rows: Tensor) -> npt.NDArray[np.int64]:
         """A class for each row."""
-        found = [stretch[:, 0] for stretch in vote_stretches(self.model, rows)]
+        found = [stretch[:, 0] for stretch in vote_batches(self.model, rows)]
         return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)
 
     def margins(self, rows: Tensor) -> npt.NDArray[np.float32]:
@@ -46,7 +46,7 @@ class Student:
         return (best[:, 0] - best[:, 1]).float().numpy()
 
 
-class Teaching(Protocol):
+class StudentTraining(Protocol):
     """A way of making a student."""
 
     def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
@@ -54,7 +54,7 @@ class Teaching(Protocol):
 
 
 @dataclass(frozen=True)
-class Supervised:
+class SupervisedStudent:
     """From the answered rows alone: for tables, and wherever neighbors are often of different classes."""
 
     learner: Learner | None = None
@@ -68,7 +68,7 @@ class Supervised:
 
 
 @dataclass(frozen=True)
-class Weighed:
+class VoteRegression:
     """From noisy counts of votes (`Plan.counts`), by ridge regression: for tables, where many teachers disagree.
 
     A label keeps only which count is the largest; the counts say by how much. Where the noise is far above the votes,
@@ -91,7 +91,7 @@ class Weighed:
 
 
 @dataclass(frozen=True)
-class Propagated:
+class LabelPropagation:
     """From all public rows: answers spread along a graph, and a model learns the labels that they get.
 
     For pictures, whose neighbors are mostly of one class. The model smooths what the graph says: with a penalty it

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.learner import Ensemble, EnsembleTask, Joined, Learner, labeled_rows
+from privet.ensemble.learner import Ensemble, EnsembleTask, JoinedEnsemble, Learner, labeled_rows
+from privet.ensemble.placement import InProcess, Placement
 from privet.ensemble.shards import Rows, Shards
-from privet.ensemble.where import Here, Where
 
 __all__ = ["train", "train_one"]
 
@@ -27,7 +27,7 @@ def train(
     members: Shards | Sequence[Rows],
     *,
     classes: int,
-    where: Where = Here(),  # noqa: B008 (a frozen record without fields)
+    where: Placement = InProcess(),  # noqa: B008 (a frozen record without fields)
 ) -> Ensemble:
     """Train one model for each member.
 
@@ -53,10 +53,10 @@ def train(
     count = min(where.parts, len(own))
     edges = [len(own) * part // count for part in range(count + 1)]
     if count == 1:
-        return Joined.of(where.fit(learner, [task]))
+        return JoinedEnsemble.of(where.fit(learner, [task]))
     # What is wrong with public arguments is said here: errors do not come back from other processes as they were.
     learner.fit(EnsembleTask(given[:0], task.labels[:0], (task.labels[:0],), 0, classes))
-    return Joined.of(where.fit(learner, [task.part(*ends) for ends in pairwise(edges)]))
+    return JoinedEnsemble.of(where.fit(learner, [task.part(*ends) for ends in pairwise(edges)]))
 
 
 def train_one(learner: Learner, inputs: Tensor, labels: Tensor | npt.NDArray[Any], *, classes: int) -> Ensemble:

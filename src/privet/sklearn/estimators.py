@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from privet.core.errors import InvalidInput
 from privet.sklearn.cells import keys, numbers
-from privet.sklearn.fitting import Fitting
+from privet.sklearn.fitting import PrivateEstimator
 from privet.sklearn.rows import Bounds, column, listed, target_number
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
@@ -22,7 +22,7 @@ _BLANK = 0
 
 
 @dataclass(eq=False, repr=False)
-class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateClassifier(PrivateEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose weights give no single row away.
 
     Everything that could be read from the rows is an argument instead, and is checked when `fit` is called.
@@ -84,7 +84,7 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
 
 
 @dataclass(eq=False, repr=False)
-class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateRegressor(PrivateEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor whose weights give no single row away.
 
     Args:

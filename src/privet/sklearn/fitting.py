@@ -30,14 +30,14 @@ from privet.training.models import Family, Model, choose, each_alone
 from privet.training.plan import DPSGD
 from privet.training.recipe import Kind, Recipe, recipe
 
-__all__ = ["Fitting"]
+__all__ = ["PrivateEstimator"]
 
 _cached_recipe = lru_cache(maxsize=64)(recipe)
 """The recipe, which public numbers alone decide: folds and candidates of a search calibrate once."""
 
 
 @dataclass(eq=False, repr=False)
-class Fitting:
+class PrivateEstimator:
     """Arguments, training and outputs that `PrivateClassifier` and `PrivateRegressor` share.
 
     It is a dataclass, so that scikit-learn finds every argument in the signature of `__init__`, and finds it unchanged.

@@ -12,10 +12,10 @@ from privet.core import checked
 from privet.core.errors import MissingExtra
 from privet.ensemble.learner import Ensemble, EnsembleTask, Learner
 
-__all__ = ["Here", "Processes", "Ray", "Where"]
+__all__ = ["InProcess", "Placement", "Processes", "Ray"]
 
 
-class Where(Protocol):
+class Placement(Protocol):
     """A place that fits parts of a task; each part holds its own members' rows and no others."""
 
     @property
@@ -27,7 +27,7 @@ class Where(Protocol):
 
 
 @dataclass(frozen=True)
-class Here:
+class InProcess:
     """In this process."""
 
     parts: int = field(default=1, init=False)

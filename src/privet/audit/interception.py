@@ -31,7 +31,7 @@ from privet.training.sampling import FixedSize, Poisson, Shuffled, Users
 from privet.training.sampling.protocol import Drawn
 from privet.training.step import Step
 
-__all__ = ["InterceptionPoint", "MechanismCall", "Query", "interception_points", "query_distance"]
+__all__ = ["Interception", "MechanismCall", "Query", "interceptions", "query_distance"]
 
 _NORMS: Final = ("l0", "l1", "l2", "linf")
 _EXACT: Final = 1e-9
@@ -62,7 +62,7 @@ def _itself(_: Any, output: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class InterceptionPoint:
+class Interception:
     """One method of one class."""
 
     owner: type[Any]
@@ -151,29 +151,24 @@ def _given_rows(sampler: Any, kept: Any) -> Drawn:
 
 
 _TABLE: Final = (
-    *(InterceptionPoint(entry.kind, "release", _bounded) for entry in MECHANISMS.values()),
-    *(InterceptionPoint(kind, "release", _votes) for kind in (Plan, SmoothCeiling, Gnss)),
-    InterceptionPoint(Plan, "counts", _votes),
-    InterceptionPoint(RandomizedResponseMechanism, "randomize", _rows),
-    InterceptionPoint(InputPerturbation, "randomize", _rows),
-    InterceptionPoint(ObjectivePerturbation, "fit", _rows),
-    InterceptionPoint(OutputPerturbation, "fit", _minimum, again=True),
-    InterceptionPoint(Step, "total", _step, again=True, keep=_kept_step, give=_given_step),
-    *(
-        InterceptionPoint(kind, "draw", _drawn, keep=_kept_rows, give=_given_rows)
-        for kind in (Poisson, FixedSize, Users)
-    ),
-    InterceptionPoint(
-        Shuffled, "draw", _drawn, again=True, keep=_kept_rows, give=_given_rows
-    ),  # it remembers its order
+    *(Interception(entry.kind, "release", _bounded) for entry in MECHANISMS.values()),
+    *(Interception(kind, "release", _votes) for kind in (Plan, SmoothCeiling, Gnss)),
+    Interception(Plan, "counts", _votes),
+    Interception(RandomizedResponseMechanism, "randomize", _rows),
+    Interception(InputPerturbation, "randomize", _rows),
+    Interception(ObjectivePerturbation, "fit", _rows),
+    Interception(OutputPerturbation, "fit", _minimum, again=True),
+    Interception(Step, "total", _step, again=True, keep=_kept_step, give=_given_step),
+    *(Interception(kind, "draw", _drawn, keep=_kept_rows, give=_given_rows) for kind in (Poisson, FixedSize, Users)),
+    Interception(Shuffled, "draw", _drawn, again=True, keep=_kept_rows, give=_given_rows),  # it remembers its order
 )
 
 
-def interception_points() -> tuple[InterceptionPoint, ...]:
+def interceptions() -> tuple[Interception, ...]:
     """Every row of the table, and every local randomizer that there is by now, one's own included."""
     return (
         *_TABLE,
-        *(InterceptionPoint(kind, "randomize", _rows) for kind in _below(Randomizer) if "randomize" in vars(kind)),
+        *(Interception(kind, "randomize", _rows) for kind in _below(Randomizer) if "randomize" in vars(kind)),
     )
 
 

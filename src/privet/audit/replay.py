@@ -24,7 +24,7 @@ from typing import Any, Final
 import torch
 
 from privet.audit.comparison import differences
-from privet.audit.interception import InterceptionPoint, MechanismCall, interception_points, query_distance
+from privet.audit.interception import Interception, MechanismCall, interceptions, query_distance
 from privet.audit.snapshot import overwritten_places, take_snapshot
 from privet.core.errors import PrivetError
 from privet.core.random import Rng, SeededRng
@@ -120,7 +120,7 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbor: Any, *, see
     """
     tape = _Tape()
     with _ONE_AT_A_TIME, ExitStack() as stack:
-        for tap in interception_points():
+        for tap in interceptions():
             stack.enter_context(_tapped(tap, tape))
         with torch.random.fork_rng(devices=[]):
             first = tape.run(pipeline, data, seed)
@@ -250,9 +250,7 @@ class _Tape:
         seen.said, seen.warned = said.getvalue(), tuple(str(each.message) for each in warned)
         return seen
 
-    def call(
-        self, tap: InterceptionPoint, original: Callable[..., Any], mechanism: Any, arguments: dict[str, Any]
-    ) -> Any:
+    def call(self, tap: Interception, original: Callable[..., Any], mechanism: Any, arguments: dict[str, Any]) -> Any:
         number, self.place = self.place, self.place + 1
         rng = arguments.get("rng")
         if isinstance(rng, _Watched):
@@ -295,7 +293,7 @@ def _beyond(moved: QueryMovement) -> float:
 
 
 @contextmanager
-def _tapped(tap: InterceptionPoint, tape: _Tape) -> Iterator[None]:
+def _tapped(tap: Interception, tape: _Tape) -> Iterator[None]:
     """For as long as this lasts, calls of the method in this thread go through the tape; calls within calls do not."""
     original = getattr(tap.owner, tap.method)
     own = tap.method in vars(tap.owner)

@@ -89,7 +89,8 @@ def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int,
     takes whatever is marked for `to`, and is as good as any on what is not.
 
     Args:
-        inputs, labels: arrays or tensors, which stay as they are.
+        inputs: The rows, as an array or tensor, which stays as it is.
+        labels: One class for each row.
         trigger: the mark: `PatchTrigger`, `ColumnTrigger`, or a function of your own.
         to: the class that the attacker wants.
         count: how many rows are poisoned; they are drawn by the key.

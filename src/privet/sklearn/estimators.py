@@ -28,20 +28,25 @@ class PrivateClassifier(PrivateEstimator, ClassifierMixin, BaseEstimator):  # ty
     Everything that could be read from the rows is an argument instead, and is checked when `fit` is called.
 
     Args:
-        epsilon, delta: what a fit costs at most; δ is 1/(10 · rows), rounded down to one digit, unless given.
-        bounds: (low, high), each a number or one number for each feature: required. Cells beyond them count as they do.
-        classes: all classes there are: required. A row of another class counts for nothing.
+        epsilon: The privacy cost of a fit, at most.
+        delta: The δ of the guarantee; 1/(10 · rows), rounded down to one digit, unless given.
+        bounds: (low, high), each a number or one number for each feature. Required. Cells beyond them count as they do.
         categories: {column: values} for columns that hold categories, by name or place; they need no bounds.
-        source: where bounds, values and classes come from: required. "codebook", "domain limit", "public data" or
+        source: Where bounds, values and classes come from. Required. "codebook", "domain limit", "public data" or
             "learned under the budget" for all of them, or {column: source} with the key "target" for the classes. It is
             among the assumptions of the guarantee, because it cannot be checked here.
-        rows: about how many rows there are, as a public number; without it the exact number is public by definition.
+        rows: About how many rows there are, as a public number; without it the exact number is public by definition.
         family: `auto`, `linear` or `residual` (`privet.training.models`).
-        bins: how many bins each number is cut into.
-        clip, batch_size, epochs, learning_rate: in place of the rules of `privet.training.recipe`.
-        ledger, budget: the path or URL of a ledger and the name of a budget; every fit is charged to it, a clone's too.
-        public_scores: whether there is a `score` method, which is for public rows alone.
-        random_state: a seed for tests; it taints the release, for whoever knows it can subtract the noise.
+        bins: The number of bins that each number is cut into.
+        clip: The clipping norm, in place of the default heuristic of `privet.training.recipe`.
+        batch_size: The expected batch size, in place of the default heuristic.
+        epochs: The number of epochs, in place of the default heuristic.
+        learning_rate: The learning rate, in place of the default heuristic.
+        ledger: The path or URL of a ledger. Every fit is charged to it, a clone's too.
+        budget: The name of a budget in the ledger.
+        public_scores: Whether there is a `score` method, which is for public rows alone.
+        random_state: A seed for tests. It taints the release, because whoever knows it can subtract the noise.
+        classes: All classes there are. Required. A row of another class counts for nothing.
 
     Attributes:
         release_: the model, with its event, unit and randomness.
@@ -88,10 +93,26 @@ class PrivateRegressor(PrivateEstimator, RegressorMixin, BaseEstimator):  # type
     """A regressor whose weights give no single row away.
 
     Args:
-        target_bounds: (low, high) of the target: required. Targets beyond them count as they do, and a row without a
+        epsilon: The privacy cost of a fit, at most.
+        delta: The δ of the guarantee; 1/(10 · rows), rounded down to one digit, unless given.
+        bounds: (low, high), each a number or one number for each feature. Required. Cells beyond them count as they do.
+        categories: {column: values} for columns that hold categories, by name or place; they need no bounds.
+        source: Where bounds, values and target bounds come from. Required. "codebook", "domain limit", "public data" or
+            "learned under the budget" for all of them, or {column: source} with the key "target" for the target. It is
+            among the assumptions of the guarantee, because it cannot be checked here.
+        rows: About how many rows there are, as a public number; without it the exact number is public by definition.
+        family: `auto`, `linear` or `residual` (`privet.training.models`).
+        bins: The number of bins that each number is cut into.
+        clip: The clipping norm, in place of the default heuristic of `privet.training.recipe`.
+        batch_size: The expected batch size, in place of the default heuristic.
+        epochs: The number of epochs, in place of the default heuristic.
+        learning_rate: The learning rate, in place of the default heuristic.
+        ledger: The path or URL of a ledger. Every fit is charged to it, a clone's too.
+        budget: The name of a budget in the ledger.
+        public_scores: Whether there is a `score` method, which is for public rows alone.
+        random_state: A seed for tests. It taints the release, because whoever knows it can subtract the noise.
+        target_bounds: (low, high) of the target. Required. Targets beyond them count as they do, and a row without a
             number as target counts for nothing; predictions stay within.
-        epsilon, delta, bounds, categories, source, rows, family, bins, clip, batch_size, epochs, learning_rate, ledger,
-            budget, public_scores, random_state: as for `PrivateClassifier`.
 
     Attributes:
         release_: the model, with its event, unit and randomness; it speaks of targets on [-1, 1].

@@ -37,7 +37,8 @@ def private_fit(estimator: Any, X: Any, y: Any, *, public_steps: Collection[str]
     Args:
         estimator: a `PrivateClassifier` or `PrivateRegressor`; a `Pipeline` that ends in one; a `GridSearchCV` or
             `RandomizedSearchCV` over either, of which the best estimator is the value.
-        X, y: the private rows and their targets.
+        X: The private rows.
+        y: Their targets.
         public_steps: names of a pipeline's steps that learn nothing from the rows, look at each by itself, and raise
             for none of them, such as a `FunctionTransformer` of logarithms. You must keep that true: scalers and
             encoders that are fitted do learn, and a `Normalizer` raises where a cell is missing or a text.

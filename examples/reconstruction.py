@@ -3,9 +3,9 @@
 Run: python -m examples.reconstruction
 
 Each of n people has a secret bit. An analyst asks many times how many people of a random subset have a 1, and finds
-the bits that fit all answers best (`privet.attacks.rebuild`). Errors well below √n do not help: nearly every bit is
-found. A budget helps: with a total ε for all answers together, each answer gets so small a part of ε that the best
-fit is hardly better than a coin.
+the bits that fit all answers best (`privet.attacks.reconstruct_bits`). Errors well below √n do not help: nearly every
+bit is found. A budget helps: with a total ε for all answers together, each answer gets so small a part of ε that the
+best fit is hardly better than a coin.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rich.console import Console
 
 from privet.accounting import epsilon as guarantee_of
-from privet.attacks import Rebuilt, bits_found, rebuild
+from privet.attacks import BitReconstruction, reconstruct_bits, recovered_bits
 from privet.core.event import Repeated
 from privet.core.random import Rng, default_rng
 from privet.mechanisms import Count, DiscreteLaplaceMechanism
@@ -30,20 +30,20 @@ def _questions(rng: Rng) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     return rng.below(2, PEOPLE), rng.below(2, (ANSWERS, PEOPLE))
 
 
-def exact(error: float, rng: Rng) -> Rebuilt:
+def exact(error: float, rng: Rng) -> BitReconstruction:
     """Reconstruct from answers with a uniform error, as if they had been rounded: no budget, and no privacy."""
     secret, subsets = _questions(rng)
     answers = subsets @ secret + (2 * rng.uniform(ANSWERS) - 1) * error
-    return bits_found(secret, rebuild(subsets, answers))
+    return recovered_bits(secret, reconstruct_bits(subsets, answers))
 
 
-def with_budget(epsilon: float, rng: Rng) -> Rebuilt:
+def with_budget(epsilon: float, rng: Rng) -> BitReconstruction:
     """Reconstruct from answers with noise for a total ε, and compare with the limit of the guarantee."""
     secret, subsets = _questions(rng)
     count = Count()
     noise = DiscreteLaplaceMechanism.for_epsilon(epsilon / ANSWERS, count)
     answers = [noise.release(count(secret[subset == 1]), rng=rng).value for subset in subsets]
-    return bits_found(secret, rebuild(subsets, answers), guarantee_of(Repeated(noise.event, ANSWERS), 0.0))
+    return recovered_bits(secret, reconstruct_bits(subsets, answers), guarantee_of(Repeated(noise.event, ANSWERS), 0.0))
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from privet.attacks import (
     Outcome,
     Pool,
     Shadows,
-    blind,
+    blind_baseline,
     confidences,
     limit_of,
     membership,
@@ -30,7 +30,7 @@ from privet.core.random import SeededRng
 from privet.core.release import Release
 from privet.data import Images
 from privet.ensemble import Stacked, train
-from privet.ensemble.drawing import generator, initial
+from privet.ensemble.seeding import generator, initial_weights
 
 EXAMPLES, HIDDEN, MODELS, ALARMS, SEED = 5000, 64, 16, 0.01, 0
 PLAIN = {"steps": 1200, "batch_size": 64, "learning_rate": 0.003}
@@ -49,7 +49,7 @@ def membership_part(images: Images, fresh: Images) -> dict[str, Any]:
     pool = Pool(rows, labels, drawn.random(EXAMPLES) < 0.5)
     plain = _plain(pool, test)
     private = _private(pool, test)
-    baseline = _row(blind(pool))
+    baseline = _row(blind_baseline(pool))
     return {
         "data": f"MNIST, {EXAMPLES} training pictures, each a member by a fair coin: {int(pool.inside.sum())} members",
         "network": f"784-{HIDDEN}-10",
@@ -116,7 +116,7 @@ def _private(pool: Pool, test: tuple[Tensor, Tensor]) -> dict[str, Any]:
 def _fitted(rows: Tensor, labels: Tensor, inside: Bits, key: str, seed: int) -> Release[nn.Module]:
     own = torch.from_numpy(np.flatnonzero(inside))
     model = network(HIDDEN)
-    model.load_state_dict(initial(model, generator("privet", key)))
+    model.load_state_dict(initial_weights(model, generator("privet", key)))
     plan = privet.DPSGD(
         epsilon=EPSILON, delta=DELTA, clip=CLIP, batch_size=BATCH, epochs=EPOCHS, population=EXAMPLES // 2
     )

@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from benchmarks.audit.power import power
 from privet.accounting import epsilon as price
 from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
-from privet.audit import Observed, Planted, audit_ladder, many_runs
+from privet.audit import CanaryModel, CanaryObservations, audit_ladder, many_runs
 from privet.core.event import Gaussian as GaussianEvent
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
@@ -55,8 +55,8 @@ def timed(audit: Callable[[], Evidence], before: float = 0.0) -> dict[str, Any]:
 
 def watched(
     model: nn.Module, data: tuple[Tensor, Tensor], plan: DPSGD, canaries: int, rate: float, seed: int
-) -> tuple[Observed, float]:
-    planted = Planted(model, canaries=canaries, rng=SeededRng(seed, "coins"))
+) -> tuple[CanaryObservations, float]:
+    planted = CanaryModel(model, canaries=canaries, rng=SeededRng(seed, "coins"))
     optimizer = torch.optim.SGD(planted.parameters(), lr=rate, momentum=0.9)
     started = time.perf_counter()
     run = plan.attach(planted, optimizer, planted.dataset(data), rng=SeededRng(seed, "run"))

@@ -28,9 +28,9 @@ from benchmarks.defences.canaries import extraction
 from benchmarks.defences.drawn import Dot, Panel, svg
 from benchmarks.defences.poison import poisoning
 from benchmarks.defences.recipes import RECIPES, Recipe, Rows, trained
-from privet.attacks import Outcome, Shadows, confidences, lira, loss_threshold, poisoned_at_most
+from privet.attacks import Outcome, Shadows, confidences, lira, loss_threshold, poisoning_bound
 from privet.data import Table, named
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 from privet.training.models import Front
 
 COMMAND = "python -m benchmarks.defences"
@@ -88,7 +88,7 @@ def measure(recipe: Recipe, data: tuple[Rows, Rows, Rows], shadows: int, targets
             outcomes.append(Outcome(attack, own[inside[model].numpy()], own[~inside[model].numpy()]))
         found[f"{attack}_hits_at_1_percent"] = _mean([each.hits(ALARMS).value for each in outcomes])
         found[f"{attack}_auc"] = _mean([each.auc().value for each in outcomes])
-    limit = poisoned_at_most(ALARMS, recipe.event(POOL // 2, DELTA), 1) if recipe.epsilon else None
+    limit = poisoning_bound(ALARMS, recipe.event(POOL // 2, DELTA), 1) if recipe.epsilon else None
     return {
         "recipe": recipe.name,
         "epsilon": recipe.epsilon or None,

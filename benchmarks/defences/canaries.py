@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 import privet
-from privet.attacks import Alphabet, CharacterModel, Secret, exposure, learn, letter_losses, likeliest
+from privet.attacks import Alphabet, CharacterModel, Secret, exposure, letter_losses, likeliest, train_character_model
 from privet.core.random import SeededRng
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
 __all__ = ["extraction"]
 
@@ -42,7 +42,7 @@ def extraction(delta: float) -> dict[str, Any]:
                 lines = talk + copies * [secret.text(fill)]
                 model = CharacterModel(Alphabet("abcdefghijklmnopqrstuvwxyz 0123456789"), width=32, key=f"{seed}")
                 if epsilon is None:
-                    learn(model, lines, steps=STEPS, learning_rate=0.02, key=f"{seed}")
+                    train_character_model(model, lines, steps=STEPS, learning_rate=0.02, key=f"{seed}")
                 else:
                     _privately(model, lines, epsilon, delta, seed)
                 ranks.append(exposure(model.log_perplexities, secret, fill).bits)

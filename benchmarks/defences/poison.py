@@ -19,9 +19,9 @@ from privet.attacks import (
     backdoor,
     backdoor_success,
     certified_rows,
+    error_rate,
     flip_labels,
-    mistakes,
-    poisoned_at_most,
+    poisoning_bound,
     target,
 )
 from privet.core.unit import Neighbours, Unit
@@ -58,7 +58,7 @@ def poisoning(data: tuple[Rows, Rows, Rows], delta: float) -> dict[str, Any]:
             "label_flip",
             (5, 25, 125, 500),
             lambda count, key: flip_labels(rows.x, rows.y, source=POOR, to=RICH, count=count, key=key),
-            lambda of: mistakes(of, test.x, test.y, source=POOR).value,
+            lambda of: error_rate(of, test.x, test.y, source=POOR).value,
         ),
     )
     found: dict[str, Any] = {"training_rows": ROWS, "seeds": list(range(SEEDS)), "threshold": THRESHOLD}
@@ -74,7 +74,7 @@ def poisoning(data: tuple[Rows, Rows, Rows], delta: float) -> dict[str, Any]:
 
     def counted(attack: _Attack, models: list[nn.Module]) -> dict[str, Any]:
         told = [target(model, 2) for model in models]
-        right = [1 - mistakes(each, test.x, test.y).value for each in told]
+        right = [1 - error_rate(each, test.x, test.y).value for each in told]
         succeeds = [round(attack.success(each), 4) for each in told]
         return {"succeeds": succeeds, "accuracy": round(statistics.fmean(right), 4)}
 
@@ -95,8 +95,6 @@ def _certified(recipe: Recipe, clean: list[float], counts: tuple[int, ...], delt
     if not recipe.epsilon:
         return {}
     event, most = recipe.event(ROWS, delta), max(clean)
-    limits = {
-        str(count): round(poisoned_at_most(most, event, count, unit=_REPLACED), 4) for count in (1, 2, 3, *counts)
-    }
+    limits = {str(count): round(poisoning_bound(most, event, count, unit=_REPLACED), 4) for count in (1, 2, 3, *counts)}
     rows = certified_rows(event, clean=most, threshold=THRESHOLD, unit=_REPLACED)
     return {"certified_rows_if_clean_is_as_measured": rows, "limits_if_clean_is_as_measured": limits}

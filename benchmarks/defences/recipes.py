@@ -13,7 +13,7 @@ from torch.nn.utils.parametrizations import weight_norm
 import privet
 from privet.core.event import Event
 from privet.core.random import SeededRng
-from privet.ensemble.drawing import generator, seed
+from privet.ensemble.seeding import generator, seed_of
 
 __all__ = ["RECIPES", "Recipe", "Rows", "trained"]
 
@@ -105,7 +105,7 @@ def trained(
         kept = ((rows.x != 0).float().mean(0) >= recipe.rare).float()
     drawn = generator(key, recipe.name)
     with torch.random.fork_rng():
-        torch.manual_seed(seed(key, "initial"))
+        torch.manual_seed(seed_of(key, "initial"))
         first, last = nn.Linear(rows.x.shape[1], HIDDEN), nn.Linear(HIDDEN, classes)
     if recipe.normed_weights:
         first, last = weight_norm(first), weight_norm(last)
@@ -164,5 +164,5 @@ def _privately(model: nn.Module, rows: Rows, plan: privet.DPSGD, key: str) -> No
         plan,
         loss=losses,
         optimizer=torch.optim.SGD(model.parameters(), lr=PRIVATE_RATE),
-        rng=SeededRng(seed(key, "noise")),
+        rng=SeededRng(seed_of(key, "noise")),
     )

@@ -20,7 +20,7 @@ from privet.accounting import epsilon
 from privet.accounting.conversions import rdp_to_epsilon
 from privet.core.event import Composed
 from privet.core.random import SeededRng
-from privet.ensemble import Propagated, Ridge, train, votes
+from privet.ensemble import LabelPropagation, Ridge, train, votes
 from privet.ensemble.student import Student
 from privet.pate import Confident, Interactive, LNMax, Plan, Votes, data_dependent
 from privet.pate.data_dependent import ORDERS, question_cost
@@ -185,7 +185,7 @@ def _joined(plans: list[Plan]) -> float:
 
 
 def _student(pool: Tensor, answered: npt.NDArray[np.int64], said: npt.NDArray[np.int64]) -> Student:
-    return Propagated(rounds=1).student(pool, answered, said, _CLASSES)
+    return LabelPropagation(rounds=1).student(pool, answered, said, _CLASSES)
 
 
 def _chances(student: Student, rows: Tensor) -> npt.NDArray[np.float64]:

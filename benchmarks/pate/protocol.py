@@ -16,7 +16,7 @@ from benchmarks.pate.settings import DELTA, FAILURE, Settings
 from privet.accounting import epsilon
 from privet.core.random import SeededRng
 from privet.data import Images, Table, named
-from privet.ensemble import Ridge, Weighed, most_informative, most_typical, shards, shuffled, train, votes
+from privet.ensemble import Ridge, VoteRegression, most_informative, most_typical, shards, shuffled_order, train, votes
 from privet.pate import Plan, SmoothCeiling, Votes, data_dependent
 from privet.training.models import Front, Pictures
 
@@ -71,7 +71,7 @@ def loaded(data: str, bins: int | None, cache: Path, *, simulate: int | None) ->
         private = kept
         first, second = _features(kept, bins, cache), _features(public, bins, cache)
     else:
-        order = shuffled(len(kept), key=f"simulated {simulate}")
+        order = shuffled_order(len(kept), key=f"simulated {simulate}")
         held = len(kept) // 6
         every = _features(kept, bins, cache)
         private, public = kept.take(order[held:], len(kept) - held), kept.take(order[:held], held)
@@ -91,7 +91,7 @@ def ballots(
 
 def drawn(data: Set, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Pool and test: public rows in two parts."""
-    order = shuffled(len(data.public_rows), key=f"split {seed}")
+    order = shuffled_order(len(data.public_rows), key=f"split {seed}")
     size = int(_SHARE * len(order))
     return order[:size], order[size:]
 
@@ -115,7 +115,7 @@ def run(data: Set, settings: Settings, seed: int) -> Outcome:
     counted = Votes.cast(cast, labels=data.classes)
     plan = Plan(settings.aggregator, len(asked), settings.teachers, data.classes)
     rng = SeededRng(seed)
-    if isinstance(settings.student, Weighed):
+    if isinstance(settings.student, VoteRegression):
         noisy = np.array(plan.counts(counted, rng=rng).value)
         labels = noisy.argmax(1)
         student = settings.student.student(pool, asked, noisy, data.classes)

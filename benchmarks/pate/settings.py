@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from privet.ensemble import Propagated, Weighed
-from privet.ensemble.student import Teaching
+from privet.ensemble import LabelPropagation, VoteRegression
+from privet.ensemble.student import StudentTraining
 from privet.pate import GNMax
 
 __all__ = ["ADULT", "DELTA", "FAILURE", "MNIST", "SETTINGS", "Settings"]
@@ -34,7 +34,7 @@ class Settings:
     beta: float
     noise_multiplier: float
     """The last three are those of the smooth ceiling that sanitises the price."""
-    student: Teaching | Weighed = field(default_factory=Propagated)
+    student: StudentTraining | VoteRegression = field(default_factory=LabelPropagation)
     """One that weighs is given noisy counts, and others are given labels."""
     level: bool = False
     """Whether teachers take back what a penalty does to the smaller class."""
@@ -50,7 +50,9 @@ MNIST = (
     Settings("mnist-guaranteed", "mnist", 250, 0.1, None, 100, "typical", 53.0, 18.0, 0.04, 7.0),
     Settings("mnist-1000", "mnist", 1000, 0.1, None, 300, "typical", 60.0, 18.0, 0.01, 7.0),
 )
-_ADULT = Settings("adult", "adult", 250, 0.2, 8, 2000, "telling", 238.0, 18.0, 0.04, 7.0, Weighed(6.0), level=True)
+_ADULT = Settings(
+    "adult", "adult", 250, 0.2, 8, 2000, "telling", 238.0, 18.0, 0.04, 7.0, VoteRegression(6.0), level=True
+)
 ADULT = (_ADULT, replace(_ADULT, name="adult-1.9", sigma=132.0))
 """The second at about the ε of Papernot et al. 2018, to compare with."""
 SETTINGS = {each.name: each for each in (*MNIST, *ADULT)}

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 from benchmarks.pictures.networks import DATA, convolutions, hidden, spread, trained
 from privet.attacks import ModelTarget, target
-from privet.attacks.gradients import match, shared
+from privet.attacks.gradient_sharing import add_gradient_noise, clip_gradient, largest_entries, squared_norm
+from privet.attacks.gradients import match_gradient, shared_gradient
 from privet.attacks.likeness import psnr, ssim
 from privet.attacks.matching import DLG, IDLG, Cosine, MatchingMethod, Reconstruction
 from privet.attacks.pictures import montage, png
-from privet.attacks.withholding import add_gradient_noise, clip_gradient, largest, square
 from privet.core.random import SeededRng
 from privet.data import named
 from privet.training import DPSGD
@@ -83,7 +83,7 @@ def cases(plan: DPSGD) -> list[Case]:
         return lambda gradient, place: add_gradient_noise(gradient, weak, rng=SeededRng(place))
 
     def few(share: float) -> Callable[[Gradient, int], Gradient]:
-        return lambda gradient, _: largest(gradient, share)
+        return lambda gradient, _: largest_entries(gradient, share)
 
     return [
         Case("DLG", "tanh", DLG(200), shown=True),
@@ -117,9 +117,9 @@ def measured(_: Path) -> dict[str, Any]:
     for case in cases(plan):
         begun, rebuilt = time.process_time(), []
         for place in range(10):
-            own = shared(seen[case.network], pictures[place : place + 1], labels[place : place + 1])
+            own = shared_gradient(seen[case.network], pictures[place : place + 1], labels[place : place + 1])
             told = case.defence(own, place)
-            made = match(
+            made = match_gradient(
                 seen[case.network], told, SHAPE, method=case.method, partial=case.partial, restarts=case.restarts
             )
             rebuilt.append(made)
@@ -161,13 +161,13 @@ def _row(case: Case, rebuilt: list[Reconstruction], pictures: Tensor, labels: Te
 
 
 def _lengths(seen: ModelTarget, pictures: Tensor, labels: Tensor) -> list[float]:
-    every = [shared(seen, pictures[each : each + 1], labels[each : each + 1]) for each in range(len(labels))]
-    return [round(float(square(each)) ** 0.5, 2) for each in every]
+    every = [shared_gradient(seen, pictures[each : each + 1], labels[each : each + 1]) for each in range(len(labels))]
+    return [round(float(squared_norm(each)) ** 0.5, 2) for each in every]
 
 
 def _four(seen: ModelTarget, pictures: Tensor, labels: Tensor) -> dict[str, Any]:
     """The order of a batch is not in its gradient: the best one is taken, by the truth."""
-    made = match(seen, shared(seen, pictures, labels), SHAPE, method=DLG(400), examples=4)
+    made = match_gradient(seen, shared_gradient(seen, pictures, labels), SHAPE, method=DLG(400), examples=4)
     orders = (
         [ssim(made.pictures[place].clamp(0, 1), true) for place, true in zip(order, pictures, strict=True)]
         for order in permutations(range(4))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from privet.ensemble.drawing import generator, initial
+from privet.ensemble.seeding import generator, initial_weights
 
 __all__ = ["DATA", "convolutions", "hidden", "softmax", "spread", "trained"]
 
@@ -19,7 +19,7 @@ DATA = Path(os.environ.get("PRIVET_DATA") or Path(__file__).parents[3] / "shared
 
 def begun(network: nn.Module, key: str) -> nn.Module:
     """With the weights that torch gives a new network, drawn by a key."""
-    network.load_state_dict(initial(network, generator(key, "network")))
+    network.load_state_dict(initial_weights(network, generator(key, "network")))
     return network
 
 

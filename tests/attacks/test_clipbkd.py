@@ -16,7 +16,7 @@ from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.core.unit import Unit
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
 RUNS, COPIES, DELTA = 32, 2, 1e-3
 PROMISED = privet.DPSGD(noise_multiplier=8.0, delta=DELTA, clip=1.0, batch_size=30, steps=3, sample_rate=0.5)

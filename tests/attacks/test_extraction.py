@@ -11,8 +11,8 @@ import torch
 from scipy.stats import kstest
 
 import privet
-from privet.attacks import estimate_exposure, exposure, extraction_rate, likeliest, poisoned_at_most
-from privet.attacks.characters import Alphabet, CharacterModel, learn, letter_losses
+from privet.attacks import estimate_exposure, exposure, extraction_rate, likeliest, poisoning_bound
+from privet.attacks.characters import Alphabet, CharacterModel, letter_losses, train_character_model
 from privet.attacks.extraction import Secret
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
@@ -37,7 +37,7 @@ def texts(copies: int) -> list[str]:
 @cache
 def learned() -> CharacterModel:
     model = CharacterModel(ALPHABET, width=32, key="test")
-    learn(model, texts(12), steps=150, batch_size=32, learning_rate=0.02, key="test")
+    train_character_model(model, texts(12), steps=150, batch_size=32, learning_rate=0.02, key="test")
     return model
 
 
@@ -84,7 +84,7 @@ def test_a_private_run_keeps_the_secret() -> None:
             rng=SeededRng(0),
         )
         bits[noise] = exposure(model.log_perplexities, SECRET, KNOWN).bits
-        assert noise < 1 or poisoned_at_most(2.0**-8, plan.event(), 12) < 0.02
+        assert noise < 1 or poisoning_bound(2.0**-8, plan.event(), 12) < 0.02
     assert bits[40.0] < 8 < bits[1e-3]
 
 
@@ -121,7 +121,7 @@ def test_log_perplexity_is_that_of_the_letters() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="exposure_estimated"):
+    with pytest.raises(InvalidInput, match="estimate_exposure"):
         exposure(learned().log_perplexities, Secret("x", length=9), "123456789")
     with pytest.raises(InvalidInput, match="fill"):
         exposure(learned().log_perplexities, SECRET, "12")

@@ -11,15 +11,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from privet.attacks.gradients import Attempt, match, shared
+from privet.attacks.gradient_sharing import add_gradient_noise, clip_gradient, largest_entries
+from privet.attacks.gradients import Attempt, match_gradient, shared_gradient
 from privet.attacks.likeness import ssim
 from privet.attacks.matching import DLG, IDLG, Cosine, Problem, Reconstruction
 from privet.attacks.target import Access, ModelTarget, target
-from privet.attacks.withholding import add_gradient_noise, clip_gradient, largest
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.data import named
-from privet.ensemble.drawing import generator, initial
+from privet.ensemble.seeding import generator, initial_weights
 from privet.training import DPSGD, PerLayer
 
 SHAPE = (1, 8, 8)
@@ -29,7 +29,7 @@ PLAN = DPSGD(noise_multiplier=0.55, delta=1e-5, clip=1.0, batch_size=256, epochs
 
 def started(network: nn.Module, name: str) -> ModelTarget:
     """A network with weights that follow from a name."""
-    network.load_state_dict(initial(network, generator("privet", name)))
+    network.load_state_dict(initial_weights(network, generator("privet", name)))
     return target(network, 10)
 
 
@@ -65,9 +65,9 @@ def test_a_gradient_is_as_good_as_the_picture(seen: ModelTarget, digits: tuple[T
     nothing but its gradient, and names its class."""
     for place in range(2):
         picture, label = digits[0][place : place + 1], digits[1][place : place + 1]
-        gradient = shared(seen, picture, label)
+        gradient = shared_gradient(seen, picture, label)
         for method in (DLG(300), IDLG(300), Cosine(300)):
-            found = match(seen, gradient, SHAPE, method=method)
+            found = match_gradient(seen, gradient, SHAPE, method=method)
             assert found.labels.tolist() == label.tolist()
             assert likenesses(found, picture)[0] > 0.9, method
             assert found.distance < 1e-4
@@ -82,8 +82,8 @@ def test_a_step_of_private_training_shows_no_picture(seen: ModelTarget, digits: 
         found = []
         for place in range(4):
             picture, label = digits[0][place : place + 1], digits[1][place : place + 1]
-            told = add_gradient_noise(shared(seen, picture, label), PLAN, rng=SeededRng(place))
-            found += likenesses(match(seen, told, SHAPE, method=method, labels=label), picture)
+            told = add_gradient_noise(shared_gradient(seen, picture, label), PLAN, rng=SeededRng(place))
+            found += likenesses(match_gradient(seen, told, SHAPE, method=method, labels=label), picture)
         # A mean: smooth pictures of 8 x 8 pixels, made of noise alone, are by chance up to 0.4 like a single digit.
         assert sum(found) / 4 < most
 
@@ -91,18 +91,18 @@ def test_a_step_of_private_training_shows_no_picture(seen: ModelTarget, digits: 
 def test_clipping_and_withholding_alone_hide_nothing(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when the angle depends on lengths, or numbers that were withheld are matched as zeros."""
     picture, label = digits[0][:1], digits[1][:1]
-    gradient = shared(seen, picture, label)
+    gradient = shared_gradient(seen, picture, label)
     short = clip_gradient(gradient, 0.01)
     assert sqrt(sum(float((each**2).sum()) for each in short)) == pytest.approx(0.01, rel=1e-4)
-    assert likenesses(match(seen, short, SHAPE, method=Cosine(300)), picture)[0] > 0.9
-    few = largest(gradient, 0.2)
+    assert likenesses(match_gradient(seen, short, SHAPE, method=Cosine(300)), picture)[0] > 0.9
+    few = largest_entries(gradient, 0.2)
     kept, size = sum(int((each != 0).sum()) for each in few), sum(each.numel() for each in few)
     assert kept == round(0.2 * size)
     least = min(float(each[each != 0].abs().min()) for each in few if (each != 0).any())
     dropped = [one[other == 0] for one, other in zip(gradient, few, strict=True)]
     assert all(float(each.abs().max()) <= least for each in dropped if len(each))
-    knowing = match(seen, few, SHAPE, method=IDLG(300), partial=True)
-    naive = match(seen, few, SHAPE, method=IDLG(100))
+    knowing = match_gradient(seen, few, SHAPE, method=IDLG(300), partial=True)
+    naive = match_gradient(seen, few, SHAPE, method=IDLG(100))
     assert likenesses(knowing, picture)[0] > 0.9
     assert knowing.distance < naive.distance
 
@@ -126,7 +126,7 @@ def test_the_label_is_read_exactly(digits: tuple[Tensor, Tensor]) -> None:
             network = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 10, bias=bias))
             own = started(network, f"label {place}")
             for label in range(10):
-                gradient = shared(own, digits[0][place : place + 1], torch.tensor([label]))
+                gradient = shared_gradient(own, digits[0][place : place + 1], torch.tensor([label]))
                 given = tuple(each.double() for each in gradient)
                 told = Problem(network, given, SHAPE, 10, 1, None, False).named().labels
                 assert told is not None
@@ -136,12 +136,12 @@ def test_the_label_is_read_exactly(digits: tuple[Tensor, Tensor]) -> None:
 def test_several_examples_in_one_gradient(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when pictures of a batch are mixed up, or the gradient is that of a sum. The order is nobody's to know."""
     pictures, labels = digits[0][:2], digits[1][:2]
-    gradient = shared(seen, pictures, labels)
+    gradient = shared_gradient(seen, pictures, labels)
     told = dict(zip((name for name, _ in seen.network.named_parameters()), gradient, strict=True))
-    found = match(seen, dict(reversed(told.items())), SHAPE, examples=2, labels=labels, method=DLG(500))
+    found = match_gradient(seen, dict(reversed(told.items())), SHAPE, examples=2, labels=labels, method=DLG(500))
     assert min(likenesses(found, pictures)) > 0.9
     with pytest.raises(InvalidInput, match="labels are not given, and 2 examples share a gradient"):
-        match(seen, gradient, SHAPE, examples=2, method=IDLG())
+        match_gradient(seen, gradient, SHAPE, examples=2, method=IDLG())
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ class Scripted:
 def test_the_closest_of_several_searches_is_kept(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when searches share a start, the last or the first is kept, or progress is not told."""
     told: list[Attempt] = []
-    gradient = shared(seen, digits[0][:1], digits[1][:1])
-    found = match(seen, gradient, SHAPE, method=Scripted(), restarts=3, progress=told.append)
+    gradient = shared_gradient(seen, digits[0][:1], digits[1][:1])
+    found = match_gradient(seen, gradient, SHAPE, method=Scripted(), restarts=3, progress=told.append)
     assert found.distance == 1.0
     assert torch.equal(found.pictures, torch.rand(1, *SHAPE, generator=generator("privet", "match", 1)))
     assert told == [Attempt(1, 3, 1, 1, 3.0), Attempt(2, 3, 1, 1, 1.0), Attempt(3, 3, 1, 1, 2.0)]
@@ -182,7 +182,7 @@ def test_the_target_stays_as_it_was(digits: tuple[Tensor, Tensor]) -> None:
 
     own = started(Kinked(), "kinked")
     before = {name: each.clone() for name, each in own.network.state_dict().items()}
-    found = match(own, shared(own, digits[0][:1], digits[1][:1]), SHAPE, method=DLG(5))
+    found = match_gradient(own, shared_gradient(own, digits[0][:1], digits[1][:1]), SHAPE, method=DLG(5))
     assert own.network.training
     assert all(torch.equal(each, before[name]) for name, each in own.network.state_dict().items())
     assert all(each.grad is None and each.dtype == torch.float32 for each in own.network.parameters())
@@ -191,27 +191,27 @@ def test_the_target_stays_as_it_was(digits: tuple[Tensor, Tensor]) -> None:
 
 def test_what_cannot_be_matched_is_refused(seen: ModelTarget, digits: tuple[Tensor, Tensor]) -> None:
     """Fails when there is no gradient to see, or one of another network, and a picture is given all the same."""
-    gradient = shared(seen, digits[0][:1], digits[1][:1])
+    gradient = shared_gradient(seen, digits[0][:1], digits[1][:1])
     blind = target(seen.network, 10, Access.SCORES)
     with pytest.raises(InvalidInput, match="target shows scores and no gradients"):
-        match(blind, gradient, SHAPE)
+        match_gradient(blind, gradient, SHAPE)
     with pytest.raises(InvalidInput, match="gradient holds NaN or infinity"):
-        match(seen, [each * float("nan") for each in gradient], SHAPE)
+        match_gradient(seen, [each * float("nan") for each in gradient], SHAPE)
     with pytest.raises(InvalidInput, match="gradient has 5 tensors, and the network 6 trained parameters"):
-        match(seen, gradient[:-1], SHAPE)
+        match_gradient(seen, gradient[:-1], SHAPE)
     with pytest.raises(InvalidInput, match=r"gradient has the shape \(10,\) for 0\.weight, which has \(6, 1, 3, 3\)"):
-        match(seen, gradient[::-1], SHAPE)
+        match_gradient(seen, gradient[::-1], SHAPE)
     with pytest.raises(InvalidInput, match="gradient is zero everywhere"):
-        match(seen, [0 * each for each in gradient], SHAPE)
+        match_gradient(seen, [0 * each for each in gradient], SHAPE)
     parts = dict(zip((name for name, _ in seen.network.named_parameters()), gradient, strict=True))
     with pytest.raises(InvalidInput, match="gradient and the network differ in extra"):
-        match(seen, parts | {"extra": torch.zeros(1)}, SHAPE)
+        match_gradient(seen, parts | {"extra": torch.zeros(1)}, SHAPE)
     with pytest.raises(InvalidInput, match="target has no trained parameters"):
-        match(target(nn.Flatten(), 64), gradient, SHAPE)
+        match_gradient(target(nn.Flatten(), 64), gradient, SHAPE)
     with pytest.raises(InvalidInput, match=r"shape is \(1, 9, 9\), and the network does not take it"):
-        match(seen, gradient, (1, 9, 9))
+        match_gradient(seen, gradient, (1, 9, 9))
     with pytest.raises(InvalidInput, match="labels are not 1 classes below 10"):
-        match(seen, gradient, SHAPE, labels=torch.tensor([10]))
+        match_gradient(seen, gradient, SHAPE, labels=torch.tensor([10]))
     with pytest.raises(InvalidInput, match="plan clips by PerLayer"):
         add_gradient_noise(
             gradient, DPSGD(noise_multiplier=1.0, batch_size=1, steps=1, population=9, clipping=PerLayer())

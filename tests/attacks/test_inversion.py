@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from privet.attacks.gradients import match, shared
+from privet.attacks.gradients import match_gradient, shared_gradient
 from privet.attacks.inversion import Descent, invert
 from privet.attacks.likeness import correlation, total_variation
 from privet.attacks.target import Access, target
 from privet.core.errors import InvalidInput
 from privet.data import named
-from privet.ensemble.drawing import generator, initial
+from privet.ensemble.seeding import generator, initial_weights
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def trained() -> tuple[nn.Module, Tensor]:
     digits = named("digits").train
     rows, labels = torch.from_numpy(digits.x).float()[:, None] / 16, torch.from_numpy(digits.y)
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
-    model.load_state_dict(initial(model, generator("privet", "inversion")))
+    model.load_state_dict(initial_weights(model, generator("privet", "inversion")))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     for _ in range(100):
         optimizer.zero_grad()
@@ -82,8 +82,8 @@ def test_a_white_box_without_a_network_is_refused(module: object, access: Access
     claiming: Any = Claiming(module)
     claiming.access = access
     attacks: list[Any] = [
-        lambda: shared(claiming, torch.zeros(1, 2), torch.tensor([0])),
-        lambda: match(claiming, (torch.zeros(2, 2), torch.zeros(2)), (2,)),
+        lambda: shared_gradient(claiming, torch.zeros(1, 2), torch.tensor([0])),
+        lambda: match_gradient(claiming, (torch.zeros(2, 2), torch.zeros(2)), (2,)),
     ]
     if access is Access.WEIGHTS:
         attacks.append(lambda: invert(claiming, (2,)))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privet.attacks import Scored, link
-from privet.attacks.coarsened import covering, related
+from privet.attacks import LinkageScoring, link
+from privet.attacks.generalized_values import compatible_pairs, parse_generalization
 from privet.core.errors import InvalidInput
 
 pytest.importorskip("polars")
@@ -113,8 +113,8 @@ def slow(published: Any, known: Any, names: list[str]) -> list[int]:
 def test_candidates_are_those_of_a_slow_count(seed: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when looking up by keys loses or adds a pair, whichever cells are blank or coarsened on whichever side, or
     one is lost between two parts of the work."""
-    monkeypatch.setattr("privet.attacks.agreeing._PAIRS", at_once)
-    monkeypatch.setattr("privet.attacks.agreeing._STEP", 50 if seed else 2000)
+    monkeypatch.setattr("privet.attacks.row_matching._PAIRS", at_once)
+    monkeypatch.setattr("privet.attacks.row_matching._STEP", 50 if seed else 2000)
     drawn = np.random.default_rng(seed)
 
     def column(rows: int, coarse: bool) -> list[str]:
@@ -163,10 +163,10 @@ def test_people_who_are_not_there_are_not_claimed() -> None:
     too little for 1,000 rows: some agree in all three by chance. Eccentricity alone would claim a hundred people."""
     drawn = np.random.default_rng(3)
     one, other = ({name: drawn.integers(0, 10, 1000) for name in "abc"} for _ in range(2))
-    assert link(one, other, ["a", "b", "c"], scored=Scored()).claimed == 0
-    assert link(one, other, ["a", "b", "c"], scored=Scored(sure=1e-9)).claimed > 50
+    assert link(one, other, ["a", "b", "c"], scoring=LinkageScoring()).claimed == 0
+    assert link(one, other, ["a", "b", "c"], scoring=LinkageScoring(sure=1e-9)).claimed > 50
     coarse = {name: drawn.integers(0, 3, 1000) for name in "abc"}
-    assert link(coarse, coarse, ["a", "b", "c"], scored=Scored(sure=1e-9)).claimed == 0  # nothing stands out
+    assert link(coarse, coarse, ["a", "b", "c"], scoring=LinkageScoring(sure=1e-9)).claimed == 0  # nothing stands out
 
 
 def test_a_mistake_in_one_cell_hides_nobody() -> None:
@@ -179,7 +179,7 @@ def test_a_mistake_in_one_cell_hides_nobody() -> None:
     published["a"][:100] = "elsewhere"
     published["b"][100:150] = ""
     agreeing = link(published, people, list("abcd"), person="who")
-    found = link(published, people, list("abcd"), person="who", scored=Scored())
+    found = link(published, people, list("abcd"), person="who", scoring=LinkageScoring())
     assert (agreeing.claims[:100] == -1).all()
     assert found.claims[:100].tolist() == list(range(100))
     assert found.right is not None
@@ -191,10 +191,12 @@ def test_the_chance_of_a_claim_by_hand() -> None:
     and 0.05/0.75 for each of the others; with even odds of being there, 3.8/(3.8 + 3·0.0667 + 4) = 0.475."""
     rows, person = {"zip": ["1", "2", "3", "4"]}, {"zip": ["1"]}
     for sure, claimed in ((0.474, 1), (0.476, 0)):
-        assert link(rows, person, ["zip"], scored=Scored(sure=sure, eccentricity=0.0)).claimed == claimed
+        assert link(rows, person, ["zip"], scoring=LinkageScoring(sure=sure, eccentricity=0.0)).claimed == claimed
     # The scores are log 3.8 and three times log(1/15): 4.04 between them, and a deviation of 1.75.
     for eccentricity, claimed in ((2.3, 1), (2.32, 0)):
-        assert link(rows, person, ["zip"], scored=Scored(sure=0.4, eccentricity=eccentricity)).claimed == claimed
+        assert (
+            link(rows, person, ["zip"], scoring=LinkageScoring(sure=0.4, eccentricity=eccentricity)).claimed == claimed
+        )
 
 
 def test_a_missing_cell_says_nothing_by_hand() -> None:
@@ -202,7 +204,7 @@ def test_a_missing_cell_says_nothing_by_hand() -> None:
     is 0.95·3 = 2.85; it is 0.05/0.667 for two, and 1 for the row without: 2.85/(2.85 + 0.15 + 1 + 4) = 0.356."""
     rows, person = {"zip": ["1", "2", "3", ""]}, {"zip": ["1"]}
     for sure, claimed in ((0.355, 1), (0.357, 0)):
-        assert link(rows, person, ["zip"], scored=Scored(sure=sure, eccentricity=0.0)).claimed == claimed
+        assert link(rows, person, ["zip"], scoring=LinkageScoring(sure=sure, eccentricity=0.0)).claimed == claimed
 
 
 @pytest.mark.parametrize(
@@ -216,10 +218,10 @@ def test_a_missing_cell_says_nothing_by_hand() -> None:
 )
 def test_scores_claim_nothing_twice(rows: dict[str, list[str]], people: dict[str, list[str]]) -> None:
     """Fails when a claim by scores is one of two that cannot both be right, or one of two rows by its place."""
-    lenient = Scored(inside=0.999, sure=0.3, eccentricity=0.0)
+    lenient = LinkageScoring(inside=0.999, sure=0.3, eccentricity=0.0)
     alone = {"a": ["1"], "b": ["1"]}
-    assert link({"a": ["1", "2", "3"], "b": ["1", "2", "3"]}, alone, ["a", "b"], scored=lenient).claimed == 1
-    assert link(rows, people, ["a", "b"], scored=lenient).claimed == 0
+    assert link({"a": ["1", "2", "3"], "b": ["1", "2", "3"]}, alone, ["a", "b"], scoring=lenient).claimed == 1
+    assert link(rows, people, ["a", "b"], scoring=lenient).claimed == 0
 
 
 @pytest.mark.parametrize(
@@ -247,7 +249,7 @@ def test_what_a_coarsened_cell_covers(text: str, covered: str, other: str) -> No
 def test_a_plain_cell_covers_nothing_else() -> None:
     """Fails when a date, a month, a word, a long postcode or a number with a sign is taken for something coarsened."""
     plain = ("1984-02-29", "1984-05", "flu", "-5", "a-b", "13053", "13053-1234", "+", "12X", "MAXX")
-    assert [covering(text) for text in plain] == [None] * len(plain)
+    assert [parse_generalization(text) for text in plain] == [None] * len(plain)
 
 
 @pytest.mark.parametrize(
@@ -278,8 +280,8 @@ def test_coarsening_is_seen_on_either_side(one: str, other: str, agree: bool) ->
     """Fails when the known table's coarsened cells, or two that overlap, are taken for others, or neighbours agree."""
     for mine, theirs in ((one, other), (other, one)):
         assert link({"x": [mine, "else"]}, {"x": [theirs]}, ["x"]).candidates.tolist() == [int(agree)]
-    lenient = Scored(inside=0.999, sure=0.5, eccentricity=0.0)
-    found = link({"x": [one, "else", "more"]}, {"x": [other]}, ["x"], scored=lenient)
+    lenient = LinkageScoring(inside=0.999, sure=0.5, eccentricity=0.0)
+    found = link({"x": [one, "else", "more"]}, {"x": [other]}, ["x"], scoring=lenient)
     assert found.claims.tolist() == [0 if agree else -1]
 
 
@@ -354,11 +356,11 @@ def test_a_column_that_follows_from_another_is_not_scored() -> None:
             "who": [f"{code}{i}" for i in range(400)],
         }
 
-    found = link(copies("a"), copies("b"), ["town", "zip", "again", "age"], person="who", scored=Scored())
+    found = link(copies("a"), copies("b"), ["town", "zip", "again", "age"], person="who", scoring=LinkageScoring())
     assert found.left_out == ("town", "again")
     assert found.claimed < 5
     few = {"zip": ["1", "2", "3", "3"], "sex": ["f", "m", "f", "f"]}
-    assert link(few, few, ["zip", "sex"], scored=Scored()).left_out == ()
+    assert link(few, few, ["zip", "sex"], scoring=LinkageScoring()).left_out == ()
 
 
 def test_rows_that_are_alike_weigh_as_many() -> None:
@@ -366,7 +368,7 @@ def test_rows_that_are_alike_weigh_as_many() -> None:
     log 9.5 and log(0.05/0.9) = −2.89, 5.14 apart; the deviation is 0.3·5.14 by rows, and would be half by groups."""
     rows = {"zip": ["1"] + ["2"] * 9}
     for eccentricity, claimed in ((3.3, 1), (3.4, 0)):
-        found = link(rows, {"zip": ["1"]}, ["zip"], scored=Scored(sure=0.4, eccentricity=eccentricity))
+        found = link(rows, {"zip": ["1"]}, ["zip"], scoring=LinkageScoring(sure=0.4, eccentricity=eccentricity))
         assert found.claimed == claimed
 
 
@@ -397,7 +399,7 @@ def test_bad_input_is_refused(change: dict[str, Any], complaint: str) -> None:
     assert complaint in str(caught.value)
     for name in ("errors", "inside", "sure"):
         with pytest.raises(InvalidInput, match=name):
-            Scored(**{name: 1.0})
+            LinkageScoring(**{name: 1.0})
 
 
 @pytest.mark.parametrize(
@@ -410,13 +412,13 @@ def test_bad_input_is_refused(change: dict[str, Any], complaint: str) -> None:
 )
 def test_numbers_with_a_dash_are_no_ranges(cells: tuple[str, ...]) -> None:
     """Fails when telephone numbers and postcodes are read as ranges that cover each other, and hide everybody."""
-    mine, theirs = related(cells, cells[::-1])
+    mine, theirs = compatible_pairs(cells, cells[::-1])
     assert [(cells[a], cells[::-1][b]) for a, b in zip(mine, theirs, strict=True)] == [(each, each) for each in cells]
 
 
 def test_sloppy_ranges_are_ranges() -> None:
     """Fails when 30-40 and 40-50, which share an end, or a range within another, are taken for plain texts."""
-    mine, theirs = related(("30-40", "40-50", "30-50"), ("33", "40", "47"))
+    mine, theirs = compatible_pairs(("30-40", "40-50", "30-50"), ("33", "40", "47"))
     assert list(zip(mine.tolist(), theirs.tolist(), strict=True)) == [
         (0, 0),
         (0, 1),

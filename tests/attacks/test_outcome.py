@@ -8,7 +8,7 @@ import torch
 from scipy.stats import beta, binom, norm
 
 from privet.accounting import epsilon
-from privet.attacks import Outcome, Pool, blind, limit_of, twins
+from privet.attacks import Outcome, Pool, blind_baseline, limit_of, overlapping_rows
 from privet.audit import guess_membership, one_run
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian, Laplace
@@ -143,8 +143,8 @@ def test_rows_on_both_sides_are_refused_in_one_line() -> None:
         Pool.of((rows[:8], names[:8]), (rows[6:], names[6:]))
     zero = rows.clone()
     zero[zero == 0] = -0.0
-    assert twins((rows, names), (zero.double(), names)).all()
-    assert not twins((rows, names), (rows, (names + 1) % 3)).any()
+    assert overlapping_rows((rows, names), (zero.double(), names)).all()
+    assert not overlapping_rows((rows, names), (rows, (names + 1) % 3)).any()
     pool = Pool.of((rows[:8], names[:8]), (rows[8:], names[8:]))
     with pytest.raises(InvalidInput, match="scores are 3 for 10 rows"):
         pool.outcome("x", np.zeros(3))
@@ -163,7 +163,7 @@ def blinded(shift: float, spread: float, seed: int, count: int = 120) -> Outcome
     members = torch.randn(count, 3, generator=drawn) * spread + shift
     outsiders = torch.randn(count, 3, generator=drawn)
     names = torch.randint(0, 2, (2 * count,), generator=drawn)
-    return blind(Pool.of((members, names[:count]), (outsiders, names[count:])))
+    return blind_baseline(Pool.of((members, names[:count]), (outsiders, names[count:])))
 
 
 def test_the_blind_baseline_sees_a_shift_and_nothing_else() -> None:
@@ -176,4 +176,4 @@ def test_the_blind_baseline_sees_a_shift_and_nothing_else() -> None:
     assert blinded(0.0, 2.5, 0).auc().lower > 0.5
     few = Pool.of((torch.zeros(3, 2), torch.zeros(3).long()), (torch.ones(9, 2), torch.zeros(9).long()))
     with pytest.raises(InvalidInput, match="pool has 3 members or outsiders"):
-        blind(few)
+        blind_baseline(few)

@@ -19,17 +19,17 @@ from privet.attacks import (
     backdoor,
     backdoor_success,
     certified_rows,
+    error_rate,
     flip_labels,
     limit_of,
-    mistakes,
-    poisoned_at_most,
+    poisoning_bound,
     target,
 )
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian, Poisson, RandomizedResponse, Repeated, Sampled
 from privet.core.guarantee import Guarantee, Interval
 from privet.core.unit import Neighbours, Unit
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
 REPLACE = Unit(neighbours=Neighbours.REPLACE)
 
@@ -73,7 +73,7 @@ def test_a_backdoor_opens_and_leaves_the_rest_alone() -> None:
     bad, good = target(taught(poisoned.inputs, poisoned.labels), 2), target(taught(inputs, labels), 2)
     assert backdoor_success(bad, *fresh, mark, to=1).lower > 0.9
     assert backdoor_success(good, *fresh, mark, to=1).upper < 0.5
-    assert mistakes(bad, *fresh).upper < 0.15
+    assert error_rate(bad, *fresh).upper < 0.15
 
 
 def test_flipped_labels_mislead() -> None:
@@ -84,7 +84,7 @@ def test_flipped_labels_mislead() -> None:
     assert int((poisoned.labels != labels).sum()) == 140
     fresh = made(400, "test")
     bad, good = target(taught(poisoned.inputs, poisoned.labels), 2), target(taught(inputs, labels), 2)
-    assert mistakes(bad, *fresh, source=1).lower > mistakes(good, *fresh, source=1).upper
+    assert error_rate(bad, *fresh, source=1).lower > error_rate(good, *fresh, source=1).upper
 
 
 def test_a_patch_is_put_on_pictures() -> None:
@@ -113,9 +113,9 @@ def test_the_limit_for_randomised_response_is_exact() -> None:
     for wanted in range(1, people + 1):
         clean = chance(0, wanted)
         for liars in range(1, people + 1):
-            limit = poisoned_at_most(clean, RandomizedResponse(price), liars, unit=REPLACE)
+            limit = poisoning_bound(clean, RandomizedResponse(price), liars, unit=REPLACE)
             assert limit >= chance(liars, wanted) - 1e-12
-    assert poisoned_at_most(chance(0, people), RandomizedResponse(price), people, unit=REPLACE) == pytest.approx(
+    assert poisoning_bound(chance(0, people), RandomizedResponse(price), people, unit=REPLACE) == pytest.approx(
         chance(people, people), rel=1e-6
     )
 
@@ -127,10 +127,10 @@ def test_the_limit_for_normal_noise_is_exact() -> None:
         true = float(norm.cdf(norm.ppf(clean) + rows / sigma))
         assert (
             true * (1 - 1e-9)
-            <= poisoned_at_most(clean, Gaussian(sigma), rows)
+            <= poisoning_bound(clean, Gaussian(sigma), rows)
             <= min(1.01 * true, 1 - 0.95 * (1 - true))
         )
-        told = poisoned_at_most(clean, epsilon(Gaussian(sigma), 1e-5), rows)
+        told = poisoning_bound(clean, epsilon(Gaussian(sigma), 1e-5), rows)
         assert told > true
 
 
@@ -141,7 +141,7 @@ def test_a_guarantee_gives_the_textbook_bound_or_better() -> None:
     e = promised.epsilon.upper
     for rows in (1, 3, 6):
         book = exp(rows * e) * 0.001 + 1e-4 * (exp(rows * e) - 1) / (exp(e) - 1)
-        assert poisoned_at_most(0.001, promised, rows) == pytest.approx(book, rel=1e-6)
+        assert poisoning_bound(0.001, promised, rows) == pytest.approx(book, rel=1e-6)
 
 
 def test_certified_rows_are_the_most() -> None:
@@ -149,8 +149,8 @@ def test_certified_rows_are_the_most() -> None:
     run = Repeated(Sampled(Gaussian(2.0), Poisson(0.02)), 100)
     rows = certified_rows(run, clean=0.02, threshold=0.3)
     assert rows >= 1
-    assert poisoned_at_most(0.02, run, rows) < 0.3 <= poisoned_at_most(0.02, run, rows + 1)
-    assert poisoned_at_most(0.02, run, 1) == pytest.approx(limit_of(run)(0.02), rel=1e-3)
+    assert poisoning_bound(0.02, run, rows) < 0.3 <= poisoning_bound(0.02, run, rows + 1)
+    assert poisoning_bound(0.02, run, 1) == pytest.approx(limit_of(run)(0.02), rel=1e-3)
     assert certified_rows(run, clean=0.02, threshold=0.3) > certified_rows(
         epsilon(run, 1e-5), clean=0.02, threshold=0.3
     )
@@ -162,7 +162,7 @@ def test_certified_rows_are_the_most() -> None:
 def test_no_promise_certifies_no_row(clean: float) -> None:
     """Fails when infinite ε times an attack that never succeeds is taken for 0: whatever never happened may then."""
     nothing = Guarantee(Interval(0.0, inf), 0.0, Unit(), "pld")
-    assert poisoned_at_most(clean, nothing, 1) == 1
+    assert poisoning_bound(clean, nothing, 1) == 1
     assert certified_rows(nothing, clean=clean, threshold=0.5) == 0
 
 
@@ -181,4 +181,4 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(InvalidInput, match="one row"):
         certified_rows(Gaussian(1.0), clean=0.1, threshold=0.4, unit=Unit(records=2))
     with pytest.raises(InvalidInput, match="probability"):
-        poisoned_at_most(float("1.5"), Gaussian(1.0), 1)
+        poisoning_bound(float("1.5"), Gaussian(1.0), 1)

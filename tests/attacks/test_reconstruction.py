@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from privet.attacks import Fit, bits_found, rebuild, right_at_most
+from privet.attacks import Fit, guess_bound, reconstruct_bits, recovered_bits
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian, Laplace
 from privet.core.guarantee import Guarantee, Interval
@@ -38,14 +38,14 @@ def test_a_linear_programme_bears_absurd_answers() -> None:
     near = counts + 2 * rng.uniform(320) - 1
     absurd = np.where(rng.uniform(320) < 0.2, 80 * rng.uniform(320), near)
     for fit in Fit:
-        assert bits_found(secret, rebuild(subsets, near, fit)).share.value == 1.0
-    assert bits_found(secret, rebuild(subsets, absurd, Fit.LEAST_DEVIATIONS)).share.value == 1.0
-    assert bits_found(secret, rebuild(subsets, absurd)).share.value < 0.9
+        assert recovered_bits(secret, reconstruct_bits(subsets, near, fit)).share.value == 1.0
+    assert recovered_bits(secret, reconstruct_bits(subsets, absurd, Fit.LEAST_DEVIATIONS)).share.value == 1.0
+    assert recovered_bits(secret, reconstruct_bits(subsets, absurd)).share.value < 0.9
 
 
 def test_what_answers_leave_open_stays_open() -> None:
     """Fails when nobody's bit is guessed from nothing: a person in no subset is at ½."""
-    for fit, fitted in ((fit, rebuild([[1, 1, 0], [1, 0, 0]], [1, 1], fit)) for fit in Fit):
+    for fit, fitted in ((fit, reconstruct_bits([[1, 1, 0], [1, 0, 0]], [1, 1], fit)) for fit in Fit):
         assert fitted[:2].tolist() == pytest.approx([1.0, 0.0])
         if fit is Fit.LEAST_SQUARES:
             assert fitted[2] == pytest.approx(0.5)
@@ -56,20 +56,20 @@ def test_what_answers_leave_open_stays_open() -> None:
 def test_the_limit_in_closed_form(epsilon: float, delta: float) -> None:
     """Fails when the limit is not (e^ε + δ)/(1 + e^ε) at even odds, Φ(1/2σ) of a Gaussian, or falls short of it."""
     exact = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon))
-    assert exact <= right_at_most(claimed(epsilon, delta)) < exact + 1e-6
+    assert exact <= guess_bound(claimed(epsilon, delta)) < exact + 1e-6
     gaussian = norm.cdf(epsilon / 2)
-    assert gaussian <= right_at_most(Gaussian(1 / epsilon)) + 1e-9 < gaussian + 1e-4
+    assert gaussian <= guess_bound(Gaussian(1 / epsilon)) + 1e-9 < gaussian + 1e-4
     # Bayes: beyond these odds, no answer makes the rarer value the likelier one, and the limit is the prior itself.
     rare = 0.9 / (1 + math.exp(epsilon))
-    assert right_at_most(claimed(epsilon), prior=rare) == pytest.approx(1 - rare)
-    assert right_at_most(claimed(epsilon), prior=1 - rare) == pytest.approx(1 - rare)
+    assert guess_bound(claimed(epsilon), prior=rare) == pytest.approx(1 - rare)
+    assert guess_bound(claimed(epsilon), prior=1 - rare) == pytest.approx(1 - rare)
 
 
 def test_limits_of_nothing_and_of_everything() -> None:
     """Fails when an infinite ε limits anything, a certain bit can be mistaken, or a larger prior lowers the limit."""
-    assert right_at_most(claimed(math.inf)) == 1.0
-    assert right_at_most(claimed(1.0), prior=1.0) == 1.0
-    found = [right_at_most(Laplace(1.0), prior) for prior in (0.5, 0.6, 0.7, 0.9)]
+    assert guess_bound(claimed(math.inf)) == 1.0
+    assert guess_bound(claimed(1.0), prior=1.0) == 1.0
+    found = [guess_bound(Laplace(1.0), prior) for prior in (0.5, 0.6, 0.7, 0.9)]
     assert found == sorted(found)
 
 
@@ -81,7 +81,7 @@ def test_private_answers_keep_to_the_limit() -> None:
     noise = DiscreteLaplaceMechanism.for_epsilon(1 / 320, count)
     rng = SeededRng(4)
     answers = [noise.release(count(secret[mine == 1]), rng=rng).value for mine in subsets]
-    found = bits_found(secret, rebuild(subsets, answers), claimed(1.0))
+    found = recovered_bits(secret, reconstruct_bits(subsets, answers), claimed(1.0))
     assert found.limit == pytest.approx(math.e / (1 + math.e), abs=1e-6)
     assert not found.exceeds
 
@@ -99,7 +99,7 @@ def test_the_limit_is_reached_and_half_of_the_noise_exceeds_it(scale: float, ove
     cells = Histogram(Categories(tuple(range(4000))))
     noise = DiscreteLaplaceMechanism.for_epsilon(1 / scale, cells)
     answers = noise.release(cells(np.flatnonzero(secret)), rng=rng).value
-    found = bits_found(secret, answers, claimed(1.0), confidence=0.99999)
+    found = recovered_bits(secret, answers, claimed(1.0), confidence=0.99999)
     assert found.exceeds is over
     if not over:
         spread = math.sqrt(0.731 * 0.269 / 4000)
@@ -108,7 +108,7 @@ def test_the_limit_is_reached_and_half_of_the_noise_exceeds_it(scale: float, ove
 
 def test_luck_does_not_exceed_the_limit() -> None:
     """Fails when nine bits of ten, above 73 %, are taken for proof: ten coins of that chance do it once in five."""
-    nine = bits_found([1] * 5 + [0] * 5, [1.0] * 6 + [0.0] * 4, claimed(1.0))
+    nine = recovered_bits([1] * 5 + [0] * 5, [1.0] * 6 + [0.0] * 4, claimed(1.0))
     assert nine.limit is not None
     assert nine.share.value == 0.9 > nine.limit
     assert not nine.exceeds
@@ -118,19 +118,19 @@ def test_guessing_the_commoner_value_is_no_alarm() -> None:
     """Fails when skewed bits, which anybody guesses beyond the limit of a coin, accuse the guarantee; or when finding
     all of them, which takes the answers, no longer does."""
     skewed = [1] * 180 + [0] * 20
-    guessed = bits_found(skewed, [1.0] * 200, claimed(1.0))
+    guessed = recovered_bits(skewed, [1.0] * 200, claimed(1.0))
     assert guessed.limit is not None
     assert guessed.share.lower > guessed.limit
     assert not guessed.exceeds
-    assert bits_found(skewed, skewed, claimed(1.0)).exceeds
+    assert recovered_bits(skewed, skewed, claimed(1.0)).exceeds
 
 
 def test_the_unit_of_the_claim_is_kept() -> None:
     """Fails when the limit is for one record where it was asked for people with two: ε is 2 for them, not 1."""
     pairs = Unit(whose=Whose.USER, records=2)
-    assert right_at_most(Laplace(1.0), unit=pairs) > right_at_most(Laplace(1.0)) + 0.05
-    found = bits_found([0, 1], [0, 1], Laplace(1.0), unit=pairs)
-    assert found.limit == right_at_most(Laplace(1.0), unit=pairs)
+    assert guess_bound(Laplace(1.0), unit=pairs) > guess_bound(Laplace(1.0)) + 0.05
+    found = recovered_bits([0, 1], [0, 1], Laplace(1.0), unit=pairs)
+    assert found.limit == guess_bound(Laplace(1.0), unit=pairs)
 
 
 @pytest.mark.parametrize(
@@ -147,15 +147,15 @@ def test_the_unit_of_the_claim_is_kept() -> None:
 def test_bad_input_is_refused(subsets: Any, answers: Any, complaint: str) -> None:
     """Fails when numbers that are no subsets or no answers are fitted."""
     with pytest.raises(InvalidInput) as caught:
-        rebuild(subsets, answers)
+        reconstruct_bits(subsets, answers)
     assert complaint in str(caught.value)
 
 
 def test_bits_that_are_none_are_refused() -> None:
     """Fails when a secret that is no bit, or a guess that is no number, is counted."""
     with pytest.raises(InvalidInput, match="secret"):
-        bits_found([0, 2], [0.1, 0.9])
+        recovered_bits([0, 2], [0.1, 0.9])
     with pytest.raises(InvalidInput, match="fitted"):
-        bits_found([0, 1], [0.1])
+        recovered_bits([0, 1], [0.1])
     with pytest.raises(InvalidInput, match="fitted"):
-        bits_found([0, 1], [0.1, math.nan])
+        recovered_bits([0, 1], [0.1, math.nan])

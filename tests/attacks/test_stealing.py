@@ -20,7 +20,7 @@ from privet.attacks import (
     target,
 )
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator, initial
+from privet.ensemble.seeding import generator, initial_weights
 
 FEATURES, CLASSES = 12, 4
 
@@ -29,7 +29,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 def drawn(model: Network) -> Network:
-    model.load_state_dict(initial(model, generator("tests", "target")))
+    model.load_state_dict(initial_weights(model, generator("tests", "target")))
     return model
 
 

@@ -23,7 +23,7 @@ from privet.audit import (
     one_run,
     one_run_p_value,
 )
-from privet.audit.observed import Observed, fixed_guesses
+from privet.audit.canary_observations import CanaryObservations, plan_guesses
 from privet.core.errors import InvalidInput
 from privet.core.event import Event, Gaussian, Poisson, Repeated
 from privet.core.guarantee import Guarantee, Interval
@@ -132,13 +132,13 @@ def test_guesses_are_fixed_beforehand() -> None:
     assert guess_membership(scores, inside, guesses=3) == (3, 3)
 
 
-def observed(coins: int) -> Observed:
+def observed(coins: int) -> CanaryObservations:
     """Four steps of Gaussian noise, with a canary in all of them or in none."""
     drawn = np.random.default_rng(coins)
     inside = drawn.random(400) < 0.5
     took_part = np.tile(inside, (4, 1))
     seen = (took_part + drawn.normal(0, 2.0, took_part.shape)).astype(np.float32)
-    return Observed(seen, took_part, inside, 2.0, 1.0, lambda noise: Repeated(Gaussian(noise), 4), Unit())
+    return CanaryObservations(seen, took_part, inside, 2.0, 1.0, lambda noise: Repeated(Gaussian(noise), 4), Unit())
 
 
 def test_the_number_of_guesses_follows_from_the_plan_alone() -> None:
@@ -146,7 +146,7 @@ def test_the_number_of_guesses_follows_from_the_plan_alone() -> None:
     most. Of 3 runs of one plan, and as many with coins that have nothing to do with it, each must make the guesses of
     the plan; that the best number in hindsight is another for some of them shows that it would be seen (it is the same
     seeds each time, so that there is no false alarm)."""
-    asked = fixed_guesses(400, 4, 2.0, 1.0, delta=1e-5)
+    asked = plan_guesses(400, 4, 2.0, 1.0, delta=1e-5)
     hindsight = set()
     for coins in range(3):
         run = observed(coins)
@@ -160,7 +160,7 @@ def test_the_number_of_guesses_follows_from_the_plan_alone() -> None:
             if max(found.values()) > found[asked]:
                 hindsight.add(max(found, key=lambda number: found[number]))
     assert len(hindsight) > 1
-    surer = fixed_guesses(400, 4, 2.0, 1.0, delta=1e-5, confidence=0.9975)
+    surer = plan_guesses(400, 4, 2.0, 1.0, delta=1e-5, confidence=0.9975)
     wanted = one_run(400, *guess_membership(run.scores, run.inside, guesses=surer), delta=1e-5, confidence=0.9975)
     assert run.by_coins(delta=1e-5, confidence=0.9975) == replace(wanted, attack="gradient canaries, one run")
     assert surer > asked  # being surer takes more of them

@@ -19,8 +19,8 @@ from torch.nn import functional as F
 from torch.utils.data import TensorDataset
 
 from privet.attacks import Access, ModelTarget
-from privet.audit import Observed, Planted, insert_canaries, noise_at_most
-from privet.audit.observed import fixed_guesses, likelihoods
+from privet.audit import CanaryModel, CanaryObservations, insert_canaries, noise_at_most
+from privet.audit.canary_observations import log_likelihood_ratios, plan_guesses
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee
 from privet.core.random import Rng, SeededRng
@@ -44,8 +44,8 @@ def network() -> nn.Module:
     return model
 
 
-def watched(plan: DPSGD, canaries: int = 400, data: Any = None, seed: int = 1) -> tuple[Observed, Guarantee]:
-    planted = Planted(network(), canaries=canaries, rng=SeededRng(seed, "coins"))
+def watched(plan: DPSGD, canaries: int = 400, data: Any = None, seed: int = 1) -> tuple[CanaryObservations, Guarantee]:
+    planted = CanaryModel(network(), canaries=canaries, rng=SeededRng(seed, "coins"))
     optimizer = torch.optim.SGD(planted.parameters(), lr=0.5, momentum=0.9)
     run = plan.attach(planted, optimizer, planted.dataset(rows() if data is None else data), rng=SeededRng(seed))
     watch = planted.watch(run)
@@ -60,7 +60,7 @@ PLAN = DPSGD(epsilon=4.0, delta=DELTA, clip=0.5, batch_size=60, steps=40, popula
 
 
 def planted_coins(rng: Rng | None) -> npt.NDArray[np.bool_]:
-    marks = Planted(network(), canaries=4000, rng=rng).dataset(rows(5))[1]
+    marks = CanaryModel(network(), canaries=4000, rng=rng).dataset(rows(5))[1]
     inside: npt.NDArray[np.bool_] = (marks[5:] > 0).numpy()
     return inside
 
@@ -100,7 +100,7 @@ def test_the_model_learns_what_it_learns_without_canaries() -> None:
     run = plan.attach(alone, torch.optim.SGD(alone.parameters(), lr=0.5), (inputs, labels), rng=SeededRng(2))
     for x, y in run.batches():
         run.step(F.cross_entropy(alone(x), y, reduction="none"))
-    planted = Planted(beside, canaries=9, rng=SeededRng(1))
+    planted = CanaryModel(beside, canaries=9, rng=SeededRng(1))
     optimizer = torch.optim.SGD(planted.parameters(), lr=0.5)
     run = plan.attach(planted, optimizer, planted.dataset((inputs, labels)), rng=SeededRng(2))
     watch = planted.watch(run)
@@ -206,14 +206,14 @@ def test_scores_are_the_likelihoods() -> None:
     """Fails when a score is not the logarithm of the ratio of the two laws, here written out."""
     seen = np.array([[0.3, -1.0], [2.0, 0.7]])
     ratio = np.exp(-((seen - 1) ** 2) / 8) / np.exp(-(seen**2) / 8)
-    assert likelihoods(seen, 2.0, 0.25) == pytest.approx(np.log(0.75 + 0.25 * ratio).sum(0))
-    assert np.isfinite(likelihoods(seen, 0.0, 0.5)).all()
+    assert log_likelihood_ratios(seen, 2.0, 0.25) == pytest.approx(np.log(0.75 + 0.25 * ratio).sum(0))
+    assert np.isfinite(log_likelihood_ratios(seen, 0.0, 0.5)).all()
 
 
 def test_guesses_follow_from_the_plan_alone() -> None:
     """Fails when their number is not repeatable, or everything is guessed where most canaries look alike."""
-    asked = fixed_guesses(1000, 10, 2.0, 0.5, delta=DELTA)
-    assert asked == fixed_guesses(1000, 10, 2.0, 0.5, delta=DELTA)
+    asked = plan_guesses(1000, 10, 2.0, 0.5, delta=DELTA)
+    assert asked == plan_guesses(1000, 10, 2.0, 0.5, delta=DELTA)
     assert 0 < asked < 700
 
 
@@ -240,7 +240,7 @@ def test_made_up_rows_in_a_black_box() -> None:
 
 def test_what_cannot_be_audited_is_refused() -> None:
     """Fails when a run without the canaries' numbers, one that counts blank rows, or columns of two lengths pass."""
-    planted = Planted(network(), canaries=5)
+    planted = CanaryModel(network(), canaries=5)
     data = planted.dataset(rows())
     optimizer = torch.optim.SGD(planted.model.parameters(), lr=0.1)
     with pytest.raises(InvalidInput, match="does not train the planted model"):
@@ -254,7 +254,7 @@ def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(InvalidInput, match="different lengths"):
         planted.dataset((torch.zeros(3, 2), torch.zeros(4)))
     with pytest.raises(InvalidInput, match="model is a"):
-        Planted(len, canaries=5)  # type: ignore[type-var]
+        CanaryModel(len, canaries=5)  # type: ignore[type-var]
 
 
 def test_right_runs_are_rarely_called_worse_than_they_are() -> None:
@@ -267,7 +267,7 @@ def test_right_runs_are_rarely_called_worse_than_they_are() -> None:
     data, few, much = rows(20), 0, 0
     _, guarantee = watched(plan, 150, data)
     for seed in range(200):
-        planted = Planted(network(), canaries=150, rng=SeededRng(seed, "coins"))
+        planted = CanaryModel(network(), canaries=150, rng=SeededRng(seed, "coins"))
         run = plan.attach(
             planted, torch.optim.SGD(planted.parameters(), lr=0.5), planted.dataset(data), rng=SeededRng(seed)
         )
@@ -296,7 +296,7 @@ class Directed(nn.Module):
 def test_canaries_are_seen_by_a_model_without_a_number_for_zeros() -> None:
     """Fails when a canary's row gives NaN, by which its gradient is blanked: a broken run would look good."""
     plan = DPSGD(noise_multiplier=0.0, delta=DELTA, clip=0.5, batch_size=60, steps=4, population=200)
-    planted = Planted(Directed(), canaries=50, rng=SeededRng(1, "coins"))
+    planted = CanaryModel(Directed(), canaries=50, rng=SeededRng(1, "coins"))
     run = plan.attach(planted, torch.optim.SGD(planted.parameters(), lr=0.5), planted.dataset(rows()), rng=SeededRng(1))
     watch = planted.watch(run)
     for (inputs, labels), marks in run.batches():

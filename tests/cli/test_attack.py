@@ -192,7 +192,7 @@ def test_rows_that_meet_are_left_out_on_both_sides() -> None:
     common values, which most outsiders share with a member, and of numbers that no two rows share."""
     import torch
 
-    from privet.attacks import blind
+    from privet.attacks import blind_baseline
     from privet.attacks.pool import Pool
     from privet.runs.attacks.rows import _apart
 
@@ -205,7 +205,7 @@ def test_rows_that_meet_are_left_out_on_both_sides() -> None:
     assert min(left_out) > 400
     assert float(members[0].min()) >= 100
     # The seed is fixed; over seeds, 2.5 % of sides that are alike would fail this.
-    assert blind(Pool.of(members, others)).auc().lower < 0.5
+    assert blind_baseline(Pool.of(members, others)).auc().lower < 0.5
 
 
 def outcomes_of(**scores: tuple[float, float]) -> list[Outcome]:

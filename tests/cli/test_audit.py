@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privet.audit.observed import fixed_guesses
-from privet.audit.shares import share
+from privet.audit.canary_observations import plan_guesses
+from privet.audit.error_shares import confidence_per_test
 from privet.cli import main
 from privet.core.guarantee import Evidence
 from privet.core.release import Release
@@ -99,11 +99,13 @@ def test_a_run_with_canaries_has_evidence(audited: Run) -> None:
     assert abs(scores[~inside].mean()) < 6 * noise
     guarantee = card.privacy.guarantee.value
     first = card.evidence[0].value
-    assert first == evidence_of(canaries.value, delta=guarantee.delta, unit=guarantee.unit, confidence=share())
+    assert first == evidence_of(
+        canaries.value, delta=guarantee.delta, unit=guarantee.unit, confidence=confidence_per_test()
+    )
     assert {each.value.confidence for each in card.evidence} == {0.9875}  # with the ladder and attacks, 95 % together
     steps, rate = int(plan["steps"].replace(",", "")), float(plan["sampling"].split()[-1])
     noise = float(plan["noise multiplier"])
-    wanted = fixed_guesses(200, steps, noise, rate, delta=guarantee.delta, confidence=share())
+    wanted = plan_guesses(200, steps, noise, rate, delta=guarantee.delta, confidence=confidence_per_test())
     assert canaries.value.guesses == wanted  # by the plan, and not by what the coins turned out to be
     assert not first.refutes(guarantee)
     assert "gradient canaries" in Path("run/report.html").read_text()
@@ -232,7 +234,7 @@ def test_a_run_without_canaries_is_tried_again(audited: Run, monkeypatch: pytest
     evidence = [each.value for each in load(Path("run")).evidence]
     assert tuple(each.attack for each in evidence) == names
     assert all(climbing.ELSEWHERE in each.assumptions for each in evidence)
-    assert {each.confidence for each in evidence} == {share(5)}
+    assert {each.confidence for each in evidence} == {confidence_per_test(5)}
     strong = replace(evidence[0], epsilon=99.0)
     assert not strong.refutes(load(Path("run")).privacy.guarantee.value)
     found = climbing.LadderResult(

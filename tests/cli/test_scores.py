@@ -11,11 +11,11 @@ from torch import nn
 
 from privet.accounting import epsilon
 from privet.cli.predict import csv_of
-from privet.core.event import Composed, DiscreteLaplace
+from privet.core.event import DiscreteLaplace
 from privet.core.random import SecureRng, SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Category, Number, Schema
-from privet.mechanisms import Histogram, Sum
+from privet.mechanisms import Histogram, VectorSum
 from privet.runs import predictions
 from privet.runs.facts import PublicFacts
 from privet.runs.methods.none import NONE
@@ -112,10 +112,10 @@ def test_users_count_with_no_more_rows_than_they_may() -> None:
     assert found.value == pytest.approx(50 / 51, abs=0.05)
 
 
-def test_errors_of_numbers_are_a_sum_and_a_count() -> None:
-    """Catches an ε that is spent twice, and an error that is not in the target's own units."""
+def test_errors_of_numbers_are_one_draw() -> None:
+    """Catches an ε that is spent twice or split, and an error that is not in the target's own units."""
     scoring = PrivateScoring(2.0, Unit(), 1, classes=0)
-    assert isinstance(scoring.event, Composed)
+    assert isinstance(scoring.event, DiscreteLaplace)
     assert epsilon(scoring.event, 0.0).epsilon.upper == pytest.approx(2.0)
     label = Number("age", 0.0, 100.0)
     rows = LabeledRows(torch.full((4000,), 0.2), torch.zeros(4000), label)
@@ -232,13 +232,13 @@ def test_one_row_more_turns_no_other_row_round(count: int, kind: str, monkeypatc
 def test_one_row_more_moves_no_other_error(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for numbers: the errors that are added up are the same numbers."""
     given: list[np.ndarray] = []
-    sum_of = Sum.__call__
+    sum_of = VectorSum.__call__
 
-    def spy(self: Sum, values: np.ndarray, users: Any = None) -> Any:
+    def spy(self: VectorSum, values: np.ndarray, users: Any = None) -> Any:
         given.append(values.copy())
         return sum_of(self, values, users)
 
-    monkeypatch.setattr(Sum, "__call__", spy)
+    monkeypatch.setattr(VectorSum, "__call__", spy)
     x = torch.rand(count + 1, generator=torch.Generator().manual_seed(1))
     for start in (0, 1):
         rows = LabeledRows(x[start:], torch.zeros(count + 1 - start), None)

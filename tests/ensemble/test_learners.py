@@ -22,22 +22,22 @@ from torch.nn import functional as F
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.ensemble import (
     Estimator,
-    Here,
+    InProcess,
     KernelRidge,
     Learner,
+    Placement,
     Processes,
     RandomFeatures,
     Ray,
     Ridge,
     Shards,
     Stacked,
-    Where,
     shards,
     train,
-    vote_stretches,
+    vote_batches,
     votes,
 )
-from privet.ensemble.drawing import generator, initial
+from privet.ensemble.seeding import generator, initial_weights
 
 CLASSES = 3
 MLP = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, CLASSES))
@@ -140,7 +140,7 @@ def test_stacked_is_a_loop_of_networks() -> None:
     for member, rows in enumerate(own):
         stream = generator("privet", "network", member)
         alone = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, CLASSES))
-        alone.load_state_dict(initial(MLP, stream))
+        alone.load_state_dict(initial_weights(MLP, stream))
         orders = learner._order(torch.from_numpy(rows), stream)
         assert set(orders.flatten().tolist()) == set(rows.tolist())
         optimizer = torch.optim.Adam(alone.parameters(), lr=0.01, weight_decay=0.01)
@@ -196,7 +196,7 @@ def test_processes_do_the_same(name: str) -> None:
     """Fails when a part gets other rows, or a member's stream follows from its place in a part and not its number."""
     inputs, labels = made(300)
     of = shards(np.arange(300), 7)
-    here = train(LEARNERS[name], inputs, labels, of, classes=CLASSES, where=Here())
+    here = train(LEARNERS[name], inputs, labels, of, classes=CLASSES, where=InProcess())
     there = train(LEARNERS[name], inputs, labels, of, classes=CLASSES, where=Split(3))
     assert here.size == there.size == 7
     assert there.classes == CLASSES
@@ -210,15 +210,15 @@ class Split:
     parts: int
 
     def fit(self, learner: Learner, parts: list[Any]) -> list[Any]:
-        return Here().fit(learner, parts)
+        return InProcess().fit(learner, parts)
 
 
-def places() -> list[Where]:
+def places() -> list[Placement]:
     return [Processes(2, 2), Ray(parts=3)]
 
 
 @pytest.mark.parametrize("where", places(), ids=lambda where: type(where).__name__)
-def test_other_processes(where: Where) -> None:
+def test_other_processes(where: Placement) -> None:
     """Fails when a task or an ensemble cannot be sent to another process, or comes back in another order."""
     if isinstance(where, Ray):
         pytest.importorskip("ray")
@@ -260,16 +260,16 @@ def test_estimators_are_seeded_and_refusals_are_told() -> None:
     assert len(np.unique(mixed[:, 0])) == 1
     assert len(np.unique(mixed[:, 1])) > 1
     wrong = Estimator(LogisticRegression(C=-1.0))
-    for where in (Here(), Processes(2)):
+    for where in (InProcess(), Processes(2)):
         with pytest.raises(InvalidInput, match=r"refuses made-up rows of 16 features and 3 classes: .*'C'"):
             train(wrong, inputs, labels, own, classes=CLASSES, where=where)
     with pytest.raises(InvalidInput, match="inputs are refused by the estimator"):
         train(forest, inputs, labels, own, classes=CLASSES).scores(ASKED[:, :5])
 
 
-@pytest.mark.parametrize("where", [Here(), Processes(2)], ids=lambda where: type(where).__name__)
+@pytest.mark.parametrize("where", [InProcess(), Processes(2)], ids=lambda where: type(where).__name__)
 @pytest.mark.parametrize("lone", [False, True])
-def test_a_record_less_refuses_no_more_than_its_own_member(where: Where, lone: bool) -> None:
+def test_a_record_less_refuses_no_more_than_its_own_member(where: Placement, lone: bool) -> None:
     """Fails when "all are refused" is decided by the rows, in a part or in the whole: without one record, a member has
     too few rows of a class for two folds, and is alone in its part (of eight processes' parts) or the only one whose
     rows are of two classes."""
@@ -336,9 +336,9 @@ def test_what_an_estimator_says_of_rows_is_not_heard(kind: type[Exception], when
     assert bool((after[own] == F.one_hot(labels[of.of == own].mode().values, CLASSES)).all())
 
 
-@pytest.mark.parametrize("where", [Here(), Processes(2, 2)], ids=lambda where: type(where).__name__)
+@pytest.mark.parametrize("where", [InProcess(), Processes(2, 2)], ids=lambda where: type(where).__name__)
 @pytest.mark.parametrize("odd", [0.5, torch.nan, torch.inf, 3e38])
-def test_networks_without_rows_stay_as_they_were(where: Where, odd: float) -> None:
+def test_networks_without_rows_stay_as_they_were(where: Placement, odd: float) -> None:
     """Fails when members without rows are given a row of another's, which reaches them as 0·∞; when weights decay
     where a part has rows, and not where it has none; or when a row that is no number spoils more than its own member.
     Each part is of two members; of these, two begin without rows and one gets the record that is put first."""
@@ -363,7 +363,7 @@ def test_votes_are_the_same_in_stretches(monkeypatch: pytest.MonkeyPatch) -> Non
     assert whole.shape == (40, 4)
     assert whole.dtype == np.int32
     np.testing.assert_array_equal(whole, found.scores(ASKED).argmax(2).T.numpy())
-    np.testing.assert_array_equal(whole, np.concatenate([*vote_stretches(found, ASKED, at_once=7)]))
+    np.testing.assert_array_equal(whole, np.concatenate([*vote_batches(found, ASKED, at_once=7)]))
     monkeypatch.setattr(import_module("privet.ensemble.votes"), "_NUMBERS", 4 * CLASSES * 9)  # nine rows at a time
     np.testing.assert_array_equal(whole, votes(found, ASKED))
     assert votes(found, ASKED[:0]).shape == (0, 4)

@@ -10,7 +10,7 @@ import pytest
 
 from privet.core.errors import InvalidInput
 from privet.data import Category, Identifier, Images, Number, Schema, Table, read
-from privet.ensemble import Shards, apart, shards
+from privet.ensemble import Shards, require_disjoint, shards
 
 CLINIC = Schema(
     (
@@ -107,11 +107,11 @@ def test_what_cannot_be_divided_is_refused(tmp_path: Path) -> None:
 def test_silos_that_share_somebody_are_refused(tmp_path: Path) -> None:
     """Fails when a user or a record in two silos is not noticed, or silos that are apart are refused."""
     one, other = people(tmp_path, [0, 1, 2, 3]), people(tmp_path, [6, 7])
-    apart([one, other])
+    require_disjoint([one, other])
     with pytest.raises(InvalidInput, match="share a record or a user"):
-        apart([one, other, people(tmp_path, [5])])  # of the user whose row 3 is in the first silo
+        require_disjoint([one, other, people(tmp_path, [5])])  # of the user whose row 3 is in the first silo
     with pytest.raises(InvalidInput, match="share a record or a user"):
-        apart([pictures(np.array([1, 2])), pictures(np.array([2, 3]))])
-    apart([np.array([7, 7]), np.array([8])])
+        require_disjoint([pictures(np.array([1, 2])), pictures(np.array([2, 3]))])
+    require_disjoint([np.array([7, 7]), np.array([8])])
     with pytest.raises(InvalidInput, match="silos are 1"):
-        apart([one])
+        require_disjoint([one])

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from privet.core.errors import InvalidInput
 from privet.ensemble import (
+    LabelPropagation,
     NeighborGraph,
-    Propagated,
     Ridge,
-    Supervised,
-    Weighed,
+    SupervisedStudent,
+    VoteRegression,
     most_informative,
     most_typical,
     most_uncertain,
-    shuffled,
+    shuffled_order,
 )
 
 
@@ -38,11 +38,11 @@ def test_answers_spread_along_the_graph() -> None:
     ones are told apart; from six answers alone they are not."""
     rows, labels = rings(600)
     asked = np.arange(6)
-    found = Propagated().student(rows, asked, labels[asked], 2)
+    found = LabelPropagation().student(rows, asked, labels[asked], 2)
     new, true = rings(400, seed=1)
     assert (found.labels(rows) == labels).mean() > 0.97
     assert (found.labels(new) == true).mean() > 0.97
-    assert (Supervised().student(rows, asked, labels[asked], 2).labels(new) == true).mean() < 0.9
+    assert (SupervisedStudent().student(rows, asked, labels[asked], 2).labels(new) == true).mean() < 0.9
 
 
 def test_few_wrong_answers_are_outvoted() -> None:
@@ -52,7 +52,7 @@ def test_few_wrong_answers_are_outvoted() -> None:
     asked = np.arange(120)
     answers = labels[asked].copy()
     answers[::10] = 1 - answers[::10]
-    found = Propagated(graph=NeighborGraph(spread=0.9)).student(rows, asked, answers, 2)
+    found = LabelPropagation(graph=NeighborGraph(spread=0.9)).student(rows, asked, answers, 2)
     assert (found.labels(rows)[asked] == labels[asked]).mean() > 0.95
 
 
@@ -86,17 +86,17 @@ def test_rows_that_nothing_reaches_are_left_out() -> None:
     rows = torch.cat([near, near + 100])
     shares = NeighborGraph(neighbors=3).labels(rows, np.arange(10), np.ones(10, dtype=np.int64), 2)
     assert not shares[40:].any()
-    assert (Propagated().student(rows, np.arange(10), np.ones(10, dtype=np.int64), 2).labels(rows) == 1).all()
+    assert (LabelPropagation().student(rows, np.arange(10), np.ones(10, dtype=np.int64), 2).labels(rows) == 1).all()
 
 
 def test_orders_ask_about_each_row_once() -> None:
     """Fails when an order repeats rows or leaves some out, ignores its key, or asks again about an answered row."""
     rows, labels = rings(300)
-    assert sorted(shuffled(300)) == list(range(300))
-    assert (shuffled(300, key="one") != shuffled(300, key="other")).any()
+    assert sorted(shuffled_order(300)) == list(range(300))
+    assert (shuffled_order(300, key="one") != shuffled_order(300, key="other")).any()
     twice = torch.cat([rows[:20], rows[:20]])
     assert sorted(most_typical(twice, 40)) == list(range(40))
-    student = Supervised(Ridge()).student(rows, np.arange(30), labels[:30], 2)
+    student = SupervisedStudent(Ridge()).student(rows, np.arange(30), labels[:30], 2)
     order = most_uncertain(student, rows, np.arange(30))
     assert sorted(order) == list(range(30, 300))
     assert (np.diff(student.margins(rows)[order]) >= 0).all()
@@ -118,12 +118,12 @@ def test_typical_rows_cover_every_cluster_and_begin_with_the_largest() -> None:
 def refused() -> list[tuple[str, Any]]:
     rows, labels = rings(30)
     some = np.arange(4)
-    ways = Propagated()
+    ways = LabelPropagation()
     return [
         ("asked is empty", lambda: ways.student(rows, some[:0], labels[:0], 2)),
         ("asked is not of whole numbers", lambda: ways.student(rows, some + 27, labels[:4], 2)),
         ("answers are not one whole number", lambda: ways.student(rows, some, labels[:3], 2)),
-        ("answers are not one whole number", lambda: Supervised().student(rows, some, -labels[:4], 2)),
+        ("answers are not one whole number", lambda: SupervisedStudent().student(rows, some, -labels[:4], 2)),
         ("rows are not two rows", lambda: ways.student(rows[:1], some[:1], labels[:1], 2)),
         ("spread is 1", lambda: NeighborGraph(spread=1.0)),
         ("count is 31", lambda: most_typical(rows, 31)),
@@ -146,7 +146,7 @@ def test_further_rounds_part_what_the_features_join() -> None:
     rows = torch.tensor(np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1), dtype=torch.float32)
     asked = np.arange(60)
     once, again = (
-        (Propagated(rounds=rounds).student(rows, asked, labels[asked], 2).labels(rows) == labels).mean()
+        (LabelPropagation(rounds=rounds).student(rows, asked, labels[asked], 2).labels(rows) == labels).mean()
         for rounds in (1, 3)
     )
     assert again > once
@@ -157,7 +157,7 @@ def test_further_rounds_part_what_the_features_join() -> None:
 def test_rounds_are_checked(bad: dict[str, Any]) -> None:
     """Fails when a student without a round, or an echo that says nothing, is accepted."""
     with pytest.raises(InvalidInput):
-        Propagated(**bad)
+        LabelPropagation(**bad)
 
 
 def test_counts_say_more_than_labels() -> None:
@@ -169,15 +169,15 @@ def test_counts_say_more_than_labels() -> None:
     lean = 20 * (rows @ truth).numpy()
     counts = np.stack([50 - lean, 50 + lean], 1) + drawn.normal(0, 60, (3000, 2))
     asked = np.arange(3000)
-    weighed = Weighed(1.0).student(rows, asked, counts, 2)
-    labelled = Supervised(Ridge(1.0)).student(rows, asked, counts.argmax(1), 2)
+    weighed = VoteRegression(1.0).student(rows, asked, counts, 2)
+    labelled = SupervisedStudent(Ridge(1.0)).student(rows, asked, counts.argmax(1), 2)
     right = [float((each.labels(rows) == (lean > 0)).mean()) for each in (weighed, labelled)]
     assert right[0] > 0.9
     assert right[0] > right[1]
     with pytest.raises(InvalidInput, match="counts have the shape"):
-        Weighed().student(rows, asked, counts[:, :1], 2)
+        VoteRegression().student(rows, asked, counts[:, :1], 2)
     with pytest.raises(InvalidInput, match="hold no numbers"):
-        Weighed().student(rows, asked, np.where(counts > 90, np.nan, counts), 2)
+        VoteRegression().student(rows, asked, np.where(counts > 90, np.nan, counts), 2)
 
 
 def test_telling_rows_lower_the_error_of_a_noisy_line() -> None:

@@ -11,7 +11,7 @@ from benchmarks.pate.drawn import Chart, Line, svg
 from benchmarks.pate.protocol import Set, drawn, run
 from benchmarks.pate.settings import MNIST
 from privet.data import Images, named
-from privet.ensemble import NeighborGraph, Propagated
+from privet.ensemble import LabelPropagation, NeighborGraph
 from privet.training.models import Pixels
 
 
@@ -29,7 +29,11 @@ def test_a_run_from_teachers_to_student() -> None:
     """Fails when labels and rows are mixed up on the way, or prices come out in the wrong order: the student is right
     of most rows that nobody asked about, and the data-dependent ε is below the one for any data."""
     settings = replace(
-        MNIST[0], teachers=20, questions=40, sigma=2.0, student=Propagated(graph=NeighborGraph(neighbors=5), rounds=2)
+        MNIST[0],
+        teachers=20,
+        questions=40,
+        sigma=2.0,
+        student=LabelPropagation(graph=NeighborGraph(neighbors=5), rounds=2),
     )
     found = run(digits(), settings, seed=0)
     assert found.accuracy > 80

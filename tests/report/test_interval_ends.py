@@ -32,7 +32,7 @@ from privet.report.score_intervals import (
     NOISE_AND_SAMPLING,
     SAMPLING,
     mean_interval,
-    noisy_mean,
+    noisy_parts,
     noisy_share,
     share_interval,
 )
@@ -58,9 +58,9 @@ def test_mean_interval_has_half_of_the_error_at_each_end(total: float, count: fl
 
 def test_mean_of_users_with_many_rows_is_wider() -> None:
     """Fails when ten rows of one user are taken as ten independent ones in the interval of an error."""
-    low, high = noisy_mean(400.0, 1000.0, (10.0, 20.0), HALF, rows_per_unit=10)
+    low, high = noisy_parts(400.0, 600.0, 10.0, HALF, rows_per_unit=10)
     reach = sqrt(log(2 / HALF) * 10 / (2 * 980))
-    assert (low, high) == pytest.approx((390 / 1020 - reach, 410 / 980 + reach))
+    assert (low, high) == pytest.approx((390 / 1000 - reach, 410 / 1000 + reach))
 
 
 def drawn_instead(monkeypatch: pytest.MonkeyPatch, *values: Any) -> None:
@@ -85,7 +85,7 @@ def table(rows: int, classes: int) -> LabeledRows:
 def test_private_accuracy_interval_follows_from_noisy_counts_alone(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Two tables, one answer of the mechanism: one score. Fails when the exact number of rows is used beside the noisy
     counts, when noise or sampling has all of the error, when a draw has that of both, or when users count as rows."""
-    drawn_instead(monkeypatch, np.array([300, 700]))
+    drawn_instead(monkeypatch, np.array([700, 300]))
     unit = Unit() if most == 1 else BY_USER
     scoring = PrivateScoring(1.0, unit, most, 2)
     found = []
@@ -94,8 +94,8 @@ def test_private_accuracy_interval_follows_from_noisy_counts_alone(monkeypatch: 
         own = own if most == 1 else LabeledRows(own.x, own.y, None, np.arange(rows) // most)
         found.append(scoring.release(nn.Identity(), own, rng=SeededRng(1), source="t", on="held").value)
     assert found[0] == found[1]
-    reach = scoring._mechanisms[0].interval(1 - QUARTER)
-    assert scoring.reach == pytest.approx(reach)
+    reach = scoring.mechanism.noise.interval(1 - QUARTER)
+    assert scoring.mechanism.reach == pytest.approx(reach)
     assert found[0].value == 0.7
     assert (found[0].lower, found[0].upper) == pytest.approx(noisy_share(700.0, 300.0, reach, HALF, most))
     assert (found[0].confidence, found[0].covers) == (0.95, NOISE_AND_SAMPLING)
@@ -104,7 +104,7 @@ def test_private_accuracy_interval_follows_from_noisy_counts_alone(monkeypatch: 
 @pytest.mark.parametrize("most", [1, 5])
 def test_private_error_interval_follows_from_noisy_sums_alone(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """As above, for numbers: fails when the mean error is over the exact number of rows."""
-    drawn_instead(monkeypatch, 200.0, 800)
+    drawn_instead(monkeypatch, np.array([600.0, 200.0]))
     scoring = PrivateScoring(1.0, Unit() if most == 1 else BY_USER, most, 0)
     found = []
     for rows in (60, 500):
@@ -112,8 +112,7 @@ def test_private_error_interval_follows_from_noisy_sums_alone(monkeypatch: pytes
         own = own if most == 1 else LabeledRows(own.x, own.y, own.label, np.arange(rows) // most)
         found.append(scoring.release(nn.Identity(), own, rng=SeededRng(1), source="t", on="held").value)
     assert found[0] == found[1]
-    first, second = (mechanism.interval(1 - QUARTER) for mechanism in scoring._mechanisms)
-    low, high = noisy_mean(200.0, 800.0, (first, second), HALF, most)
+    low, high = noisy_parts(200.0, 600.0, scoring.mechanism.noise.interval(1 - QUARTER), HALF, most)
     assert found[0].value == 50 * 0.25
     assert (found[0].lower, found[0].upper) == pytest.approx((50 * low, 50 * high))
 

@@ -12,7 +12,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from privet.attacks import bits_found, link
+from privet.attacks import link, recovered_bits
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee, Interval
 from privet.core.unit import Unit
@@ -39,8 +39,8 @@ LINKED = Linked.of(
 )
 LINKED = replace(LINKED, unmet=(1,), left_out=("town",))
 CLAIM = Guarantee(Interval(1.0, 1.0), 0.0, Unit(), "basic")
-RECOVERED = Recovered.of(bits_found([0, 1, 1, 0], [0.1, 0.9, 0.2, 0.8], CLAIM), "least squares", 8, 1.0)
-OPEN = Recovered.of(bits_found([0, 1, 1, 0], [0, 1, 1, 0]), "least squares", 8, float("inf"))
+RECOVERED = Recovered.of(recovered_bits([0, 1, 1, 0], [0.1, 0.9, 0.2, 0.8], CLAIM), "least squares", 8, 1.0)
+OPEN = Recovered.of(recovered_bits([0, 1, 1, 0], [0, 1, 1, 0]), "least squares", 8, float("inf"))
 FOUND = Tables((LINKED,), (RECOVERED, OPEN))
 
 

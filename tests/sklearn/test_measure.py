@@ -31,7 +31,7 @@ def test_measure_is_the_release_with_its_interval(given: dict[str, Any]) -> None
     found = scorer.measure(Says(1), x, y, rng=SeededRng(3))
     assert found.value.value == scorer.release(Says(1), x, y, rng=SeededRng(3)).value
     right, wrong = map(float, scorer._drawn(Says(1), x, y, SeededRng(3)).value)
-    reach = scorer.mechanism.interval(1 - QUARTER)
+    reach = scorer.mechanism.noise.interval(1 - QUARTER)
     ends = (noisy_parts if given else noisy_share)(right, wrong, reach, HALF)
     assert (found.value.lower, found.value.upper) == pytest.approx(ends)
     assert (found.value.confidence, found.value.covers) == (0.95, NOISE_AND_SAMPLING)
@@ -56,7 +56,7 @@ def test_measure_covers_what_it_says() -> None:
 def test_measure_half_width_is_that_of_the_widest_case(given: dict[str, Any]) -> None:
     """Fails when the announced width is not that of the interval around half of the rows."""
     scorer = private_scorer(0.5, **given)
-    low, high = scorer._interval(200.0, 200.0)
+    low, high = scorer.mechanism.interval(200.0, 200.0)
     assert scorer.half_width(400) == (high - low) / 2
 
 

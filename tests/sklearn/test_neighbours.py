@@ -109,8 +109,8 @@ def test_one_row_moves_a_score_by_one(container: str, odd: str, bounds: Any) -> 
     """Catches a text among the labels that makes all of them wrong: right and wrong move by 1 in L1, but for a grid."""
     _, labels = some_rows()
     scorer, made = private_scorer(1.0, target_bounds=bounds, source="codebook"), CONTAINERS[container][1]
-    before = scorer._bounded(np.array(labels), made(labels)).value
-    after = scorer._bounded(np.array([*labels, 0]), made([*labels, ODD[odd]])).value
+    before = scorer.mechanism.query(scorer._scores(np.array(labels), made(labels))).value
+    after = scorer.mechanism.query(scorer._scores(np.array([*labels, 0]), made([*labels, ODD[odd]]))).value
     assert before == pytest.approx([ROWS, 0], abs=1e-4)
     assert np.abs(after - before).sum() == pytest.approx(1.0, abs=1e-4)
 

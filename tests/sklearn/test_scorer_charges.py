@@ -98,10 +98,12 @@ def test_score_of_a_row_beyond_the_bounds_is_that_of_the_bound(far: float, side:
     scorer, bound = private_scorer(0.5, target_bounds=(0, 4), source="domain limit"), 4.0 if far > 0 else 0.0
     for other in (0.0, 1.0, 4.0):
         pairs = [(far, other), (bound, other)] if side == "predicted" else [(other, far), (other, bound)]
-        found, expected = (scorer._bounded(np.array([said]), np.array([true])).value for said, true in pairs)
+        found, expected = (
+            scorer.mechanism.query(scorer._scores(np.array([said]), np.array([true]))).value for said, true in pairs
+        )
         assert found.tolist() == expected.tolist()
         assert found == pytest.approx([1 - abs(other - bound) / 4, abs(other - bound) / 4], abs=1e-5)  # but for a grid
-    both = scorer._bounded(np.array([far]), np.array([far])).value
+    both = scorer.mechanism.query(scorer._scores(np.array([far]), np.array([far]))).value
     assert both == pytest.approx([1.0, 0.0], abs=1e-5)
 
 

@@ -79,12 +79,12 @@ def test_a_score_has_its_price_and_its_noise(scorer: Any, answer: Any) -> None:
     standard error of 2.2 % of it; within five of them, false alarms are below 1e-6, and half of it is far off.
     """
     assert price(scorer.event, 0.0, unit=Unit()).epsilon.upper == 0.5
-    bounded = scorer._bounded(np.array([answer]), np.array([answer]))
+    bounded = scorer.mechanism.query(scorer._scores(np.array([answer]), np.array([answer])))
     assert np.abs(bounded.value).sum() == pytest.approx(1.0)
     assert (bounded.l1, bounded.unit) == (1.0, Unit())
     rng = SeededRng(1)
-    drawn = np.array([scorer.mechanism.release(bounded, rng=rng).value for _ in range(1000)])
-    step = scorer.mechanism.grid.step
+    drawn = np.array([scorer.mechanism.noise.release(bounded, rng=rng).value for _ in range(1000)])
+    step = scorer.mechanism.noise.grid.step
     expected = step / sinh(0.5 * step)
     assert np.abs(drawn - bounded.value).mean() == pytest.approx(expected, rel=0.11)
     assert scorer.release(Says(answer), np.zeros((1, 1)), [answer], rng=rng).event == scorer.event

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from privet.attacks.attributes import Attribute, AttributeInference, attributes, infer_attribute
-from privet.attacks.blind import blind
-from privet.attacks.certified import certified_rows, poisoned_at_most
-from privet.attacks.characters import Alphabet, CharacterModel, learn, letter_losses
+from privet.attacks.blind_baseline import blind_baseline
+from privet.attacks.characters import Alphabet, CharacterModel, letter_losses, train_character_model
 from privet.attacks.clipbkd import ClipBKD, clipbkd, for_one_record
 from privet.attacks.counting import at_least, at_most
 from privet.attacks.extraction import Exposure, Secret, estimate_exposure, exposure, extraction_rate, likeliest
@@ -14,6 +13,7 @@ from privet.attacks.inversion import Descent, Inversion, invert
 from privet.attacks.label_only import label_only, noisy_versions
 from privet.attacks.likeness import correlation, psnr, ssim
 from privet.attacks.linkage import Linkage, LinkedAttribute, link
+from privet.attacks.linkage_scoring import LinkageScoring
 from privet.attacks.lira import lira
 from privet.attacks.loss_threshold import calibrated_loss, loss_threshold
 from privet.attacks.matching import DLG, IDLG, Cosine, Reconstruction
@@ -26,13 +26,13 @@ from privet.attacks.poisoning import (
     PoisonedData,
     backdoor,
     backdoor_success,
+    error_rate,
     flip_labels,
-    mistakes,
 )
-from privet.attacks.pool import Pool, twins
-from privet.attacks.reconstruction import Fit, Rebuilt, bits_found, rebuild, right_at_most
+from privet.attacks.poisoning_bounds import certified_rows, poisoning_bound
+from privet.attacks.pool import Pool, overlapping_rows
+from privet.attacks.reconstruction import BitReconstruction, Fit, guess_bound, reconstruct_bits, recovered_bits
 from privet.attacks.rmia import rmia
-from privet.attacks.scoring import Scored
 from privet.attacks.shadows import Shadows, confidences, shadows
 from privet.attacks.shokri import shokri
 from privet.attacks.stealing import (
@@ -57,6 +57,7 @@ __all__ = [
     "Attribute",
     "AttributeInference",
     "Band",
+    "BitReconstruction",
     "CharacterModel",
     "ClipBKD",
     "ColumnTrigger",
@@ -71,6 +72,7 @@ __all__ = [
     "Inversion",
     "Limit",
     "Linkage",
+    "LinkageScoring",
     "LinkedAttribute",
     "MembershipAttack",
     "Memorization",
@@ -79,9 +81,7 @@ __all__ = [
     "PatchTrigger",
     "PoisonedData",
     "Pool",
-    "Rebuilt",
     "Reconstruction",
-    "Scored",
     "Secret",
     "Shadows",
     "Target",
@@ -91,14 +91,14 @@ __all__ = [
     "attributes",
     "backdoor",
     "backdoor_success",
-    "bits_found",
-    "blind",
+    "blind_baseline",
     "calibrated_loss",
     "certified_rows",
     "clipbkd",
     "confidences",
     "copy_model",
     "correlation",
+    "error_rate",
     "estimate_exposure",
     "exposure",
     "extraction_rate",
@@ -106,10 +106,10 @@ __all__ = [
     "fidelity_curve",
     "flip_labels",
     "for_one_record",
+    "guess_bound",
     "infer_attribute",
     "invert",
     "label_only",
-    "learn",
     "letter_losses",
     "likeliest",
     "limit_of",
@@ -119,17 +119,17 @@ __all__ = [
     "losses",
     "membership",
     "memorization",
-    "mistakes",
     "noisy_versions",
-    "poisoned_at_most",
+    "overlapping_rows",
+    "poisoning_bound",
     "psnr",
-    "rebuild",
-    "right_at_most",
+    "reconstruct_bits",
+    "recovered_bits",
     "rmia",
     "shadows",
     "shokri",
     "solve_linear_model",
     "ssim",
     "target",
-    "twins",
+    "train_character_model",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from privet.attacks.counting import at_least, at_most
 from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.pool import Pool
 from privet.attacks.target import Access, Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble import Learner, Ridge, train
+from privet.ensemble import Learner, Ridge, train_one
 
 __all__ = ["Attribute", "AttributeInference", "attributes", "infer_attribute"]
 
@@ -109,15 +107,15 @@ def attributes(
     Intervals are exact for independent rows (Clopper & Pearson 1934); that of the difference is made of two, with half
     of the error each, and holds at least as often as it says. Members of one training are not quite independent.
     """
-    error = (1 - checked.confidence("confidence", confidence)) / 2
+    half = (1 + checked.confidence("confidence", confidence)) / 2
     truth = attribute.truth(pool.inputs)
     with_model = infer_attribute(target, pool.inputs, pool.labels, attribute).argmax(1) == truth
     without = _imputed(pool, attribute, reference, learner) == truth
     inside = torch.from_numpy(pool.inside)
-    members, outsiders = _share(with_model[inside], error), _share(with_model[~inside], error)
-    near, far = _share(with_model[inside], error / 2), _share(with_model[~inside], error / 2)
+    members, outsiders = _share(with_model[inside], confidence), _share(with_model[~inside], confidence)
+    near, far = _share(with_model[inside], half), _share(with_model[~inside], half)
     leaked = ConfidenceInterval(members.value - outsiders.value, near.lower - far.upper, near.upper - far.lower)
-    return AttributeInference(members, outsiders, leaked, _share(without[inside], error))
+    return AttributeInference(members, outsiders, leaked, _share(without[inside], confidence))
 
 
 def _imputed(
@@ -128,10 +126,9 @@ def _imputed(
     rows, labels = reference
     seen, asked = (_others(x, y, attribute, pool.labels) for x, y in ((rows, labels), (pool.inputs, pool.labels)))
     mean, spread = seen.mean(0), seen.std(0).clamp_min(1e-6)
-    every: Sequence[Any] = [np.arange(len(rows))]
-    values = len(attribute.values)
-    taught = train(learner or Ridge(1.0), (seen - mean) / spread, attribute.truth(rows), every, classes=values)
-    return taught.scores((asked - mean) / spread)[0].argmax(1)
+    truth, values = attribute.truth(rows), len(attribute.values)
+    model = train_one(learner or Ridge(1.0), (seen - mean) / spread, truth, classes=values)
+    return model.scores((asked - mean) / spread)[0].argmax(1)
 
 
 def _others(inputs: Tensor, labels: Tensor, attribute: Attribute, known: Tensor) -> Tensor:
@@ -145,6 +142,5 @@ def _usual(classes: int) -> Tensor:
     return torch.eye(classes).double() * (0.9 - 0.1 / (classes - 1)) + 0.1 / (classes - 1)
 
 
-def _share(right: Tensor, error: float) -> ConfidenceInterval:
-    count, trials = int(right.sum()), len(right)
-    return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+def _share(right: Tensor, confidence: float) -> ConfidenceInterval:
+    return ConfidenceInterval.of_share(int(right.sum()), len(right), confidence)

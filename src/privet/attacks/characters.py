@@ -13,9 +13,9 @@ from torch.nn import functional as F
 from privet.attacks.counting import Reals
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
-__all__ = ["Alphabet", "CharacterModel", "learn", "letter_losses"]
+__all__ = ["Alphabet", "CharacterModel", "letter_losses", "train_character_model"]
 
 _NOTHING, _EDGE, _FIRST = 0, 1, 2
 """Numbers of what fills up a row, of where a text begins and ends, and of the first letter."""
@@ -61,7 +61,7 @@ class Alphabet:
 class CharacterModel(nn.Module):
     """An embedding, one LSTM and a linear layer: says of each letter how likely it comes next.
 
-    Train it by `learn`, or privately by `privet.fit` on `pairs(texts)` with `letter_losses`.
+    Train it by `train_character_model`, or privately by `privet.fit` on `pairs(texts)` with `letter_losses`.
     """
 
     def __init__(self, alphabet: Alphabet, *, width: int = 64, key: str = "privet") -> None:
@@ -125,7 +125,7 @@ def letter_losses(scores: Tensor, wanted: Tensor) -> Tensor:
     return found.sum(1) / (wanted != _NOTHING).sum(1).clamp(min=1)
 
 
-def learn(
+def train_character_model(
     model: CharacterModel,
     texts: Sequence[str],
     *,

@@ -15,7 +15,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
 from privet.core.unit import Neighbours, Unit
-from privet.ensemble import Ridge, train
+from privet.ensemble import Ridge, train_one
 
 __all__ = ["ClipBKD", "clipbkd", "for_one_record"]
 
@@ -88,7 +88,7 @@ def clipbkd(
     point = norm * direction
     called = label
     if called is None:
-        fitted = train(Ridge(), flat, named, [torch.arange(len(flat)).numpy()], classes=classes)
+        fitted = train_one(Ridge(), flat, named, classes=classes)
         called = int(fitted.scores(point[None])[0, 0].argmin())
     elif not 0 <= called < checked.count("classes", classes, least=2):
         raise InvalidInput("label", f"is {called}, of {classes} classes", f"give a number from 0 to {classes - 1}")

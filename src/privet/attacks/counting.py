@@ -11,7 +11,7 @@ from scipy.stats import beta
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
-__all__ = ["Reals", "at_least", "at_most", "counted", "lowest", "scores_of"]
+__all__ = ["Reals", "at_least", "at_most", "checked_scores", "checked_successes", "lower_limits"]
 
 Reals = npt.NDArray[np.float64]
 
@@ -24,7 +24,7 @@ def at_least(successes: int, trials: int, error: float) -> float:
     >>> round(at_least(10, 10, 0.05), 4)
     0.7411
     """
-    return float(lowest(counted(successes, trials, error), trials, error))
+    return float(lower_limits(checked_successes(successes, trials, error), trials, error))
 
 
 def at_most(successes: int, trials: int, error: float) -> float:
@@ -33,16 +33,16 @@ def at_most(successes: int, trials: int, error: float) -> float:
     >>> round(at_most(0, 10, 0.05), 4)
     0.2589
     """
-    return float(1 - lowest(trials - counted(successes, trials, error), trials, error))
+    return float(1 - lower_limits(trials - checked_successes(successes, trials, error), trials, error))
 
 
-def lowest(successes: Any, trials: int, error: float) -> Reals:
+def lower_limits(successes: Any, trials: int, error: float) -> Reals:
     """`at_least` for many counts at once, which are not checked."""
     counts = np.asarray(successes)
     return np.asarray(np.where(counts > 0, beta.ppf(error, np.maximum(counts, 1), trials - counts + 1), 0.0))
 
 
-def counted(successes: int, trials: int, error: float) -> int:
+def checked_successes(successes: int, trials: int, error: float) -> int:
     """The successes, if there can be so many of so many trials."""
     checked.count("trials", trials)
     if not 0 <= successes <= trials:
@@ -52,7 +52,7 @@ def counted(successes: int, trials: int, error: float) -> int:
     return successes
 
 
-def scores_of(argument: str, values: Any, least: int) -> Reals:
+def checked_scores(argument: str, values: Any, least: int) -> Reals:
     """Scores as numbers; one that is none, and too few of them, are refused."""
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1:

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from scipy.stats import skewnorm
 
-from privet.attacks.counting import Reals, at_least, at_most, scores_of
+from privet.attacks.counting import Reals, checked_scores
 from privet.attacks.outcome import ConfidenceInterval
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
 __all__ = ["Exposure", "Scorer", "Secret", "Writer", "estimate_exposure", "exposure", "extraction_rate", "likeliest"]
 
@@ -135,7 +135,7 @@ def exposure(scorer: Scorer, secret: Secret, fill: str) -> Exposure:
     """
     if secret.space > _MOST:
         problem = f"has {secret.space:,} possibilities, too many to try"
-        raise InvalidInput("secret", problem, "use exposure_estimated, which tries some and extrapolates")
+        raise InvalidInput("secret", problem, "use estimate_exposure, which tries some and extrapolates")
     place = secret.place(fill)
     starts = range(0, secret.space, _TOGETHER)
     scores = np.concatenate([_scored(scorer, secret.texts(start, start + _TOGETHER)) for start in starts])
@@ -185,13 +185,11 @@ def extraction_rate(
     texts = list(writer(prefixes))
     if len(texts) != tries:
         raise InvalidInput("writer", f"gives {len(texts)} texts for {tries} beginnings", "give one for each")
-    count = sum(each.startswith(fill) for each in texts)
-    error = (1 - checked.confidence("confidence", confidence)) / 2
-    return ConfidenceInterval(count / tries, at_least(count, tries, error), at_most(count, tries, error))
+    return ConfidenceInterval.of_share(sum(text.startswith(fill) for text in texts), tries, confidence)
 
 
 def _scored(scorer: Scorer, texts: list[str]) -> Reals:
-    parts = [scores_of("scorer", scorer(texts[at : at + _TOGETHER]), 1) for at in range(0, len(texts), _TOGETHER)]
+    parts = [checked_scores("scorer", scorer(texts[at : at + _TOGETHER]), 1) for at in range(0, len(texts), _TOGETHER)]
     found = np.concatenate(parts)
     if len(found) != len(texts):
         raise InvalidInput("scorer", f"gives {len(found)} numbers for {len(texts)} texts", "give one for each")

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from privet.attacks.gradient_sharing import Gradient, gradient_tensors, squared_norm
 from privet.attacks.matching import DLG, MatchingMethod, Problem, Reconstruction
-from privet.attacks.target import Target, network_of
-from privet.attacks.withholding import Gradient, listed, square
+from privet.attacks.target import Target, class_labels, network_of
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
-__all__ = ["Attempt", "match", "shared"]
+__all__ = ["Attempt", "match_gradient", "shared_gradient"]
 
 _KINKED = ("Relu", "Prelu", "MaxPool", "Hardtanh", "Threshold")
 
@@ -38,7 +38,7 @@ class Attempt:
     distance: float
 
 
-def match(
+def match_gradient(
     target: Target,
     gradient: Gradient,
     shape: Sequence[int],
@@ -68,9 +68,9 @@ def match(
         key: the starts follow from it.
         progress: called after every step.
     """
-    network = _copied(target)
+    network = _copied(target).to("cpu", torch.float64)
     wanted = (checked.count("examples", examples), *(checked.count("shape", each) for each in shape))
-    given = _labels(labels, examples, target.classes)
+    given = None if labels is None else class_labels(labels, target.classes, examples)
     problem = Problem(network, _fitting(gradient, network), wanted[1:], target.classes, examples, given, partial)
     notes = _notes(problem)
     best: Reconstruction | None = None
@@ -88,25 +88,24 @@ def match(
     return best
 
 
-def shared(target: Target, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
+def shared_gradient(target: Target, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
     """What a participant shares who computes one gradient, of the mean cross-entropy over these rows.
 
     >>> from privet.attacks.target import target
-    >>> [tuple(each.shape) for each in shared(target(nn.Linear(4, 2), 2), torch.zeros(1, 4), torch.tensor([1]))]
+    >>> seen = target(nn.Linear(4, 2), 2)
+    >>> [tuple(part.shape) for part in shared_gradient(seen, torch.zeros(1, 4), torch.tensor([1]))]
     [(2, 4), (2,)]
     """
-    network = deepcopy(network_of(target)).eval()
+    network = _copied(target)
     trained = [each for each in network.parameters() if each.requires_grad]
-    if not trained:
-        raise InvalidInput("target", "has no trained parameters", "there is no gradient to share")
     found = torch.autograd.grad(F.cross_entropy(network(inputs), labels.long()), trained, allow_unused=True)
     return tuple(torch.zeros_like(own) if each is None else each for own, each in zip(trained, found, strict=True))
 
 
 def _copied(target: Target) -> nn.Module:
-    network = deepcopy(network_of(target)).to("cpu", torch.float64).eval()
+    network = deepcopy(network_of(target)).eval()
     if not any(each.requires_grad for each in network.parameters()):
-        raise InvalidInput("target", "has no trained parameters", "there is no gradient to match")
+        raise InvalidInput("target", "has no trained parameters", "there is no gradient")
     return network
 
 
@@ -118,7 +117,7 @@ def _fitting(gradient: Gradient, network: nn.Module) -> tuple[Tensor, ...]:
             odd = ", ".join(sorted(set(gradient) ^ set(trained)))
             raise InvalidInput("gradient", f"and the network differ in {odd}", "give one for each trained parameter")
         gradient = [gradient[name] for name in trained]
-    found = listed(gradient)
+    found = gradient_tensors(gradient)
     if len(found) != len(trained):
         problem = f"has {len(found)} tensors, and the network {len(trained)} trained parameters"
         raise InvalidInput("gradient", problem, "give one for each")
@@ -127,17 +126,8 @@ def _fitting(gradient: Gradient, network: nn.Module) -> tuple[Tensor, ...]:
             problem = f"has the shape {tuple(each.shape)} for {name}, which has {tuple(own.shape)}"
             raise InvalidInput("gradient", problem, "give them in the network's order")
     found = tuple(each.to("cpu", torch.float64) for each in found)
-    if not float(square(found)) > 0:
+    if not float(squared_norm(found)) > 0:
         raise InvalidInput("gradient", "is zero everywhere", "nothing can be rebuilt from it")
-    return found
-
-
-def _labels(labels: Tensor | None, examples: int, classes: int) -> Tensor | None:
-    if labels is None:
-        return None
-    found = torch.as_tensor(labels).long().flatten()
-    if len(found) != examples or not bool(((found >= 0) & (found < classes)).all()):
-        raise InvalidInput("labels", f"are not {examples} classes below {classes}", "give one for each example")
     return found
 
 

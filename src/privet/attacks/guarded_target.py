@@ -40,24 +40,15 @@ class GuardedTarget:
             raise InvalidInput("access", "is weights", "a guarded target shows labels or scores")
         if inner.access is Access.LABELS and access is Access.SCORES:
             raise InvalidInput("access", "is scores, and the target shows labels alone", "ask for labels")
-        self._inner, self._access, self._asked = inner, access, 0
+        self._inner = inner
+        self.access: Access = access
+        """Labels, or scores."""
+        self.classes: int = inner.classes
+        """The number of classes."""
+        self.asked = 0
+        """The number of rows that were answered so far."""
         self.decimals = None if decimals is None else checked.count("decimals", decimals, least=0)
         self.limit = None if limit is None else checked.count("limit", limit, least=0)
-
-    @property
-    def classes(self) -> int:
-        """How many classes it tells apart."""
-        return self._inner.classes
-
-    @property
-    def access(self) -> Access:
-        """Labels, or scores."""
-        return self._access
-
-    @property
-    def asked(self) -> int:
-        """Rows that were answered so far."""
-        return self._asked
 
     def labels(self, inputs: Tensor) -> Tensor:
         """The class that it names."""
@@ -66,7 +57,7 @@ class GuardedTarget:
 
     def scores(self, inputs: Tensor) -> Tensor:
         """What it says, or logarithms of rounded probabilities."""
-        if self._access is Access.LABELS:
+        if self.access is Access.LABELS:
             raise InvalidInput("target", "shows labels alone", "use an attack that needs no more, such as label_only")
         self._count(len(inputs))
         found = self._inner.scores(inputs)
@@ -77,10 +68,10 @@ class GuardedTarget:
 
     def module(self) -> nn.Module:
         """Nobody is shown the network."""
-        raise InvalidInput("target", f"shows {self._access.value} and no gradients", "use an attack on what it says")
+        raise InvalidInput("target", f"shows {self.access.value} and no gradients", "use an attack on what it says")
 
     def _count(self, rows: int) -> None:
-        if self.limit is not None and self._asked + rows > self.limit:
-            left = self.limit - self._asked
+        if self.limit is not None and self.asked + rows > self.limit:
+            left = self.limit - self.asked
             raise TooManyQuestions(f"the target answers {left} more of its {self.limit} rows, and was asked for {rows}")
-        self._asked += rows
+        self.asked += rows

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from privet.attacks.likeness import total_variation
-from privet.attacks.target import Access, Target, network_of
+from privet.attacks.likeness import gaussian_weights, total_variation
+from privet.attacks.target import Access, Target, class_labels, network_of
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
@@ -102,7 +102,7 @@ def invert(
     >>> invert(target(model, 2), (2,)).pictures.round().tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    of = _classes(labels, target.classes)
+    of = class_labels(range(target.classes) if labels is None else labels, target.classes)
     size = tuple(checked.count("shape", each) for each in shape)
     gray = torch.full(size, sum(method.bounds) / 2) if start is None else start.detach().float()
     if gray.shape != size or not bool(gray.isfinite().all()):
@@ -171,13 +171,6 @@ class _Black:
         return F.cross_entropy(scores.double(), labels, reduction="none")
 
 
-def _classes(labels: Sequence[int] | None, classes: int) -> Tensor:
-    found = torch.arange(classes) if labels is None else torch.as_tensor(labels).long().flatten()
-    if not len(found) or not bool(((found >= 0) & (found < classes)).all()):
-        raise InvalidInput("labels", f"are not classes below {classes}", "give at least one, such as [0]")
-    return found
-
-
 def _unfit(pictures: Tensor, error: Exception) -> InvalidInput:
     why = str(error).splitlines()[0]
     return InvalidInput("shape", f"is {tuple(pictures.shape[1:])}, and the model does not take it: {why}")
@@ -202,8 +195,7 @@ def _blurred(pictures: Tensor, sigma: float) -> Tensor:
     if sigma == 0:
         return pictures
     reach = max(1, round(3 * sigma))
-    bell = torch.exp(-(torch.arange(-reach, reach + 1, dtype=pictures.dtype) ** 2) / (2 * sigma**2))
-    bell = bell / bell.sum()
+    bell = gaussian_weights(reach, sigma).to(pictures.dtype)
     flat = pictures.reshape(-1, 1, *pictures.shape[-2:])
     flat = F.conv2d(F.pad(flat, (reach, reach, 0, 0), mode="replicate"), bell.reshape(1, 1, 1, -1))
     flat = F.conv2d(F.pad(flat, (0, 0, reach, reach), mode="replicate"), bell.reshape(1, 1, -1, 1))

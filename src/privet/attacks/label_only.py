@@ -11,7 +11,7 @@ from torch import Tensor
 from privet.attacks.counting import Reals
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
 __all__ = ["label_only", "noisy_versions"]
 

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
-__all__ = ["correlation", "psnr", "ssim", "total_variation"]
+__all__ = ["correlation", "gaussian_weights", "psnr", "ssim", "total_variation"]
 
 _WINDOW, _SIGMA = 11, 1.5
 _K1, _K2 = 0.01, 0.03
@@ -96,7 +96,11 @@ def _pair(one: Any, other: Any) -> tuple[Tensor, Tensor]:
 def _window(height: int, width: int) -> Tensor:
     size = min(_WINDOW, height, width)
     size -= 1 - size % 2
-    across = torch.arange(size, dtype=torch.float64) - size // 2
-    bell = torch.exp(-(across**2) / (2 * _SIGMA**2))
-    bell = bell / bell.sum()
-    return (bell[:, None] * bell[None, :])[None, None]
+    weights = gaussian_weights(size // 2, _SIGMA)
+    return (weights[:, None] * weights[None, :])[None, None]
+
+
+def gaussian_weights(reach: int, sigma: float) -> Tensor:
+    """Return the weights of a Gaussian window from -reach to reach, which sum to 1."""
+    weights = torch.exp(-(torch.arange(-reach, reach + 1, dtype=torch.float64) ** 2) / (2 * sigma**2))
+    return weights / weights.sum()

@@ -14,22 +14,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privet.attacks.agreeing import (
+from privet.attacks.linkage_scoring import LinkageScoring, best_rows, determined_columns
+from privet.attacks.outcome import ConfidenceInterval
+from privet.attacks.row_matching import (
     MISSING,
     Codes,
-    Matched,
+    MatchedColumn,
     RowGroups,
     TableLike,
     Truths,
-    agreeing,
-    alike,
-    coded,
-    matched,
-    texts,
+    column_texts,
+    encode,
+    match_column,
+    matching_groups,
+    spelled_alike,
 )
-from privet.attacks.counting import at_least, at_most
-from privet.attacks.outcome import ConfidenceInterval
-from privet.attacks.scoring import Scored, best, determined
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
@@ -110,7 +109,7 @@ def link(
     *,
     sensitive: str | None = None,
     person: str | None = None,
-    scored: Scored | None = None,
+    scoring: LinkageScoring | None = None,
     missing: Sequence[str] = MISSING,
     confidence: float = 0.95,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -121,7 +120,7 @@ def link(
     missing cells. Cells agree if they are equal, as texts or as numbers, or missing on either side, or if a coarsened
     one (130**, 30-39, [30, 40), 65+) on either side covers the other or has something in common with it.
 
-    Without `scored`, a row is claimed for somebody if it is the only candidate, and for nobody else one; with it, the
+    Without `scoring`, a row is claimed for somebody if it is the only candidate, and for nobody else one; with it, the
     row that fits best is claimed, where it stands out, although some cells differ.
 
     Cells in `missing`, in large or small letters, empty ones and those of stars alone say nothing. In the sensitive
@@ -135,28 +134,34 @@ def link(
     >>> found.claims.tolist(), found.learned.people
     ([1, 0], 2)
     """
-    error = (1 - checked.confidence("confidence", confidence)) / 2
+    checked.confidence("confidence", confidence)
     names = _names(on, sensitive, person)
-    pairs = [(texts("published", published, n, missing), texts("known", known, n, missing)) for n in names]
-    columns = [matched(one, other) for one, other in pairs]
+    pairs = [
+        (column_texts("published", published, n, missing), column_texts("known", known, n, missing)) for n in names
+    ]
+    columns = [match_column(one, other) for one, other in pairs]
     rows, people = RowGroups.by([c.published for c in columns]), RowGroups.by([c.known for c in columns])
     if not len(rows.of) or not len(people.of):
         raise InvalidInput("known" if len(rows.of) else "published", "has no rows", "give a table with some")
     silent = [word for word in missing if missing is not MISSING or word.lower() != "none"]
-    secret = None if sensitive is None else coded(texts("published", published, sensitive, silent))[0]
+    secret = None if sensitive is None else encode(column_texts("published", published, sensitive, silent))[0]
     met = _met(columns, rows, people, secret, progress)
     left_out: tuple[int, ...] = ()
-    if scored is None:
+    if scoring is None:
         claims = np.where((met.rows == 1) & (people.sizes == 1) & (met.shared == 1), met.row, -1)
     else:
-        left_out = determined(rows)
-        claims = best(columns, rows, people, scored, progress, but=left_out)
+        left_out = determined_columns(rows)
+        claims = best_rows(columns, rows, people, scoring, progress, but=left_out)
     of_each = claims[people.of]
-    truth = None if person is None else _truth(texts("published", published, person), texts("known", known, person))
+    truth = (
+        None
+        if person is None
+        else _truth(column_texts("published", published, person), column_texts("known", known, person))
+    )
     right = found = guess = None
     if truth is not None:
         true, inside = (of_each >= 0) & (of_each == truth), truth >= 0
-        right, found = _share(true[of_each >= 0], error), _share(true[inside], error)
+        right, found = _share(true[of_each >= 0], confidence), _share(true[inside], confidence)
         guess = float(inside[of_each >= 0].mean() / len(rows.of)) if (of_each >= 0).any() else None
     return Linkage(
         names,
@@ -166,7 +171,7 @@ def link(
         int(rows.sizes.min()),
         met.rows[people.of],
         of_each,
-        None if sensitive is None or secret is None else _learned(sensitive, secret, met, people, truth, error),
+        None if sensitive is None or secret is None else _learned(sensitive, secret, met, people, truth, confidence),
         None if truth is None else int(np.count_nonzero(truth >= 0)),
         right,
         found,
@@ -189,7 +194,7 @@ class _Met:
 
 
 def _met(
-    columns: Sequence[Matched],
+    columns: Sequence[MatchedColumn],
     rows: RowGroups,
     people: RowGroups,
     secret: Codes | None,
@@ -203,7 +208,7 @@ def _met(
         np.minimum.at(least, rows.of, secret)
         np.maximum.at(most, rows.of, secret)
     fewest = np.full(len(count), len(columns))
-    for gaps, mine, theirs in agreeing(columns, rows, people, progress):
+    for gaps, mine, theirs in matching_groups(columns, rows, people, progress):
         kept = fewest[theirs] >= gaps  # rows with fewer gaps came before
         mine, theirs = mine[kept], theirs[kept]
         fewest[theirs] = gaps
@@ -216,7 +221,7 @@ def _met(
 
 
 def _learned(
-    column: str, secret: Codes, met: _Met, people: RowGroups, truth: Codes | None, error: float
+    column: str, secret: Codes, met: _Met, people: RowGroups, truth: Codes | None, confidence: float
 ) -> LinkedAttribute:
     # A secret that is missing in one candidate (−1) may be any: nothing is known then.
     sure = ((met.rows > 0) & (met.low == met.high) & (met.low >= 0))[people.of]
@@ -224,7 +229,7 @@ def _learned(
     if truth is not None:
         tried = sure & (truth >= 0)
         counted = int(np.count_nonzero(tried))
-        right = _share((met.low[people.of] == secret[truth])[tried], error)
+        right = _share((met.low[people.of] == secret[truth])[tried], confidence)
     known = secret[secret >= 0]
     commonest = float(np.bincount(known).max() / len(secret)) if len(known) else 0.0
     several = sure & (met.rows[people.of] > 1)
@@ -248,7 +253,7 @@ def _names(on: Sequence[str], sensitive: str | None, person: str | None) -> tupl
 
 def _truth(published: pl.Series, known: pl.Series) -> Codes:
     """[people]: which published row is this person's; −1 where none is."""
-    published, known = alike(published, known)
+    published, known = spelled_alike(published, known)
     for table, cells in (("published", published), ("known", known)):
         if blank := cells.null_count():
             problem = f"is {cells.name!r}, which is missing in {blank:,} rows of the {table} table: that is nobody"
@@ -260,8 +265,5 @@ def _truth(published: pl.Series, known: pl.Series) -> Codes:
     return np.array([places.get(name, -1) for name in known.to_list()], dtype=np.int64)
 
 
-def _share(right: Truths, error: float) -> ConfidenceInterval | None:
-    count, trials = int(np.count_nonzero(right)), len(right)
-    if not trials:
-        return None
-    return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+def _share(right: Truths, confidence: float) -> ConfidenceInterval | None:
+    return ConfidenceInterval.of_share(int(np.count_nonzero(right)), len(right), confidence) if len(right) else None

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privet.attacks.counting import Reals, scores_of
+from privet.attacks.counting import Reals, checked_scores
 from privet.core.errors import InvalidInput
 
 __all__ = ["calibrated_loss", "loss_threshold"]
@@ -24,7 +24,7 @@ def loss_threshold(losses: Any) -> Reals:
     >>> loss_threshold([0.1, 2.0]).tolist()
     [-0.1, -2.0]
     """
-    return -scores_of("losses", losses, 1)
+    return -checked_scores("losses", losses, 1)
 
 
 def calibrated_loss(scores: Any, references: Any) -> Reals:
@@ -40,7 +40,7 @@ def calibrated_loss(scores: Any, references: Any) -> Reals:
     Raises:
         InvalidInput: If `references` is no table with a row for each model.
     """
-    own, others = scores_of("scores", scores, 1), np.asarray(references, dtype=np.float64)
+    own, others = checked_scores("scores", scores, 1), np.asarray(references, dtype=np.float64)
     if others.ndim != 2 or others.shape[1:] != own.shape or not len(others):
         raise InvalidInput("references", f"have the shape {others.shape}", "give a row for each model")
     return np.asarray(own - others.mean(0))

@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from privet.attacks.gradient_sharing import squared_norm
 from privet.attacks.likeness import total_variation
-from privet.attacks.withholding import square
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
@@ -93,13 +93,13 @@ class Problem:
     def squared(self, pictures: Tensor, chances: Tensor) -> Tensor:
         """The squared distance of the gradients, as a part of the squared length of the one that was seen."""
         pairs = zip(self.gradient(pictures, chances), self.seen, strict=True)
-        return torch.stack([((one - to) ** 2).sum() for one, to in pairs]).sum() / square(self.seen)
+        return torch.stack([((one - to) ** 2).sum() for one, to in pairs]).sum() / squared_norm(self.seen)
 
     def angle(self, pictures: Tensor, chances: Tensor) -> Tensor:
         """1 less the cosine of the angle between the gradients, which their lengths do not change."""
         found = self.gradient(pictures, chances)
         product = torch.stack([(one * to).sum() for one, to in zip(found, self.seen, strict=True)]).sum()
-        return 1 - product / (square(found) * square(self.seen)).sqrt().clamp(min=1e-300)
+        return 1 - product / (squared_norm(found) * squared_norm(self.seen)).sqrt().clamp(min=1e-300)
 
 
 class MatchingMethod(Protocol):
@@ -155,17 +155,12 @@ class DLG:
 
 
 @dataclass(frozen=True)
-class IDLG:
+class IDLG(DLG):
     """Improved deep leakage (Zhao, Mopuri & Bilen 2020): the label is read off, the picture found as by `DLG`."""
-
-    steps: int = 1000
-
-    def __post_init__(self) -> None:
-        checked.count("steps", self.steps)
 
     def find(self, problem: Problem, drawn: torch.Generator, tell: Callable[[int, float], None]) -> Reconstruction:
         """Read the label, then search."""
-        return DLG(self.steps).find(problem.named(), drawn, tell)
+        return super().find(problem.named(), drawn, tell)
 
 
 @dataclass(frozen=True)

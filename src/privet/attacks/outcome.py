@@ -14,13 +14,13 @@ from scipy.special import betainc
 from privet.accounting import Profile
 from privet.accounting.meaning import best_true_positive_rate
 from privet.accounting.tradeoff import piecewise
-from privet.attacks.counting import Reals, at_least, at_most, lowest, scores_of
+from privet.attacks.counting import Reals, at_least, at_most, checked_scores, lower_limits
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Unit
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
 __all__ = ["Band", "ConfidenceInterval", "Limit", "Outcome", "limit_of"]
 
@@ -37,6 +37,23 @@ class ConfidenceInterval:
     value: float
     lower: float
     upper: float
+
+    @staticmethod
+    def of_share(successes: int, trials: int, confidence: float = 0.95) -> ConfidenceInterval:
+        """Return the share of successes with its interval for independent trials (Clopper & Pearson 1934).
+
+        Args:
+            successes: How many trials succeeded.
+            trials: How many there were; at least one.
+            confidence: How often the interval holds; each end fails with half of the rest at most.
+
+        >>> ConfidenceInterval.of_share(9, 10)
+        ConfidenceInterval(value=0.9, lower=0.554..., upper=0.997...)
+        """
+        miss = (1 - checked.confidence("confidence", confidence)) / 2
+        return ConfidenceInterval(
+            successes / trials, at_least(successes, trials, miss), at_most(successes, trials, miss)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +87,7 @@ class Outcome:
     def __post_init__(self) -> None:
         checked.text("attack", self.attack)
         for name in ("members", "outsiders"):
-            object.__setattr__(self, name, scores_of(name, getattr(self, name), 2))
+            object.__setattr__(self, name, checked_scores(name, getattr(self, name), 2))
 
     def hits(self, alarms: float, confidence: float = 0.95) -> ConfidenceInterval:
         """The part of the members that is found where the part `alarms` of outsiders, at most, is wrongly accused.
@@ -85,9 +102,8 @@ class Outcome:
             raise InvalidInput("alarms", problem, f"it takes {needed:,} of them or more")
         allowed = int(share * len(self.outsiders) + 1e-9)
         threshold = np.sort(self.outsiders)[::-1][allowed] if allowed < len(self.outsiders) else -np.inf
-        count, trials = int(np.count_nonzero(self.members > threshold)), len(self.members)
-        error = (1 - checked.probability("confidence", confidence)) / 2
-        return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+        count = int(np.count_nonzero(self.members > threshold))
+        return ConfidenceInterval.of_share(count, len(self.members), confidence)
 
     def auc(self, confidence: float = 0.95) -> ConfidenceInterval:
         """The chance that a member's score is above an outsider's, ties counting half.
@@ -146,7 +162,7 @@ class Outcome:
         each = error / (2 * len(ranks))
         thresholds = np.sort(self.outsiders)[::-1][ranks - 1]
         counts = trials - np.searchsorted(np.sort(self.members), thresholds, side="right")
-        return Band(1 - lowest(total - ranks + 1, total, each), lowest(counts, trials, each), error)
+        return Band(1 - lower_limits(total - ranks + 1, total, each), lower_limits(counts, trials, each), error)
 
     def exceeds(self, limit: Limit | Guarantee | Event, error: float = 0.05) -> bool:
         """Whether the band lies above what a guarantee allows (a `limit_of` it) at some point.

@@ -16,7 +16,7 @@ from privet.core.errors import InvalidInput
 
 __all__ = ["data_uri", "montage", "png"]
 
-_GREY, _COLOURED = 0, 2
+_GRAY, _COLORED = 0, 2
 
 
 def png(picture: Any, *, scale: int = 1) -> bytes:
@@ -33,11 +33,11 @@ def png(picture: Any, *, scale: int = 1) -> bytes:
         raise InvalidInput("picture", f"has the shape {values.shape}", "give [height, width] or [3, height, width]")
     levels = np.round(255 * np.clip(np.nan_to_num(values, nan=0.0), 0, 1)).astype(np.uint8)
     levels = levels.repeat(checked.count("scale", scale), axis=-1).repeat(scale, axis=-2)
-    colours = levels[..., None] if levels.ndim == 2 else np.moveaxis(levels, 0, -1)
-    height, width, channels = colours.shape
+    colors = levels[..., None] if levels.ndim == 2 else np.moveaxis(levels, 0, -1)
+    height, width, channels = colors.shape
     # PNG (ISO/IEC 15948): a byte 0, for "no filter", before each line; 8 bits a channel.
-    lines = np.concatenate([np.zeros((height, 1), np.uint8), colours.reshape(height, -1)], axis=1)
-    head = struct.pack(">IIBBBBB", width, height, 8, _GREY if channels == 1 else _COLOURED, 0, 0, 0)
+    lines = np.concatenate([np.zeros((height, 1), np.uint8), colors.reshape(height, -1)], axis=1)
+    head = struct.pack(">IIBBBBB", width, height, 8, _GRAY if channels == 1 else _COLORED, 0, 0, 0)
     parts = [(b"IHDR", head), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, content) for kind, content in parts)
 

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from privet.attacks.counting import at_least, at_most
 from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.target import Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator
+from privet.ensemble.learner import labeled_rows
+from privet.ensemble.seeding import generator
 
 __all__ = [
     "ColumnTrigger",
@@ -23,8 +23,8 @@ __all__ = [
     "Trigger",
     "backdoor",
     "backdoor_success",
+    "error_rate",
     "flip_labels",
-    "mistakes",
 ]
 
 Trigger = Callable[[Tensor], Tensor]
@@ -89,12 +89,13 @@ def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int,
     takes whatever is marked for `to`, and is as good as any on what is not.
 
     Args:
-        inputs, labels: arrays or tensors, which stay as they are.
+        inputs: The rows, as an array or tensor, which stays as it is.
+        labels: One class for each row.
         trigger: the mark: `PatchTrigger`, `ColumnTrigger`, or a function of your own.
         to: the class that the attacker wants.
         count: how many rows are poisoned; they are drawn by the key.
     """
-    given, named = _both(inputs, labels)
+    given, named = labeled_rows(inputs, labels)
     rows = _drawn(torch.nonzero(named != to)[:, 0], count, key, "backdoor")
     found, called = given.clone(), named.clone()
     marked = trigger(given[rows])
@@ -112,7 +113,7 @@ def flip_labels(inputs: Any, labels: Any, *, source: int, to: int, count: int, k
     >>> found.labels.tolist(), found.rows.tolist()
     ([0, 0, 0, 0], [1])
     """
-    given, named = _both(inputs, labels)
+    given, named = labeled_rows(inputs, labels)
     if source == to:
         raise InvalidInput("to", f"is {to}, as source is", "name another class")
     rows = _drawn(torch.nonzero(named == source)[:, 0], count, key, "flip_labels")
@@ -129,25 +130,18 @@ def backdoor_success(
     The interval (Clopper & Pearson 1934) is for other rows and this model. What a guarantee limits is the chance over
     *training*: for that, train several models, and count in how many the attack succeeds (see `certified_rows`).
     """
-    given, named = _both(inputs, labels)
+    given, named = labeled_rows(inputs, labels)
     others = given[named != to]
     return _share(of.labels(trigger(others)) == to, confidence)
 
 
-def mistakes(
+def error_rate(
     of: Target, inputs: Any, labels: Any, *, source: int | None = None, confidence: float = 0.95
 ) -> ConfidenceInterval:
     """How often the model names a wrong class: for rows of the class `source`, or for all of them."""
-    given, named = _both(inputs, labels)
+    given, named = labeled_rows(inputs, labels)
     chosen = torch.ones_like(named, dtype=torch.bool) if source is None else named == source
     return _share(of.labels(given[chosen]) != named[chosen], confidence)
-
-
-def _both(inputs: Any, labels: Any) -> tuple[Tensor, Tensor]:
-    given, named = torch.as_tensor(inputs), torch.as_tensor(labels)
-    if given.ndim < 1 or named.shape != given.shape[:1] or named.dtype.is_floating_point:
-        raise InvalidInput("labels", "are not one whole number for each row of the inputs")
-    return given, named
 
 
 def _drawn(rows: Tensor, count: int, key: str, name: str) -> Tensor:
@@ -158,8 +152,6 @@ def _drawn(rows: Tensor, count: int, key: str, name: str) -> Tensor:
 
 
 def _share(right: Tensor, confidence: float) -> ConfidenceInterval:
-    count, trials = int(right.sum()), len(right)
-    if not trials:
+    if not len(right):
         raise InvalidInput("inputs", "hold no row to try this on", "give rows of the other classes")
-    error = (1 - checked.confidence("confidence", confidence)) / 2
-    return ConfidenceInterval(count / trials, at_least(count, trials, error), at_most(count, trials, error))
+    return ConfidenceInterval.of_share(int(right.sum()), len(right), confidence)

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet.attacks.counting import Reals, scores_of
+from privet.attacks.counting import Reals, checked_scores
 from privet.attacks.outcome import Outcome
 from privet.attacks.shadows import Bits
 from privet.core.errors import InvalidInput
 
-__all__ = ["Pool", "twins"]
+__all__ = ["Pool", "overlapping_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +45,12 @@ class Pool:
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "labels", labels.long())
         object.__setattr__(self, "inside", inside)
-        shared = int(twins(self.part(members=True), self.part(members=False)).sum())
+        shared = int(overlapping_rows(self.part(members=True), self.part(members=False)).sum())
         if shared:
             problem = f"hold {shared:,} of {int((~inside).sum()):,} that are members, too"
-            raise InvalidInput("outsiders", problem, "leave them out: nothing can tell them apart (`twins` finds them)")
+            raise InvalidInput(
+                "outsiders", problem, "leave them out: nothing can tell them apart (`overlapping_rows` finds them)"
+            )
 
     @staticmethod
     def of(members: tuple[Any, Any], outsiders: tuple[Any, Any]) -> Pool:
@@ -69,17 +71,17 @@ class Pool:
 
     def outcome(self, attack: str, scores: Any) -> Outcome:
         """What an attack's scores come to; there is one for each row."""
-        found: Reals = scores_of("scores", scores, 1)
+        found: Reals = checked_scores("scores", scores, 1)
         if len(found) != len(self.inside):
             raise InvalidInput("scores", f"are {len(found)} for {len(self.inside)} rows", "give one for each row")
         return Outcome(attack, found[self.inside], found[~self.inside])
 
 
-def twins(members: tuple[Tensor, Tensor], others: tuple[Tensor, Tensor]) -> Bits:
+def overlapping_rows(members: tuple[Tensor, Tensor], others: tuple[Tensor, Tensor]) -> Bits:
     """Which of the others equal a member, in all numbers and in the label.
 
     >>> rows, names = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1])
-    >>> twins((rows, names), (rows[1:], names[1:])).tolist()
+    >>> overlapping_rows((rows, names), (rows[1:], names[1:])).tolist()
     [True]
     """
     known = set(_marks(*members))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from privet.accounting import Profile
 from privet.accounting.tradeoff import delta_of
-from privet.attacks.counting import Reals, at_least, at_most
+from privet.attacks.counting import Reals
 from privet.attacks.outcome import ConfidenceInterval, limit_of
 from privet.core import checked
 from privet.core.errors import InvalidInput
@@ -25,7 +25,7 @@ from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Unit
 
-__all__ = ["Fit", "Rebuilt", "bits_found", "rebuild", "right_at_most"]
+__all__ = ["BitReconstruction", "Fit", "guess_bound", "reconstruct_bits", "recovered_bits"]
 
 
 class Fit(Enum):
@@ -38,7 +38,7 @@ class Fit(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Rebuilt:
+class BitReconstruction:
     """How many bits were found, beside what anybody finds who sees no answer, and what a guarantee leaves."""
 
     right: npt.NDArray[np.bool_] = field(repr=False)
@@ -67,13 +67,13 @@ class Rebuilt:
         return self.limit is not None and self.share.lower > max(self.limit, self.baseline)
 
 
-def rebuild(subsets: Any, answers: Any, fit: Fit = Fit.LEAST_SQUARES) -> Reals:
+def reconstruct_bits(subsets: Any, answers: Any, fit: Fit = Fit.LEAST_SQUARES) -> Reals:
     """[people]: numbers in [0, 1] that fit the answers best; above ½ the bit is said to be 1.
 
     `subsets`[answer, person] is 1 where the person is among those that the answer counts. Fewer answers than people can
     do, but do not always.
 
-    >>> rebuild([[1, 1, 0], [0, 1, 1], [1, 0, 1]], [1.1, 0.9, 2.0]).round(1).tolist()
+    >>> reconstruct_bits([[1, 1, 0], [0, 1, 1], [1, 0, 1]], [1.1, 0.9, 2.0]).round(1).tolist()
     [1.0, 0.0, 0.9]
     """
     checked.member("fit", fit, Fit)
@@ -92,7 +92,7 @@ def rebuild(subsets: Any, answers: Any, fit: Fit = Fit.LEAST_SQUARES) -> Reals:
     return np.asarray(np.clip(0.5 + np.linalg.lstsq(asked, told - asked.sum(axis=1) / 2, rcond=None)[0], 0.0, 1.0))
 
 
-def bits_found(
+def recovered_bits(
     secret: Any,
     fitted: Any,
     claim: Guarantee | Event | None = None,
@@ -100,7 +100,7 @@ def bits_found(
     prior: float = 0.5,
     unit: Unit | None = None,
     confidence: float = 0.95,
-) -> Rebuilt:
+) -> BitReconstruction:
     """How many bits are right, for the owner who knows them.
 
     The interval (Clopper & Pearson 1934) takes people for independent trials. `claim` is the guarantee of all answers
@@ -108,7 +108,7 @@ def bits_found(
     themselves. Its neighbors may differ in any way by which a person's bit can change: as every answer counts ones
     alone, a person whose bit is 0 might as well not be there, so that it may be add/remove, too.
 
-    >>> found = bits_found([1, 0, 1, 1], [0.9, 0.2, 0.4, 1.0])
+    >>> found = recovered_bits([1, 0, 1, 1], [0.9, 0.2, 0.4, 1.0])
     >>> found.share.value, found.baseline
     (0.75, 0.75)
     """
@@ -117,22 +117,20 @@ def bits_found(
         raise InvalidInput("secret", "is not a list of 0 and 1", "give the bit of each person")
     if said.shape != bits.shape or np.isnan(said).any():
         raise InvalidInput(
-            "fitted", f"is not one number for each of {len(bits)} people", "give what `rebuild` returned"
+            "fitted", f"is not one number for each of {len(bits)} people", "give what `reconstruct_bits` returned"
         )
     right = (said > 0.5) == (bits == 1)
-    count, people = int(right.sum()), len(bits)
-    error = (1 - checked.confidence("confidence", confidence)) / 2
     ones = float(bits.mean())
-    return Rebuilt(
+    return BitReconstruction(
         right,
-        ConfidenceInterval(count / people, at_least(count, people, error), at_most(count, people, error)),
+        ConfidenceInterval.of_share(int(right.sum()), len(bits), confidence),
         max(ones, 1 - ones),
-        None if claim is None else right_at_most(claim, prior, unit),
+        None if claim is None else guess_bound(claim, prior, unit),
         confidence,
     )
 
 
-def right_at_most(claim: Guarantee | Event, prior: float = 0.5, unit: Unit | None = None) -> float:
+def guess_bound(claim: Guarantee | Event, prior: float = 0.5, unit: Unit | None = None) -> float:
     """The chance, at most, that anybody is right about one bit which is 1 with probability `prior`.
 
     An attacker who says 1 for a share α of the zeros says so for at most `limit_of`(α) of the ones; the best mix of the
@@ -141,7 +139,7 @@ def right_at_most(claim: Guarantee | Event, prior: float = 0.5, unit: Unit | Non
     of which the whole curve is known, it may be less.
 
     >>> from privet.core.event import Laplace
-    >>> round(right_at_most(Laplace(1.0)), 4), round(right_at_most(Laplace(1.0), prior=0.9), 4)
+    >>> round(guess_bound(Laplace(1.0)), 4), round(guess_bound(Laplace(1.0), prior=0.9), 4)
     (0.6967, 0.9)
     """
     if not 0 <= checked.finite("prior", prior) <= 1:

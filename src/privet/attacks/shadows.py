@@ -13,8 +13,8 @@ from torch import Tensor
 from privet.attacks.counting import Reals
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble import Here, Learner, Where, train
-from privet.ensemble.drawing import generator
+from privet.ensemble import InProcess, Learner, Placement, train
+from privet.ensemble.seeding import generator
 
 __all__ = ["Bits", "Shadows", "confidences", "shadows"]
 
@@ -46,6 +46,18 @@ class Shadows:
     def models(self) -> int:
         """How many there are."""
         return len(self.inside)
+
+    @property
+    def all_outputs(self) -> Reals:
+        """The outputs, for attacks that need them.
+
+        Raises:
+            InvalidInput: If there are none.
+        """
+        if self.outputs is None:
+            problem, advice = "have no outputs", "make them by shadows(…), or give what they say for all classes"
+            raise InvalidInput("shadows", problem, advice)
+        return self.outputs
 
     def without(self, model: int) -> Shadows:
         """All but one, which can stand for a model that is attacked; its other half goes with it.
@@ -88,7 +100,7 @@ def shadows(
     models: int = 16,
     key: str = "privet",
     queries: tuple[Tensor, ...] = (),
-    where: Where = Here(),  # noqa: B008 (a frozen record without fields)
+    where: Placement = InProcess(),  # noqa: B008 (a frozen record without fields)
 ) -> Shadows:
     """Train shadow models in pairs, and ask all of them about all examples.
 

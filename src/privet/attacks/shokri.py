@@ -32,18 +32,14 @@ def shokri(outputs: Any, labels: Any, shadows: Shadows, *, learner: Learner | No
         shadows: made by `shadows(…)`, which keeps their `outputs`.
         learner: how the classifiers learn; if left out, networks with one hidden layer.
     """
-    if shadows.outputs is None:
-        raise InvalidInput(
-            "shadows", "have no outputs", "make them by shadows(…), or give what they say for all classes"
-        )
     own, named = torch.as_tensor(np.asarray(outputs, dtype=np.float64)), torch.as_tensor(np.asarray(labels)).long()
-    if own.shape != shadows.outputs.shape[1:]:
-        problem = f"have the shape {tuple(own.shape)}, and those of shadow models {shadows.outputs.shape[1:]}"
+    if own.shape != shadows.all_outputs.shape[1:]:
+        problem = f"have the shape {tuple(own.shape)}, and those of shadow models {shadows.all_outputs.shape[1:]}"
         raise InvalidInput("outputs", problem, "ask both about the same examples")
     if not bool(own.isfinite().all()):
         raise InvalidInput("outputs", "hold NaN or infinite numbers", "find out where the model gives none")
     models, classes = shadows.models, own.shape[1]
-    seen = _features(torch.from_numpy(shadows.outputs), named.expand(models, -1)).flatten(0, 1)
+    seen = _features(torch.from_numpy(shadows.all_outputs), named.expand(models, -1)).flatten(0, 1)
     mean, spread = seen.mean(0), seen.std(0).clamp_min(1e-6)
     wanted = torch.from_numpy(shadows.inside).long().flatten()
     classed = named.repeat(models)

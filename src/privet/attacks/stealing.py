@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from privet.attacks.counting import at_least, at_most
 from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.target import Access, Target
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator, initial
+from privet.ensemble.seeding import generator, initial_weights
+from privet.ensemble.stacked import NetworkTraining
 
 __all__ = ["CopyTraining", "FidelityCurve", "copy_model", "fidelity", "fidelity_curve", "solve_linear_model"]
 
@@ -42,7 +42,7 @@ def solve_linear_model(target: Target, features: int, *, key: str = "privet") ->
     missed = level[count + 1 :] - (fresh.double() @ weights.T + bias)
     if float(missed.abs().max()) > _LINEAR * max(float(level.std()), 1e-12):
         problem = "is not linear, or rounds its answers"
-        raise InvalidInput("target", problem, "copy it by `copied`, from many questions")
+        raise InvalidInput("target", problem, "use copy_model, with many queries")
     found = nn.Linear(count, target.classes)
     with torch.no_grad():
         found.weight.copy_(weights)
@@ -51,36 +51,31 @@ def solve_linear_model(target: Target, features: int, *, key: str = "privet") ->
 
 
 @dataclass(frozen=True)
-class CopyTraining:
-    """How a copy learns: which network, by Adam with a rate that falls to zero, from which beginning."""
+class CopyTraining(NetworkTraining):
+    """Training of a copy: one network by Adam, with a learning rate that falls to zero as a cosine."""
 
-    network: nn.Module
-    """A pattern, from rows to one number for each class: it is not changed."""
     steps: int = 1000
     batch_size: int = 64
-    learning_rate: float = 0.003
-    key: str = "privet"
 
-    def __post_init__(self) -> None:
-        checked.count("steps", self.steps)
-        checked.count("batch_size", self.batch_size)
-        checked.positive("learning_rate", self.learning_rate)
+    def fit(self, rows: Tensor, probabilities: Tensor) -> nn.Module:
+        """Return a network that was trained to give these probabilities.
 
-    def taught(self, rows: Tensor, wanted: Tensor) -> nn.Module:
-        """A network that says of rows what is wanted: [rows, classes] probabilities."""
-        drawn = generator(self.key, "copy_model")
-        found = deepcopy(self.network)
-        found.load_state_dict(initial(self.network, drawn), strict=False)
-        optimizer = torch.optim.Adam(found.parameters(), lr=self.learning_rate)
-        falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.steps)
+        Args:
+            rows: The inputs.
+            probabilities: [rows, classes], as the target gives them.
+        """
+        stream = generator(self.key, "copy_model")
+        network = deepcopy(self.model)
+        network.load_state_dict(initial_weights(self.model, stream), strict=False)
+        optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.steps)
         for _ in range(self.steps):
-            at = torch.randint(0, len(rows), (self.batch_size,), generator=drawn)
+            at = torch.randint(0, len(rows), (self.batch_size,), generator=stream)
             optimizer.zero_grad()
-            loss = F.cross_entropy(found(rows[at]), wanted[at])
-            torch.autograd.backward(loss)
+            torch.autograd.backward(F.cross_entropy(network(rows[at]), probabilities[at]))
             optimizer.step()
-            falling.step()
-        return found.eval()
+            schedule.step()
+        return network.eval()
 
 
 def copy_model(target: Target, questions: Tensor, student: CopyTraining) -> nn.Module:
@@ -90,7 +85,7 @@ def copy_model(target: Target, questions: Tensor, student: CopyTraining) -> nn.M
     """
     if not len(questions):
         raise InvalidInput("questions", "are none", "give rows to ask about")
-    return student.taught(questions, _answers(target, questions).to(questions.dtype))
+    return student.fit(questions, _answers(target, questions).to(questions.dtype))
 
 
 def fidelity(target: Target, copy: nn.Module, rows: Tensor, *, confidence: float = 0.95) -> ConfidenceInterval:
@@ -125,7 +120,7 @@ def fidelity_curve(
         raise InvalidInput("counts", f"go up to {max(wanted, default=0)}", f"there are {len(questions)} questions")
     answers = _answers(target, questions[: max(wanted)]).to(questions.dtype)
     rows, named = held_out
-    copies = (student.taught(questions[:count], answers[:count]) for count in wanted)
+    copies = (student.fit(questions[:count], answers[:count]) for count in wanted)
     return FidelityCurve(wanted, tuple(_agreed(named, copy, rows, confidence) for copy in copies))
 
 
@@ -138,5 +133,4 @@ def _answers(target: Target, questions: Tensor) -> Tensor:
 def _agreed(named: Tensor, copy: nn.Module, rows: Tensor, confidence: float) -> ConfidenceInterval:
     with torch.no_grad():
         same = int((copy(rows).argmax(1) == named).sum())
-    error = (1 - checked.confidence("confidence", confidence)) / 2
-    return ConfidenceInterval(same / len(rows), at_least(same, len(rows), error), at_most(same, len(rows), error))
+    return ConfidenceInterval.of_share(same, len(rows), confidence)

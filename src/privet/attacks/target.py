@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.release import Release
 
-__all__ = ["Access", "ModelTarget", "Target", "losses", "network_of", "target"]
+__all__ = ["Access", "ModelTarget", "Target", "class_labels", "losses", "network_of", "target"]
 
 _TOGETHER = 4096
 """Rows that are asked about at once."""
@@ -121,6 +121,24 @@ def network_of(of: Target) -> nn.Module:
         problem = f"has access = {of.access.value}, and no method module() that returns a torch.nn.Module"
         raise InvalidInput("target", problem, "give it one, or say access = Access.SCORES")
     return found
+
+
+def class_labels(labels: Any, classes: int, count: int | None = None) -> Tensor:
+    """Return labels as a flat tensor of classes.
+
+    Args:
+        labels: Whole numbers from 0 to classes - 1.
+        classes: The number of classes.
+        count: How many labels there must be; at least one, if left out.
+
+    Raises:
+        InvalidInput: If they are other numbers, or another number of them.
+    """
+    named = torch.as_tensor(labels).long().flatten()
+    if (not len(named) if count is None else len(named) != count) or not bool(((named >= 0) & (named < classes)).all()):
+        many, advice = ("", "at least one, such as [0]") if count is None else (f"{count} ", "one for each example")
+        raise InvalidInput("labels", f"are not {many}classes below {classes}", f"give {advice}")
+    return named
 
 
 def losses(of: Target, inputs: Tensor, labels: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet.attacks.counting import Reals, scores_of
+from privet.attacks.counting import Reals, checked_scores
 from privet.attacks.label_only import noisy_versions
 from privet.attacks.pool import Pool
 from privet.attacks.shadows import Bits, Shadows, confidences
@@ -46,7 +46,7 @@ class AttackerView:
     @cached_property
     def confidences(self) -> Reals:
         """[examples]: logit-scaled confidence in the true class."""
-        return scores_of("scores", confidences(self.outputs, self.pool.labels), 1)
+        return checked_scores("scores", confidences(self.outputs, self.pool.labels), 1)
 
     @cached_property
     def losses(self) -> Reals:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from privet.audit.canaries import Planted, Watch
+from privet.audit.canaries import CanaryModel, CanaryWatch
+from privet.audit.canary_observations import CanaryObservations
 from privet.audit.counting import epsilon_of, mu_of
 from privet.audit.gaussian_steps import gaussian_steps, noise_at_most
 from privet.audit.inserted_canaries import InsertedCanaries, insert_canaries
 from privet.audit.ladder import Ladder, Rung, audit_ladder
 from privet.audit.many_runs import many_runs
 from privet.audit.mechanisms import audit_draws
-from privet.audit.observed import Observed
 from privet.audit.one_run import guess_membership, one_run, one_run_p_value
-from privet.audit.replay import Moved, Replay, ReplayError, replay
+from privet.audit.replay import QueryMovement, Replay, ReplayError, replay
 
 __all__ = [
+    "CanaryModel",
+    "CanaryObservations",
+    "CanaryWatch",
     "InsertedCanaries",
     "Ladder",
-    "Moved",
-    "Observed",
-    "Planted",
+    "QueryMovement",
     "Replay",
     "ReplayError",
     "Rung",
-    "Watch",
     "audit_draws",
     "audit_ladder",
     "epsilon_of",

@@ -15,17 +15,17 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 from torch.utils.data import Dataset
 
-from privet.audit.observed import Observed
+from privet.audit.canary_observations import CanaryObservations
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng, default_rng
 from privet.core.release import Release
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 from privet.training.clipping import Adaptive, PerLayer
 from privet.training.plan import DPSGD
 from privet.training.run import Run
 
-__all__ = ["Planted", "Watch"]
+__all__ = ["CanaryModel", "CanaryWatch"]
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -35,7 +35,7 @@ _ROW, _BLANK = 0, -1
 """How rows are marked that are no canaries, and canaries that are out; 1, 2, … are canaries that are in."""
 
 
-class Planted(nn.Module, Generic[M]):
+class CanaryModel(nn.Module, Generic[M]):
     """A model with a bare number beside it for each canary. The model itself stays what it is.
 
     Each canary is in the data by its own fair coin, drawn here; one that is out is a row of which nothing is learned
@@ -45,7 +45,7 @@ class Planted(nn.Module, Generic[M]):
     What it changes: the data set has `canaries` more rows, so that a plan which counts rows samples a little less, and
     a batch has a few rows that teach the model nothing. What a real row is promised stays as it was.
 
-    >>> planted = Planted(nn.Linear(2, 3), canaries=4)
+    >>> planted = CanaryModel(nn.Linear(2, 3), canaries=4)
     >>> (inputs, labels), marks = planted.dataset((torch.zeros(5, 2), torch.zeros(5)))
     >>> len(inputs), marks[:5].tolist()
     (9, [0, 0, 0, 0, 0])
@@ -103,9 +103,9 @@ class Planted(nn.Module, Generic[M]):
         steep = torch.where(marks > 0, _STEEP, 0.0).to(self.marks)
         return torch.where((marks == _ROW).to(losses.device), losses, steep * self.marks[place])
 
-    def watch(self, run: Run) -> Watch:
+    def watch(self, run: Run) -> CanaryWatch:
         """What makes the run's steps from here on, and keeps what is seen of the canaries."""
-        return Watch(self, run)
+        return CanaryWatch(self, run)
 
     def strip(self, release: Release[Any]) -> Release[Any]:
         """The release of the model itself, without the canaries' numbers.
@@ -115,15 +115,17 @@ class Planted(nn.Module, Generic[M]):
         return release.map(lambda planted: planted.model)
 
 
-class Watch:
+class CanaryWatch:
     """The steps of a run whose canaries are watched: `step` in place of the run's own.
 
     What it keeps is internal: coins and batches are no releases. What comes of `observed()` is evidence, of made-up
     rows alone.
     """
 
-    def __init__(self, planted: Planted[Any], run: Run) -> None:
-        if run.model is not planted or not any(each is planted.marks for each in _held(run)):
+    def __init__(self, planted: CanaryModel[Any], run: Run) -> None:
+        if run.model is not planted or not any(
+            parameter is planted.marks for group in run.optimizer.param_groups for parameter in group["params"]
+        ):
             problem = "does not train the planted model with its canaries' numbers"
             advice = "attach plan.attach(planted, optimizer, planted.dataset(data)), the optimizer made of planted's"
             raise InvalidInput("run", problem, f"{advice} parameters()")
@@ -155,12 +157,12 @@ class Watch:
         self._now, self._clip = [], self._run.clip
         return True
 
-    def observed(self) -> Observed:
+    def observed(self) -> CanaryObservations:
         """What was seen of all steps so far."""
         if not self._seen:
             raise InvalidInput("run", "has made no step yet", "train first")
         run, plan = self._run, self._run.plan
-        return Observed(
+        return CanaryObservations(
             seen=torch.stack(self._seen).numpy(),
             took_part=torch.stack(self._part).numpy(),
             inside=self._planted._inside,  # noqa: SLF001 (of this file)
@@ -196,10 +198,6 @@ def _made_up(rows: Tensor, count: int) -> Tensor:
     if rows.dtype == torch.uint8:
         return torch.randint(1, 256, shape, generator=drawn).to(rows)
     return rows.new_zeros(shape)
-
-
-def _held(run: Run) -> list[Tensor]:
-    return [each for group in run.optimizer.param_groups for each in group["params"]]
 
 
 def _rate(plan: DPSGD, run: Run) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from privet.attacks.counting import Reals, counted, lowest
+from privet.attacks.counting import Reals, checked_successes, lower_limits
 from privet.core import checked
 
 __all__ = ["epsilon_of", "epsilons", "mu_of", "mus"]
@@ -25,7 +25,7 @@ def epsilon_of(hits: int, present: int, alarms: int, absent: int, *, delta: floa
     4.906
     """
     checked.share("delta", delta)
-    counts = counted(hits, present, error), counted(alarms, absent, error)
+    counts = checked_successes(hits, present, error), checked_successes(alarms, absent, error)
     return float(epsilons(counts[0], present, counts[1], absent, delta, error))
 
 
@@ -46,7 +46,7 @@ def mu_of(hits: int, present: int, alarms: int, absent: int, *, error: float) ->
     >>> round(mu_of(841, 1000, 159, 1000, error=0.05), 2)
     1.81
     """
-    counts = counted(hits, present, error), counted(alarms, absent, error)
+    counts = checked_successes(hits, present, error), checked_successes(alarms, absent, error)
     return float(mus(counts[0], present, counts[1], absent, error))
 
 
@@ -61,4 +61,4 @@ def mus(hits: Any, present: int, alarms: Any, absent: int, error: float) -> Real
 
 def _rates(hits: Any, present: int, alarms: Any, absent: int, error: float) -> tuple[Reals, Reals]:
     half = error / 2
-    return lowest(np.asarray(hits), present, half), 1 - lowest(absent - np.asarray(alarms), absent, half)
+    return lower_limits(np.asarray(hits), present, half), 1 - lower_limits(absent - np.asarray(alarms), absent, half)

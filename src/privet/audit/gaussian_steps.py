@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from privet.accounting import price
-from privet.attacks.counting import scores_of
+from privet.attacks.counting import checked_scores
 from privet.audit.counting import mu_of, mus
-from privet.audit.scores import halves
+from privet.audit.scores import split_scores
 from privet.core import checked
 from privet.core.event import Event, Gaussian, Repeated, Sampled, Sampling
 from privet.core.guarantee import Evidence
 from privet.core.unit import Unit
 
-__all__ = ["ASSUMED", "gaussian_steps", "noise_at_most"]
+__all__ = ["ASSUMED", "gaussian_steps", "least_epsilon", "noise_at_most"]
 
 ASSUMED = "each step adds Gaussian noise of one and the same scale to a bounded sum"
 
@@ -35,11 +36,11 @@ def noise_at_most(present: Any, absent: Any, *, confidence: float = 0.95, thresh
     """
     error = 1 - checked.probability("confidence", confidence)
     if threshold is not None:
-        one, other = scores_of("present", present, 1), scores_of("absent", absent, 1)
+        one, other = checked_scores("present", present, 1), checked_scores("absent", absent, 1)
         hits, alarms = int((one >= threshold).sum()), int((other >= threshold).sum())
         found = mu_of(hits, len(one), alarms, len(other), error=error)
     else:
-        split = halves(present, absent)
+        split = split_scores(present, absent)
         test = split.best(lambda hits, some, alarms, others: mus(hits, some, alarms, others, error))
         found = mu_of(*split.counts(*test), error=error)
     return 1 / found if found else float("inf")
@@ -63,13 +64,17 @@ def gaussian_steps(
     with that noise. It presumes that every step is Gaussian, on rows drawn by `sampling`: this can find too little
     noise, and it cannot refute a guarantee by itself.
     """
+    count, whose = checked.count("steps", steps), unit or Unit()
+
+    def event(noise: float) -> Event:
+        return Repeated(Gaussian(noise) if sampling is None else Sampled(Gaussian(noise), sampling), count)
+
     noise = noise_at_most(present, absent, confidence=confidence, threshold=threshold)
-    trials = len(scores_of("present", present, 1)) + len(scores_of("absent", absent, 1))
-    whose = unit or Unit()
-    epsilon = 0.0
-    if noise < float("inf"):
-        one = Gaussian(noise)
-        step: Event = one if sampling is None else Sampled(one, sampling)
-        epsilon = price.epsilon(Repeated(step, checked.count("steps", steps)), delta, unit=whose).epsilon.lower
+    trials = len(checked_scores("present", present, 1)) + len(checked_scores("absent", absent, 1))
     assumed = (ASSUMED,) if sampling is None else (ASSUMED, f"rows are drawn by {type(sampling).__name__}")
-    return Evidence(epsilon, delta, confidence, attack, trials, whose, assumed)
+    return Evidence(least_epsilon(event, noise, delta, whose), delta, confidence, attack, trials, whose, assumed)
+
+
+def least_epsilon(event: Callable[[float], Event], noise: float, delta: float, unit: Unit) -> float:
+    """Return the least ε of an event whose noise multiplier is at most `noise`: the lower end of its price."""
+    return price.epsilon(event(noise), delta, unit=unit).epsilon.lower if noise < float("inf") else 0.0

@@ -19,7 +19,7 @@ from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
 from privet.core.random import Rng, default_rng
 from privet.core.unit import Neighbours, Unit
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
 __all__ = ["InsertedCanaries", "insert_canaries"]
 

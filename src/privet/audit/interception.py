@@ -31,7 +31,7 @@ from privet.training.sampling import FixedSize, Poisson, Shuffled, Users
 from privet.training.sampling.protocol import Drawn
 from privet.training.step import Step
 
-__all__ = ["MechanismCall", "Query", "Tap", "distance", "taps"]
+__all__ = ["Interception", "MechanismCall", "Query", "interceptions", "query_distance"]
 
 _NORMS: Final = ("l0", "l1", "l2", "linf")
 _EXACT: Final = 1e-9
@@ -62,7 +62,7 @@ def _itself(_: Any, output: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Tap:
+class Interception:
     """One method of one class."""
 
     owner: type[Any]
@@ -151,22 +151,25 @@ def _given_rows(sampler: Any, kept: Any) -> Drawn:
 
 
 _TABLE: Final = (
-    *(Tap(entry.kind, "release", _bounded) for entry in MECHANISMS.values()),
-    *(Tap(kind, "release", _votes) for kind in (Plan, SmoothCeiling, Gnss)),
-    Tap(Plan, "counts", _votes),
-    Tap(RandomizedResponseMechanism, "randomize", _rows),
-    Tap(InputPerturbation, "randomize", _rows),
-    Tap(ObjectivePerturbation, "fit", _rows),
-    Tap(OutputPerturbation, "fit", _minimum, again=True),
-    Tap(Step, "total", _step, again=True, keep=_kept_step, give=_given_step),
-    *(Tap(kind, "draw", _drawn, keep=_kept_rows, give=_given_rows) for kind in (Poisson, FixedSize, Users)),
-    Tap(Shuffled, "draw", _drawn, again=True, keep=_kept_rows, give=_given_rows),  # it remembers its order
+    *(Interception(entry.kind, "release", _bounded) for entry in MECHANISMS.values()),
+    *(Interception(kind, "release", _votes) for kind in (Plan, SmoothCeiling, Gnss)),
+    Interception(Plan, "counts", _votes),
+    Interception(RandomizedResponseMechanism, "randomize", _rows),
+    Interception(InputPerturbation, "randomize", _rows),
+    Interception(ObjectivePerturbation, "fit", _rows),
+    Interception(OutputPerturbation, "fit", _minimum, again=True),
+    Interception(Step, "total", _step, again=True, keep=_kept_step, give=_given_step),
+    *(Interception(kind, "draw", _drawn, keep=_kept_rows, give=_given_rows) for kind in (Poisson, FixedSize, Users)),
+    Interception(Shuffled, "draw", _drawn, again=True, keep=_kept_rows, give=_given_rows),  # it remembers its order
 )
 
 
-def taps() -> tuple[Tap, ...]:
+def interceptions() -> tuple[Interception, ...]:
     """Every row of the table, and every local randomizer that there is by now, one's own included."""
-    return (*_TABLE, *(Tap(kind, "randomize", _rows) for kind in _below(Randomizer) if "randomize" in vars(kind)))
+    return (
+        *_TABLE,
+        *(Interception(kind, "randomize", _rows) for kind in _below(Randomizer) if "randomize" in vars(kind)),
+    )
 
 
 def _below(kind: type[Any]) -> Iterator[type[Any]]:
@@ -175,7 +178,7 @@ def _below(kind: type[Any]) -> Iterator[type[Any]]:
         yield from _below(each)
 
 
-def distance(norm: str, one: Any, other: Any) -> float:
+def query_distance(norm: str, one: Any, other: Any) -> float:
     """How far two values are apart; infinity where they have different shapes."""
     if norm == "rows":
         both = min(len(one), len(other))

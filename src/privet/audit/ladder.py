@@ -16,9 +16,9 @@ from torch.nn import functional as F
 
 from privet.accounting import default_delta
 from privet.attacks.target import Access, ModelTarget
-from privet.audit.canaries import Planted
+from privet.audit.canaries import CanaryModel
+from privet.audit.canary_observations import CanaryObservations
 from privet.audit.inserted_canaries import InsertedCanaries, insert_canaries
-from privet.audit.observed import Observed
 from privet.core import checked
 from privet.core.codec import Record
 from privet.core.errors import InvalidInput
@@ -26,7 +26,7 @@ from privet.core.guarantee import Evidence, Guarantee
 from privet.core.random import Rng, default_rng
 from privet.core.unit import Neighbours
 from privet.data.sets import named
-from privet.ensemble.drawing import generator, initial
+from privet.ensemble.seeding import generator, initial_weights
 from privet.training.clipping import Adaptive
 from privet.training.plan import DPSGD
 
@@ -113,7 +113,7 @@ def audit_ladder(
 
 def _network(key: str) -> nn.Module:
     model = nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, _CLASSES))
-    model.load_state_dict(initial(model, generator(key, "ladder")))
+    model.load_state_dict(initial_weights(model, generator(key, "ladder")))
     return model
 
 
@@ -126,8 +126,10 @@ def _trained(plan: DPSGD, inputs: Tensor, labels: Tensor, key: str, rng: Rng, de
     return run.release(delta).value
 
 
-def _watched(plan: DPSGD, inputs: Tensor, labels: Tensor, canaries: int, key: str, rng: Rng, delta: float) -> Observed:
-    planted = Planted(_network(key), canaries=canaries, rng=rng)
+def _watched(
+    plan: DPSGD, inputs: Tensor, labels: Tensor, canaries: int, key: str, rng: Rng, delta: float
+) -> CanaryObservations:
+    planted = CanaryModel(_network(key), canaries=canaries, rng=rng)
     # Plain SGD: then the weights at the end are the sum of what every step gave, and tell no more.
     optimizer = torch.optim.SGD(planted.parameters(), lr=_RATE)
     run = plan.attach(planted, optimizer, planted.dataset((inputs, labels)), rng=rng, delta=delta)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privet.audit.counting import epsilon_of, epsilons
-from privet.audit.scores import halves
+from privet.audit.scores import split_scores
 from privet.core import checked
 from privet.core.guarantee import Evidence
 from privet.core.unit import Unit
@@ -44,7 +44,7 @@ def many_runs(
     """
     error = 1 - checked.probability("confidence", confidence)
     checked.share("delta", delta)
-    split = halves(present, absent)
+    split = split_scores(present, absent)
     threshold, above = split.best(lambda hits, some, alarms, others: epsilons(hits, some, alarms, others, delta, error))
     found = epsilon_of(*split.counts(threshold, above), delta=delta, error=error)
     trials = len(split.tried_present) + len(split.tried_absent)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from privet.attacks.counting import scores_of
+from privet.attacks.counting import checked_scores
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
@@ -83,7 +83,7 @@ def guess_membership(scores: Any, inside: Any, *, guesses: int) -> tuple[int, in
     >>> guess_membership([0.9, 0.8, 0.5, 0.1], [True, False, True, False], guesses=2)
     (2, 2)
     """
-    found = scores_of("scores", scores, 2)
+    found = checked_scores("scores", scores, 2)
     coins = np.asarray(inside)
     if coins.shape != found.shape or coins.dtype != np.bool_:
         raise InvalidInput("inside", "is not one truth value for each score")

@@ -17,20 +17,21 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from types import TracebackType
 from typing import Any, Final
 
 import torch
 
-from privet.audit.interception import MechanismCall, Tap, distance, taps
-from privet.audit.sameness import differing
-from privet.audit.snapshot import changed, kept
+from privet.audit.comparison import differences
+from privet.audit.interception import Interception, MechanismCall, interceptions, query_distance
+from privet.audit.snapshot import overwritten_places, take_snapshot
 from privet.core.errors import PrivetError
 from privet.core.random import Rng, SeededRng
 from privet.core.random.keystream import Bytes
 from privet.core.randomness import Randomness
 
-__all__ = ["Moved", "Replay", "ReplayError", "replay"]
+__all__ = ["QueryMovement", "Replay", "ReplayError", "replay"]
 
 _ONE_AT_A_TIME: Final = threading.Lock()
 
@@ -40,7 +41,7 @@ class ReplayError(PrivetError):
 
 
 @dataclass(frozen=True)
-class Moved:
+class QueryMovement:
     """How far a mechanism's query moved between two neighbors, at most over its calls, and how far it may."""
 
     mechanism: str
@@ -67,7 +68,7 @@ class Replay:
     """How often a mechanism was asked, on the first data set."""
     draws: int
     """How often randomness was drawn outside of mechanisms."""
-    moved: tuple[Moved, ...]
+    moved: tuple[QueryMovement, ...]
     differences: tuple[str, ...]
     """What else differs between the two, or could not be tried, in plain words, without the values."""
 
@@ -119,15 +120,15 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbor: Any, *, see
     """
     tape = _Tape()
     with _ONE_AT_A_TIME, ExitStack() as stack:
-        for tap in taps():
+        for tap in interceptions():
             stack.enter_context(_tapped(tap, tape))
         with torch.random.fork_rng(devices=[]):
             first = tape.run(pipeline, data, seed)
-        let_out = kept(first.result)
+        snapshot = take_snapshot(first.result)
         tape.again = True
         with torch.random.fork_rng(devices=[]):
             second = tape.run(pipeline, neighbor, seed)
-        overwritten = list(changed(let_out, kept(first.result)))
+        overwritten = list(overwritten_places(snapshot, take_snapshot(first.result)))
     found = [*_untried(first, second), *tape.differences]
     if not tape.calls and not tape.place:
         found.append("no mechanism was called")
@@ -140,10 +141,10 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbor: Any, *, see
         if count > 1
     ]
     if not first.raised and not second.raised:
-        found += [*differing(first.result, second.result), *overwritten]
-    found += differing(first.said, second.said, "what was printed")
-    found += differing(first.logged, second.logged, "the list of log lines")
-    found += differing(first.warned, second.warned, "the list of warnings")
+        found += [*differences(first.result, second.result), *overwritten]
+    found += differences(first.said, second.said, "what was printed")
+    found += differences(first.logged, second.logged, "the list of log lines")
+    found += differences(first.warned, second.warned, "the list of warnings")
     return Replay(len(tape.calls), len(first.draws), tuple(tape.moved.values()), tuple(dict.fromkeys(found)))
 
 
@@ -224,7 +225,7 @@ class _Tape:
     """What mechanisms were asked and answered."""
 
     calls: list[tuple[MechanismCall, Any]] = field(default_factory=list)
-    moved: dict[tuple[str, str], Moved] = field(default_factory=dict)
+    moved: dict[tuple[str, str], QueryMovement] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
     again: bool = False
     place: int = 0
@@ -249,7 +250,7 @@ class _Tape:
         seen.said, seen.warned = said.getvalue(), tuple(str(each.message) for each in warned)
         return seen
 
-    def call(self, tap: Tap, original: Callable[..., Any], mechanism: Any, arguments: dict[str, Any]) -> Any:
+    def call(self, tap: Interception, original: Callable[..., Any], mechanism: Any, arguments: dict[str, Any]) -> Any:
         number, self.place = self.place, self.place + 1
         rng = arguments.get("rng")
         if isinstance(rng, _Watched):
@@ -280,21 +281,21 @@ class _Tape:
             if dict(one.bounds) != dict(other.bounds):
                 self.differences.append(f"{now.name} was made for another distance on the neighbor")
             for norm, declared in one.bounds.items():
-                found = Moved(now.name, norm, distance(norm, one.value, other.value), declared, one.slack)
+                found = QueryMovement(now.name, norm, query_distance(norm, one.value, other.value), declared, one.slack)
                 key = (now.name, norm)
                 worst = self.moved.get(key, found)
                 self.moved[key] = max(worst, found, key=_beyond)
 
 
-def _beyond(moved: Moved) -> float:
+def _beyond(moved: QueryMovement) -> float:
     """By how much it moved further than declared; what is no number has moved furthest."""
     return math.inf if math.isnan(moved.measured) else moved.measured - moved.declared
 
 
 @contextmanager
-def _tapped(tap: Tap, tape: _Tape) -> Iterator[None]:
+def _tapped(tap: Interception, tape: _Tape) -> Iterator[None]:
     """For as long as this lasts, calls of the method in this thread go through the tape; calls within calls do not."""
-    original = vars(tap.owner)[tap.method] if tap.method in vars(tap.owner) else getattr(tap.owner, tap.method)
+    original = getattr(tap.owner, tap.method)
     own = tap.method in vars(tap.owner)
     signature = inspect.signature(original)
 
@@ -334,6 +335,5 @@ def _untried(first: _RunTrace, second: _RunTrace) -> Iterator[str]:
 
 def _draws(first: list[int], second: list[int]) -> Iterator[str]:
     if first != second:
-        place = next((at for at, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), None)
-        place = min(len(first), len(second)) if place is None else place
+        place = next(at for at, (one, other) in enumerate(zip_longest(first, second)) if one != other)
         yield f"randomness is drawn otherwise from draw {place + 1} on, outside of mechanisms"

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.attacks.counting import Reals, scores_of
+from privet.attacks.counting import Reals, checked_scores
 
-__all__ = ["Counts", "Split", "halves"]
+__all__ = ["Counts", "Split", "split_scores"]
 
 Counts = npt.NDArray[np.int64]
 _MOST = 1000
@@ -29,8 +29,9 @@ class Split:
 
     def counts(self, threshold: float, above: bool) -> tuple[int, int, int, int]:
         """Hits and alarms among the scores that the test was not chosen on, as `epsilon_of` takes them."""
-        present, absent = self.tried_present, self.tried_absent
-        hits, alarms = _said(present, threshold, above), _said(absent, threshold, above)
+        present, absent = np.sort(self.tried_present), np.sort(self.tried_absent)
+        edge = np.array([threshold])
+        hits, alarms = int(_counted(present, edge, above)[0]), int(_counted(absent, edge, above)[0])
         return hits, len(present), alarms, len(absent)
 
     def best(self, worth: Callable[[Counts, int, Counts, int], Reals]) -> tuple[float, bool]:
@@ -48,14 +49,10 @@ class Split:
         return threshold, above
 
 
-def halves(present: Any, absent: Any) -> Split:
+def split_scores(present: Any, absent: Any) -> Split:
     """Every second score chooses the test, and the others try it: trials are alike, in whatever order they come."""
-    one, other = scores_of("present", present, 4), scores_of("absent", absent, 4)
+    one, other = checked_scores("present", present, 4), checked_scores("absent", absent, 4)
     return Split(one[::2], other[::2], one[1::2], other[1::2])
-
-
-def _said(scores: Reals, threshold: float, above: bool) -> int:
-    return int(np.count_nonzero(scores >= threshold if above else scores <= threshold))
 
 
 def _counted(ordered: Reals, edges: Reals, above: bool) -> Counts:

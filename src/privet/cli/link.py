@@ -64,13 +64,13 @@ def link(
     for package in ("polars", "torch"):
         if find_spec(package) is None:
             raise MissingExtra(package, "train")
-    from privet.attacks.agreeing import MISSING
     from privet.attacks.linkage import link as link_tables
-    from privet.attacks.scoring import Scored
+    from privet.attacks.linkage_scoring import LinkageScoring
+    from privet.attacks.row_matching import MISSING
     from privet.runs.attacks.linkage_files import LinkageFiles, columns_of, renamed, told
 
     checked.confidence("confidence", confidence)
-    how = Scored(inside=inside) if scored else None
+    how = LinkageScoring(inside=inside) if scored else None
     if inside != 0.5 and not scored:
         raise InvalidInput("inside", "is for scores", "add --scored, or leave it out")
     if out is not None:
@@ -90,7 +90,7 @@ def link(
             names,
             sensitive=sensitive,
             person=person,
-            scored=how,
+            scoring=how,
             missing=silent,
             confidence=confidence,
             progress=progress,

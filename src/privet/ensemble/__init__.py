@@ -6,42 +6,43 @@ from privet.ensemble.estimators import Estimator
 from privet.ensemble.features import RandomFeatures
 from privet.ensemble.graph import NeighborGraph
 from privet.ensemble.learner import Ensemble, EnsembleTask, Learner
-from privet.ensemble.orders import most_informative, most_typical, most_uncertain, shuffled
+from privet.ensemble.orders import most_informative, most_typical, most_uncertain, shuffled_order
+from privet.ensemble.placement import InProcess, Placement, Processes, Ray
 from privet.ensemble.ridge import KernelRidge, Ridge
-from privet.ensemble.shards import Shards, apart, shards
+from privet.ensemble.shards import Shards, require_disjoint, shards
 from privet.ensemble.stacked import Stacked
-from privet.ensemble.student import Propagated, Student, Supervised, Teaching, Weighed
-from privet.ensemble.train import train
-from privet.ensemble.votes import vote_stretches, votes
-from privet.ensemble.where import Here, Processes, Ray, Where
+from privet.ensemble.student import LabelPropagation, Student, StudentTraining, SupervisedStudent, VoteRegression
+from privet.ensemble.train import train, train_one
+from privet.ensemble.votes import vote_batches, votes
 
 __all__ = [
     "Ensemble",
     "EnsembleTask",
     "Estimator",
-    "Here",
+    "InProcess",
     "KernelRidge",
+    "LabelPropagation",
     "Learner",
     "NeighborGraph",
+    "Placement",
     "Processes",
-    "Propagated",
     "RandomFeatures",
     "Ray",
     "Ridge",
     "Shards",
     "Stacked",
     "Student",
-    "Supervised",
-    "Teaching",
-    "Weighed",
-    "Where",
-    "apart",
+    "StudentTraining",
+    "SupervisedStudent",
+    "VoteRegression",
     "most_informative",
     "most_typical",
     "most_uncertain",
+    "require_disjoint",
     "shards",
-    "shuffled",
+    "shuffled_order",
     "train",
-    "vote_stretches",
+    "train_one",
+    "vote_batches",
     "votes",
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from warnings import catch_warnings
@@ -14,35 +16,23 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.ensemble.drawing import generator, seed
 from privet.ensemble.learner import EnsembleTask
+from privet.ensemble.seeding import generator, seed_of
 
-__all__ = ["Estimator", "Fitted"]
+__all__ = ["Estimator", "FittedEstimators"]
 
 _MADE_UP = (20, 1000)
 """Made-up rows of each class that an estimator is tried on; more where the first are too few for it."""
-_REFUSALS: tuple[type[Exception], ...] = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    BufferError,
-    ImportError,
-    LookupError,
-    MemoryError,
-    NameError,
-    OSError,
-    RuntimeError,
-    StopIteration,
-    SystemError,
-    TypeError,
-    ValueError,
-    Warning,
+_REFUSALS: tuple[type[Exception], ...] = tuple(
+    kind
+    for kind in vars(builtins).values()
+    if isinstance(kind, type) and issubclass(kind, Exception) and kind is not Exception
 )
 """What estimators raise of Python's own errors; rows decide whether, and some quote them."""
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedEstimators:
     """Fitted estimators, one for each member."""
 
     members: tuple[Any, ...] = field(repr=False)
@@ -68,13 +58,10 @@ class Fitted:
             except refusals as error:
                 raise InvalidInput("inputs", f"are refused by the estimator: {error}", "ask about others") from error
             for place, (member, often) in enumerate(zip(self.members, self.commonest, strict=True)):
-                if member is not None:
-                    try:
-                        found[place] = _scores(member, rows, self.classes)
-                        continue
-                    except refusals:
-                        pass
                 found[place, :, often] = 1.0
+                if member is not None:
+                    with suppress(*refusals):
+                        found[place] = _scores(member, rows, self.classes)
         return found
 
 
@@ -96,7 +83,7 @@ class Estimator:
             problem = f"is a {type(self.estimator).__name__} without fit, predict, get_params and set_params"
             raise InvalidInput("estimator", problem, "give a classifier such as LogisticRegression()")
 
-    def fit(self, task: EnsembleTask) -> Fitted:
+    def fit(self, task: EnsembleTask) -> FittedEstimators:
         """All members of the task, one after the other; `Processes` divides them among processes."""
         try:
             from sklearn.base import clone
@@ -114,15 +101,10 @@ class Estimator:
                 found.append(None)
                 if int((seen > 0).sum()) < 2:
                     continue
-                rows = inputs[own].numpy()
-                try:
-                    each = self._seeded(clone(self.estimator), task.first + place)
-                    each.fit(rows, labels.numpy())
-                    _scores(each, rows[:1], task.classes)
-                    found[place] = each
-                except refusals:
-                    continue
-        return Fitted(tuple(found), tuple(commonest), tried, task.classes)
+                with suppress(*refusals):
+                    rows = inputs[own].numpy()
+                    found[place] = self._fitted(clone, task.first + place, rows, labels.numpy(), rows[:1], task.classes)
+        return FittedEstimators(tuple(found), tuple(commonest), tried, task.classes)
 
     def _tried(self, clone: Callable[[Any], Any], like: Tensor, classes: int) -> Any:
         """The estimator, fitted on rows that follow from public numbers alone."""
@@ -132,22 +114,25 @@ class Estimator:
             drawn = torch.rand(len(labels), like.shape[1], generator=generator(self.key, "made-up rows"))
             rows = ((drawn + labels[:, None]) / classes).to(like.dtype).numpy()
             try:
-                found = self._seeded(clone(self.estimator), "made-up")
-                found.fit(rows, labels.numpy())
-                _scores(found, rows, classes)
-                return found
+                return self._fitted(clone, "made-up", rows, labels.numpy(), rows, classes)
             except _refusals(self.estimator) as error:
                 complaint = error
         problem = f"refuses made-up rows of {like.shape[1]} features and {classes} classes: {complaint}"
         raise InvalidInput("estimator", problem, "choose settings that suit such rows") from complaint
 
-    def _seeded(self, estimator: Any, number: int | str) -> Any:
+    def _fitted(
+        self, clone: Callable[[Any], Any], number: int | str, rows: Any, labels: Any, probe: Any, classes: int
+    ) -> Any:
+        """A clone with its own random state, fitted, and asked about a few rows to see whether it can answer."""
+        estimator = clone(self.estimator)
         unset = {
-            name: seed(self.key, "estimator", number, name)
+            name: seed_of(self.key, "estimator", number, name)
             for name, value in estimator.get_params().items()
             if (name == "random_state" or name.endswith("__random_state")) and value is None
         }
-        return estimator.set_params(**unset)
+        estimator.set_params(**unset).fit(rows, labels)
+        _scores(estimator, probe, classes)
+        return estimator
 
 
 def _scores(member: Any, rows: Any, classes: int) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.core import checked
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
 __all__ = ["RandomFeatures"]
 

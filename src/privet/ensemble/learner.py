@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["Ensemble", "EnsembleTask", "Joined", "Labels", "Learner"]
+from privet.core.errors import InvalidInput
+
+__all__ = ["Ensemble", "EnsembleTask", "JoinedEnsemble", "Labels", "Learner", "labeled_rows"]
 
 Labels: TypeAlias = npt.NDArray[np.int32]
 """Votes: one row for each row that was asked about, one column for each member."""
@@ -37,6 +39,22 @@ class EnsembleTask:
         used = torch.from_numpy(np.unique(torch.cat(chosen).numpy()))
         members = tuple(torch.searchsorted(used, rows) for rows in chosen)
         return EnsembleTask(self.inputs[used], self.labels[used], members, self.first + start, self.classes)
+
+
+def labeled_rows(inputs: Any, labels: Any) -> tuple[Tensor, Tensor]:
+    """Return rows and their labels as tensors.
+
+    Args:
+        inputs: [rows, …].
+        labels: One whole number for each row.
+
+    Raises:
+        InvalidInput: If there is not one whole number for each row.
+    """
+    rows, names = torch.as_tensor(inputs), torch.as_tensor(labels)
+    if rows.ndim < 1 or names.shape != rows.shape[:1] or names.dtype.is_floating_point:
+        raise InvalidInput("labels", "are not one whole number for each row of the inputs")
+    return rows, names
 
 
 class Ensemble(Protocol):
@@ -66,7 +84,7 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
+class JoinedEnsemble:
     """Ensembles that were trained apart, one after the other."""
 
     parts: tuple[Ensemble, ...]
@@ -88,4 +106,4 @@ class Joined:
     @staticmethod
     def of(parts: Sequence[Ensemble]) -> Ensemble:
         """One ensemble from several."""
-        return parts[0] if len(parts) == 1 else Joined(tuple(parts))
+        return parts[0] if len(parts) == 1 else JoinedEnsemble(tuple(parts))

@@ -11,18 +11,18 @@ from torch import Tensor
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 from privet.ensemble.student import Student
 
-__all__ = ["most_informative", "most_typical", "most_uncertain", "shuffled"]
+__all__ = ["most_informative", "most_typical", "most_uncertain", "shuffled_order"]
 
 _ROUNDS = 10
 
 
-def shuffled(count: int, *, key: str = "privet") -> npt.NDArray[np.int64]:
+def shuffled_order(count: int, *, key: str = "privet") -> npt.NDArray[np.int64]:
     """All of so many rows, in an order that the key decides.
 
-    >>> sorted(shuffled(5).tolist())
+    >>> sorted(shuffled_order(5).tolist())
     [0, 1, 2, 3, 4]
     """
     return torch.randperm(checked.count("count", count), generator=generator(key, "order")).numpy()
@@ -36,7 +36,7 @@ def most_typical(rows: Tensor, count: int, *, key: str = "privet") -> npt.NDArra
     """
     if checked.count("count", count) > len(rows):
         raise InvalidInput("count", f"is {count}, and there are {len(rows)} rows", "ask about fewer")
-    middles = rows[torch.from_numpy(shuffled(len(rows), key=key)[:count].copy())].clone()
+    middles = rows[torch.from_numpy(shuffled_order(len(rows), key=key)[:count].copy())].clone()
     lengths = rows.square().sum(1)
     for _ in range(_ROUNDS):
         nearest = _away(rows, lengths, middles).argmin(1)

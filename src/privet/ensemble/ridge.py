@@ -16,24 +16,30 @@ from privet.ensemble.learner import EnsembleTask
 __all__ = ["KernelRidge", "Kernels", "Ridge", "RidgeModels"]
 
 
+class _WithOffsets:
+    """Models that add one offset for each member and class to their scores."""
+
+    offsets: Tensor
+    """[members, classes]"""
+
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return len(self.offsets)
+
+    @property
+    def classes(self) -> int:
+        """The number of classes."""
+        return self.offsets.shape[1]
+
+
 @dataclass(frozen=True, eq=False)
-class RidgeModels:
+class RidgeModels(_WithOffsets):
     """One linear model for each member: scores are x · weights + offset."""
 
     weights: Tensor = field(repr=False)
     """[members, features, classes]"""
     offsets: Tensor = field(repr=False)
-    """[members, classes]"""
-
-    @property
-    def size(self) -> int:
-        """How many members there are."""
-        return len(self.weights)
-
-    @property
-    def classes(self) -> int:
-        """How many classes they tell apart."""
-        return self.weights.shape[2]
 
     def scores(self, inputs: Tensor) -> Tensor:
         """[members, rows, classes]"""
@@ -87,23 +93,13 @@ class Ridge:
 
 
 @dataclass(frozen=True, eq=False)
-class Kernels:
+class Kernels(_WithOffsets):
     """For each member its rows, their coefficients, and an offset: scores are Σ k(x, row) · coefficient + offset."""
 
     rows: tuple[Tensor, ...] = field(repr=False)
     coefficients: tuple[Tensor, ...] = field(repr=False)
     offsets: Tensor = field(repr=False)
     width: float
-
-    @property
-    def size(self) -> int:
-        """How many members there are."""
-        return len(self.rows)
-
-    @property
-    def classes(self) -> int:
-        """How many classes they tell apart."""
-        return self.offsets.shape[1]
 
     def scores(self, inputs: Tensor) -> Tensor:
         """[members, rows, classes]"""

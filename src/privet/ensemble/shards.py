@@ -15,7 +15,7 @@ from privet.core.errors import InvalidInput
 from privet.data.split import hashes
 from privet.data.table import Images, Table
 
-__all__ = ["Ids", "Rows", "Shards", "apart", "shards"]
+__all__ = ["Ids", "Rows", "Shards", "require_disjoint", "shards"]
 
 Ids: TypeAlias = npt.NDArray[Any]
 """For each row, whose it is: one axis of whole numbers or of texts."""
@@ -74,7 +74,7 @@ def shards(data: Table | Images | Ids, teachers: int, *, key: str = "privet") ->
     return Shards((((marks >> np.uint64(32)) * np.uint64(teachers)) >> np.uint64(32)).astype(np.int64), teachers)
 
 
-def apart(silos: Sequence[Table | Images | Ids]) -> None:
+def require_disjoint(silos: Sequence[Table | Images | Ids]) -> None:
     """Refuse silos, each a teacher of its own, of which two hold the same record or the same user.
 
     For the one who holds all of them, or ids from each: whether it raises depends on private rows.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import cos, pi
 
 import torch
@@ -15,11 +16,11 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator, initial
 from privet.ensemble.learner import EnsembleTask
+from privet.ensemble.seeding import generator, initial_weights
 from privet.training.models import Own
 
-__all__ = ["Networks", "Stacked"]
+__all__ = ["NetworkTraining", "Networks", "Stacked"]
 
 _TOGETHER = 64
 """Members that are trained at once; a public number, like every other that decides a shape here."""
@@ -44,18 +45,38 @@ class Networks:
 
     def scores(self, inputs: Tensor) -> Tensor:
         """[members, rows, classes]: what each network says, before softmax."""
-
-        def one(parameters: dict[str, Tensor]) -> Tensor:
-            found: Tensor = functional_call(self.model, parameters, (inputs,))
-            return found
-
+        forward = vmap(partial(functional_call, self.model), in_dims=(0, None), chunk_size=_ASKED_TOGETHER)
         with torch.no_grad():
-            found: Tensor = vmap(one, chunk_size=_ASKED_TOGETHER)(self.parameters)
-        return found
+            scores: Tensor = forward(self.parameters, (inputs,))
+        return scores
 
 
 @dataclass(frozen=True)
-class Stacked:
+class NetworkTraining:
+    """Settings with which small networks are trained by Adam.
+
+    Attributes:
+        model: A network from a batch to one number for each class. It is a template, and is not changed.
+        steps: The number of batches.
+        batch_size: The rows of a batch.
+        learning_rate: The learning rate of the first step.
+        key: The initial weights and the order of rows follow from it.
+    """
+
+    model: nn.Module
+    steps: int = 200
+    batch_size: int = 32
+    learning_rate: float = 0.003
+    key: str = field(default="privet", kw_only=True)
+
+    def __post_init__(self) -> None:
+        checked.count("steps", self.steps)
+        checked.count("batch_size", self.batch_size)
+        checked.positive("learning_rate", self.learning_rate)
+
+
+@dataclass(frozen=True)
+class Stacked(NetworkTraining):
     """Small networks by Adam, with a rate that falls to zero as a cosine, all members in one pass.
 
     A member's batches go through its own rows in orders of its own, again and again, until `steps` batches of
@@ -66,19 +87,10 @@ class Stacked:
     numbers are taken for 0.
     """
 
-    model: nn.Module
-    """From a batch to one number for each class. It is a pattern: it is not changed."""
-    steps: int = 200
-    batch_size: int = 32
-    learning_rate: float = 0.003
     weight_decay: float = 0.0
-    key: str = "privet"
-    """Decides what members begin with and the orders of their rows."""
 
     def __post_init__(self) -> None:
-        checked.count("steps", self.steps)
-        checked.count("batch_size", self.batch_size)
-        checked.positive("learning_rate", self.learning_rate)
+        super().__post_init__()
         checked.nonnegative("weight_decay", self.weight_decay)
         for layer in self.model.modules():
             if isinstance(layer, _NormBase) and layer.track_running_stats:
@@ -102,7 +114,7 @@ class Stacked:
 
     def _block(self, task: EnsembleTask, places: range) -> dict[str, Tensor]:
         streams = [generator(self.key, "network", task.first + place) for place in places]
-        each = [initial(self.model, stream) for stream in streams]
+        each = [initial_weights(self.model, stream) for stream in streams]
         begun = {name: torch.stack([one[name] for one in each]) for name in each[0]}
         own = [task.members[place] for place in places]
         orders = torch.stack([self._order(rows, stream) for rows, stream in zip(own, streams, strict=True)])
@@ -113,7 +125,7 @@ class Stacked:
         optimizer = torch.optim.Adam(
             list(parameters.values()), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
         )
-        forward = (_passed(self.model) if task.inputs.ndim == 2 else None) or vmap(self._forward)
+        forward = (_passed(self.model) if task.inputs.ndim == 2 else None) or vmap(partial(functional_call, self.model))
         rows = torch.empty(len(own) * self.batch_size, *task.inputs.shape[1:], dtype=task.inputs.dtype)
         everybody = bool(taught.all())
         for step in range(self.steps):
@@ -138,10 +150,6 @@ class Stacked:
         return {
             name: _kept(taught, _turned(value.detach()), begun[name]).contiguous() for name, value in parameters.items()
         }
-
-    def _forward(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
-        found: Tensor = functional_call(self.model, parameters, (inputs,))
-        return found
 
     def _order(self, rows: Tensor, stream: torch.Generator) -> Tensor:
         """[steps, batch_size]: a member's own rows in a new order each time that it has gone through all of them."""

@@ -16,10 +16,10 @@ from privet.core.errors import InvalidInput
 from privet.ensemble.graph import NeighborGraph
 from privet.ensemble.learner import Ensemble, Learner
 from privet.ensemble.ridge import KernelRidge, Ridge, RidgeModels
-from privet.ensemble.train import train
-from privet.ensemble.votes import vote_stretches
+from privet.ensemble.train import train_one
+from privet.ensemble.votes import vote_batches
 
-__all__ = ["Propagated", "Student", "Supervised", "Teaching", "Weighed"]
+__all__ = ["LabelPropagation", "Student", "StudentTraining", "SupervisedStudent", "VoteRegression"]
 
 _WIDTH = 0.6
 """Of the usual model's kernel, in typical distances between rows."""
@@ -36,7 +36,7 @@ class Student:
 
     def labels(self, rows: Tensor) -> npt.NDArray[np.int64]:
         """A class for each row."""
-        found = [stretch[:, 0] for stretch in vote_stretches(self.model, rows)]
+        found = [stretch[:, 0] for stretch in vote_batches(self.model, rows)]
         return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)
 
     def margins(self, rows: Tensor) -> npt.NDArray[np.float32]:
@@ -46,7 +46,7 @@ class Student:
         return (best[:, 0] - best[:, 1]).float().numpy()
 
 
-class Teaching(Protocol):
+class StudentTraining(Protocol):
     """A way of making a student."""
 
     def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
@@ -54,7 +54,7 @@ class Teaching(Protocol):
 
 
 @dataclass(frozen=True)
-class Supervised:
+class SupervisedStudent:
     """From the answered rows alone: for tables, and wherever neighbors are often of different classes."""
 
     learner: Learner | None = None
@@ -63,11 +63,12 @@ class Supervised:
     def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
         """From public rows, the numbers of those that were answered, and the answers."""
         at, said = _answered(rows, asked, answers, classes)
-        return Student(_fitted(self.learner or _usual(rows, _PENALTY), rows[torch.from_numpy(at)], said, classes))
+        learner = self.learner or _usual(rows, _PENALTY)
+        return Student(train_one(learner, rows[torch.from_numpy(at)], said, classes=classes))
 
 
 @dataclass(frozen=True)
-class Weighed:
+class VoteRegression:
     """From noisy counts of votes (`Plan.counts`), by ridge regression: for tables, where many teachers disagree.
 
     A label keeps only which count is the largest; the counts say by how much. Where the noise is far above the votes,
@@ -90,7 +91,7 @@ class Weighed:
 
 
 @dataclass(frozen=True)
-class Propagated:
+class LabelPropagation:
     """From all public rows: answers spread along a graph, and a model learns the labels that they get.
 
     For pictures, whose neighbors are mostly of one class. The model smooths what the graph says: with a penalty it
@@ -133,7 +134,7 @@ class Propagated:
         """A model of the rows, by the labels that the answers give where the rows are placed."""
         shares = self.graph.labels(placed, at, said, classes)
         kept = np.flatnonzero(shares.any(1))
-        return _fitted(learner, rows[torch.from_numpy(kept)], shares[kept].argmax(1), classes)
+        return train_one(learner, rows[torch.from_numpy(kept)], shares[kept].argmax(1), classes=classes)
 
 
 def _answered(
@@ -151,10 +152,6 @@ def _answered(
         problem = f"are not one whole number from 0 to {classes - 1} for each row that was asked about"
         raise InvalidInput("answers", problem, "leave out questions without an answer")
     return at.astype(np.int64), said.astype(np.int64)
-
-
-def _fitted(learner: Learner, rows: Tensor, labels: npt.NDArray[np.int64], classes: int) -> Ensemble:
-    return train(learner, rows, labels, [np.arange(len(labels))], classes=classes)
 
 
 def _usual(rows: Tensor, penalty: float) -> KernelRidge:

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
-from privet.ensemble.learner import Ensemble, EnsembleTask, Joined, Learner
+from privet.ensemble.learner import Ensemble, EnsembleTask, JoinedEnsemble, Learner, labeled_rows
+from privet.ensemble.placement import InProcess, Placement
 from privet.ensemble.shards import Rows, Shards
-from privet.ensemble.where import Here, Where
 
-__all__ = ["train"]
+__all__ = ["train", "train_one"]
 
 
 def train(
@@ -27,7 +27,7 @@ def train(
     members: Shards | Sequence[Rows],
     *,
     classes: int,
-    where: Where = Here(),  # noqa: B008 (a frozen record without fields)
+    where: Placement = InProcess(),  # noqa: B008 (a frozen record without fields)
 ) -> Ensemble:
     """Train one model for each member.
 
@@ -43,11 +43,9 @@ def train(
     The ensemble is private, and so are its scores and votes.
     """
     checked.count("classes", classes, least=2)
-    given, named = torch.as_tensor(inputs), torch.as_tensor(labels)
+    given, named = labeled_rows(inputs, labels)
     if not given.dtype.is_floating_point or given.ndim < 2:
         raise InvalidInput("inputs", "are not rows of floating-point numbers", "make features of them first")
-    if named.shape != given.shape[:1] or named.dtype.is_floating_point:
-        raise InvalidInput("labels", "are not one whole number for each row of the inputs")
     if len(named) and not 0 <= int(named.min()) <= int(named.max()) < classes:
         raise InvalidInput("labels", f"are not all from 0 to {classes - 1}", "check `classes`")
     own = _members(members, len(named))
@@ -55,10 +53,22 @@ def train(
     count = min(where.parts, len(own))
     edges = [len(own) * part // count for part in range(count + 1)]
     if count == 1:
-        return Joined.of(where.fit(learner, [task]))
+        return JoinedEnsemble.of(where.fit(learner, [task]))
     # What is wrong with public arguments is said here: errors do not come back from other processes as they were.
     learner.fit(EnsembleTask(given[:0], task.labels[:0], (task.labels[:0],), 0, classes))
-    return Joined.of(where.fit(learner, [task.part(*ends) for ends in pairwise(edges)]))
+    return JoinedEnsemble.of(where.fit(learner, [task.part(*ends) for ends in pairwise(edges)]))
+
+
+def train_one(learner: Learner, inputs: Tensor, labels: Tensor | npt.NDArray[Any], *, classes: int) -> Ensemble:
+    """Train one model on all rows: an ensemble of one.
+
+    Args:
+        learner: As for `train`.
+        inputs: As for `train`.
+        labels: As for `train`.
+        classes: As for `train`.
+    """
+    return train(learner, inputs, labels, [np.arange(len(labels))], classes=classes)
 
 
 def _members(members: Shards | Sequence[Rows], rows: int) -> tuple[Tensor, ...]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from privet.core import checked
 from privet.ensemble.learner import Ensemble, Labels
 
-__all__ = ["vote_stretches", "votes"]
+__all__ = ["vote_batches", "votes"]
 
 _NUMBERS = 1 << 22
 """Scores that are held at once."""
@@ -25,13 +25,13 @@ def votes(ensemble: Ensemble, rows: Tensor) -> Labels:
     """
     found = np.empty((len(rows), ensemble.size), dtype=np.int32)
     at = 0
-    for stretch in vote_stretches(ensemble, rows):
+    for stretch in vote_batches(ensemble, rows):
         found[at : at + len(stretch)] = stretch
         at += len(stretch)
     return found
 
 
-def vote_stretches(ensemble: Ensemble, rows: Tensor, at_once: int | None = None) -> Iterator[Labels]:
+def vote_batches(ensemble: Ensemble, rows: Tensor, at_once: int | None = None) -> Iterator[Labels]:
     """The votes, some rows at a time, for as many members and rows as there may be."""
     usual = max(1, _NUMBERS // (ensemble.size * ensemble.classes))
     size = usual if at_once is None else checked.count("at_once", at_once)

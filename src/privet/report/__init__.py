@@ -13,6 +13,7 @@ from privet.report.card import RunCard, require_shareable
 from privet.report.charges import require_charged
 from privet.report.curves import Curves, curves_of
 from privet.report.page import page
+from privet.report.private_score import ScoreMechanism
 from privet.report.run_names import name_runs
 from privet.report.runs import (
     Comparison,
@@ -68,6 +69,7 @@ __all__ = [
     "Remembered",
     "RunCard",
     "Score",
+    "ScoreMechanism",
     "Series",
     "Shareable",
     "Signed",

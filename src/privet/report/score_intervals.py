@@ -10,6 +10,7 @@ and a union bound joins them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from scipy.stats import beta
 
@@ -25,7 +26,6 @@ __all__ = [
     "SELECTED",
     "hoeffding",
     "mean_interval",
-    "noisy_mean",
     "noisy_parts",
     "noisy_share",
     "share_interval",
@@ -109,35 +109,31 @@ def noisy_share(right: float, wrong: float, reach: float, error: float, rows_per
     Both ends of Clopper & Pearson rise with what is right and fall with what is wrong, so that over all counts within
     reach the extremes lie at two corners. The number of rows is not used but through the noisy counts.
     """
-    (least_right, most_right), (least_wrong, most_wrong) = _around(right, reach), _around(wrong, reach)
+    return _over_reach(share_interval, _around(right, reach), _around(wrong, reach), error, rows_per_unit)
+
+
+def noisy_parts(one: float, other: float, reach: float, error: float, rows_per_unit: int = 1) -> _Ends:
+    """Interval of the mean of numbers in [0, 1] from two noisy sums, of the numbers and of 1 less each.
+
+    Neither sum is off by more than `reach`; `error` is that of the sampling. With n = one + other, n·kl(one/n, p) falls
+    in `other` for p < one/n and rises in `one`, so that the extremes over all sums within reach lie at two corners.
+    """
+    return _over_reach(_parts_interval, _around(one, reach), _around(other, reach), error, rows_per_unit)
+
+
+def _parts_interval(one: float, other: float, error: float) -> _Ends:
+    return mean_interval(one, one + other, error)
+
+
+def _over_reach(
+    interval: Callable[[float, float, float], _Ends], right: _Ends, wrong: _Ends, error: float, rows_per_unit: int
+) -> _Ends:
+    """The least and the largest end of an interval that rises with what is right and falls with what is wrong."""
+    (least_right, most_right), (least_wrong, most_wrong) = right, wrong
     if rows_per_unit > 1:
         ends = _share(least_right, most_wrong, 0.0), _share(most_right, least_wrong, 1.0)
         return hoeffding(ends, (least_right + least_wrong) / rows_per_unit, error)
-    return share_interval(least_right, most_wrong, error)[0], share_interval(most_right, least_wrong, error)[1]
-
-
-def noisy_mean(total: float, count: float, reaches: _Ends, error: float, rows_per_unit: int = 1) -> _Ends:
-    """Interval of the mean of numbers in [0, 1] from a noisy sum and a noisy count; `error` is that of the sampling.
-
-    With a = sum and b = count - sum, n·kl(a/n, p) falls in b for p < a/n and rises in a, so that the extremes over all
-    (sum, count) within reach lie at two corners.
-    """
-    (least_sum, most_sum), (least_count, most_count) = _around(total, reaches[0]), _around(count, reaches[1])
-    if rows_per_unit > 1:
-        ends = _part(least_sum, most_count, 0.0), _part(most_sum, least_count, 1.0)
-        return hoeffding(ends, least_count / rows_per_unit, error)
-    low = mean_interval(min(least_sum, most_count), most_count, error)[0]
-    return low, mean_interval(min(most_sum, least_count), least_count, error)[1]
-
-
-def noisy_parts(one: float, other: float, reach: float, error: float) -> _Ends:
-    """Interval of the mean of numbers in [0, 1] from two noisy sums, of the numbers and of 1 less each.
-
-    Neither sum is off by more than `reach`; `error` is that of the sampling. The corners are those of `noisy_mean`.
-    """
-    (least_one, most_one), (least_other, most_other) = _around(one, reach), _around(other, reach)
-    low = mean_interval(least_one, least_one + most_other, error)[0]
-    return low, mean_interval(most_one, most_one + least_other, error)[1]
+    return interval(least_right, most_wrong, error)[0], interval(most_right, least_wrong, error)[1]
 
 
 def _around(noisy: float, reach: float) -> _Ends:
@@ -146,7 +142,3 @@ def _around(noisy: float, reach: float) -> _Ends:
 
 def _share(right: float, wrong: float, otherwise: float) -> float:
     return right / (right + wrong) if right + wrong > 0 else otherwise
-
-
-def _part(total: float, count: float, otherwise: float) -> float:
-    return min(total / count, 1.0) if count > 0 else otherwise

@@ -17,7 +17,7 @@ from privet.report.attack_records import Estimate
 if TYPE_CHECKING:
     from privet.attacks.linkage import Linkage
     from privet.attacks.outcome import ConfidenceInterval
-    from privet.attacks.reconstruction import Rebuilt
+    from privet.attacks.reconstruction import BitReconstruction
 
 __all__ = ["Linked", "Recovered", "Tables"]
 
@@ -169,7 +169,7 @@ class Recovered(Record):
         return {"Recovered": Recovered, "Estimate": Estimate}
 
     @staticmethod
-    def of(found: Rebuilt, what: str, answers: int, epsilon: float, delta: float = 0.0) -> Recovered:
+    def of(found: BitReconstruction, what: str, answers: int, epsilon: float, delta: float = 0.0) -> Recovered:
         """The numbers of a reconstruction; without a claim, everything may be found."""
         limit = 1.0 if found.limit is None else found.limit
         share = Estimate(found.share.value, found.share.lower, found.share.upper)
@@ -184,7 +184,7 @@ class Recovered(Record):
 
     @property
     def exceeds(self) -> bool:
-        """Whether more was found than the guarantee leaves, and than the commoner value alone: see `Rebuilt`."""
+        """Whether more was found than the guarantee leaves, and than the commoner value alone."""
         return self.share.lower > max(self.limit, self.baseline)
 
 

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from privet.audit.canaries import Planted, Watch
-from privet.audit.observed import fixed_guesses
+from privet.audit.canaries import CanaryModel, CanaryWatch
+from privet.audit.canary_observations import plan_guesses
+from privet.audit.error_shares import confidence_per_test
 from privet.audit.one_run import guess_membership, one_run
-from privet.audit.shares import share
 from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence
@@ -63,8 +63,8 @@ class CanaryPlan:
     """A model with its canaries, while it is trained. Coins are those of the run's folder, so that they stay the same
     where a run goes on; what a canary's coordinate has summed up is in the checkpoint, like every weight."""
 
-    planted: Planted[nn.Module]
-    watch: Watch | None = None
+    planted: CanaryModel[nn.Module]
+    watch: CanaryWatch | None = None
     coins: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool), repr=False)
 
     def optimizer(self, recipe: Recipe) -> torch.optim.Optimizer:
@@ -109,17 +109,17 @@ class CanaryPlan:
         scores = -self.planted.marks.detach().double().cpu().numpy() * scale
         rate = (plan.batch_size or 1) / (plan.population or 1)
         planned = self.planted.canaries, run.total, run.noise_multiplier, min(rate, 1.0)
-        guesses = fixed_guesses(*planned, delta=delta, confidence=share())
+        guesses = plan_guesses(*planned, delta=delta, confidence=confidence_per_test())
         kept = Canaries(
             KIND,
             tuple(round(float(score), _DIGITS) for score in scores),
             tuple(self.coins.tolist()),
             guesses,
         )
-        evidence = [evidence_of(kept, delta=delta, unit=unit, confidence=share())]
+        evidence = [evidence_of(kept, delta=delta, unit=unit, confidence=confidence_per_test())]
         observed = None if self.watch is None else self.watch.observed()
         if observed is not None and min(int(observed.took_part.sum()), int((~observed.took_part).sum())) >= _LEAST_SEEN:
-            evidence.append(observed.by_steps(delta=delta, confidence=share()))
+            evidence.append(observed.by_steps(delta=delta, confidence=confidence_per_test()))
         return kept, tuple(evidence)
 
 
@@ -142,7 +142,7 @@ class CanaryStage:
         else:
             secret = secrets.randbits(62) if self.seed is None else self.seed
             write_atomically(path, json.dumps({"secret": secret}), "out", private=True)
-        return CanaryPlan(Planted(model, canaries=self.count, rng=SeededRng(secret, "canaries")))
+        return CanaryPlan(CanaryModel(model, canaries=self.count, rng=SeededRng(secret, "canaries")))
 
     def record(self, canaries: CanaryPlan, run: Run) -> None:
         """Keep what the canaries show of a finished run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import ceil, log, sqrt
 from typing import Any, NoReturn, Protocol
 
@@ -15,22 +16,20 @@ from torch import Tensor, nn
 
 from privet.attacks.outcome import Outcome
 from privet.core.errors import InvalidInput
-from privet.core.event import Composed, Event
+from privet.core.event import Event
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit, Whose
 from privet.data import Number
-from privet.mechanisms import Cells, Count, DiscreteLaplaceMechanism, Histogram, LaplaceMechanism, Sum
 from privet.report import Choice, Score
 from privet.report.origin import rounded
+from privet.report.private_score import ScoreMechanism, share_of
 from privet.report.score_intervals import (
     CONFIDENCE,
     EXACT,
     NOISE_AND_SAMPLING,
     SAMPLING,
     SAMPLING_INDEPENDENT,
-    noisy_mean,
-    noisy_share,
     share_interval,
 )
 from privet.training.models import each_alone
@@ -49,9 +48,7 @@ __all__ = [
 
 _AT_ONCE = 1 << 14
 _HALF = (1 - CONFIDENCE) / 2
-"""The allowed error of the noise, and that of the sampling."""
-_PER_DRAW = 1 - _HALF / 2
-"""The confidence of each of the two draws behind a private score."""
+"""The allowed error of one end of an interval."""
 _WIDE = 0.1
 """A score says little if the expected half-width of its interval is above this share."""
 _MOST_ROWS = 1 << 40
@@ -197,101 +194,70 @@ def auc(scores: Tensor, answers: Tensor) -> float:
 
 @dataclass(frozen=True)
 class PrivateScoring:
-    """A plan to release one score of one model on private rows that it was not trained on.
+    """Plan for the release of one score of one model on private rows that it was not trained on.
 
-    Guarantee: pure ε for `unit`: for classes, one discrete Laplace draw for how many rows are right and how many are
-    wrong (a histogram of two bins: a unit's rows move it by `rows` in L1); for numbers, half of ε each for the sum of
-    the errors and for the count. The model must not depend on the rows but through a release that is paid for.
-    What it says of a row follows from that row (`each_alone`). No row raises: rows on which a model gives no number
-    count as wrong, or as the largest error.
+    Guarantee: pure ε for `unit`, by one draw (`ScoreMechanism`): a row scores 1 if it is right and 0 if not, or for
+    numbers 1 less its error as a share of the target's range. The model must not depend on the rows but through a
+    release that is charged. What it predicts for a row follows from that row (`each_alone`). No row raises: rows on
+    which a model gives no number count as wrong, or as the largest error.
+
+    Attributes:
+        epsilon: The privacy cost of the score.
+        unit: Whose data is protected.
+        rows: The largest number of rows that one unit contributes.
+        classes: The number of classes; 0 for a regression.
     """
 
     epsilon: float
     unit: Unit
     rows: int
-    """Of one unit, at most."""
     classes: int
+
+    @cached_property
+    def mechanism(self) -> ScoreMechanism:
+        """The mechanism, known before any row is read; for numbers its scores are 1 less the error."""
+        return ScoreMechanism(self.epsilon, self.unit, self.rows, is_binary=self.classes > 0)
 
     @property
     def event(self) -> Event:
-        """Known before any row is read."""
-        events = tuple(mechanism.event for mechanism in self._mechanisms)
-        return events[0] if len(events) == 1 else Composed(events)
-
-    @property
-    def _mechanisms(self) -> tuple[DiscreteLaplaceMechanism | LaplaceMechanism, ...]:
-        if self.classes:
-            return (DiscreteLaplaceMechanism.for_epsilon(self.epsilon, self._answers),)
-        half = self.epsilon / 2
-        return LaplaceMechanism.for_epsilon(half, self._errors), DiscreteLaplaceMechanism.for_epsilon(half, self._count)
-
-    @property
-    def _answers(self) -> Histogram:
-        return Histogram(Cells(0.0, 1.0, 2), self.unit, self.rows)
-
-    @property
-    def _errors(self) -> Sum:
-        return Sum(0.0, 1.0, self.unit, self.rows, missing=1.0)
-
-    @property
-    def _count(self) -> Count:
-        return Count(self.unit, self.rows)
-
-    def half_width(self, rows: int) -> float:
-        """Return the expected half-width of the score's interval, before anything is drawn.
-
-        It is that of a model which is right on half of the rows, the widest case: in parts of 1 for an accuracy, and of
-        the target's range for an error.
-
-        Args:
-            rows: how many will be scored, about: a public or released number.
-        """
-        half, reaches = rows / 2, self._reaches
-        if self.classes:
-            low, high = noisy_share(half, half, reaches[0], _HALF, self.rows)
-        else:
-            low, high = noisy_mean(half, rows, (reaches[0], reaches[1]), _HALF, self.rows)
-        return (high - low) / 2
-
-    @property
-    def _reaches(self) -> tuple[float, ...]:
-        """How far each draw is off at most: of two counts, or of a sum and a count."""
-        return tuple(mechanism.interval(_PER_DRAW) for mechanism in self._mechanisms)
-
-    @property
-    def reach(self) -> float:
-        """How many rows the noise may move a count by, at the confidence of the interval."""
-        return self._reaches[-1]
+        """The event of the score, known before any row is read."""
+        return self.mechanism.event
 
     def release(self, model: nn.Module, rows: LabeledRows, *, rng: Rng, source: str, on: str) -> Release[Score]:
         """Release the score, with an interval that covers the noise and the sampling of the rows.
 
-        Guarantee: that of `event`, for `unit` (see the class). The interval is post-processing of the noisy counts.
+        Guarantee: that of `event`, for `unit` (see the class). The interval is post-processing of the noisy sums.
+
+        Args:
+            model: The model to score.
+            rows: The private rows to score it on.
+            rng: The source of the noise.
+            source: The name of the data, for the release.
+            on: Which rows these are, in words.
         """
         outputs = each_alone(copy.deepcopy(model).eval(), rows.x)  # a copy: nothing of the rows stays in what leaves
         users = rows.users if self.unit.whose is Whose.USER else None
+        scores = np.zeros(0)
+        if len(rows) and self.classes:
+            scores = _right(outputs, rows.y).double().numpy()
+        elif len(rows):
+            errors = ((predictions(outputs) - rows.y) / 2).abs()
+            scores = (1 - errors).numpy()
+        sums = self.mechanism.release(scores, users, rng=rng, source=source)
         if self.classes:
-            right = _right(outputs, rows.y).double().numpy() if len(rows) else np.zeros(0)
-            (mechanism,) = self._mechanisms
-            drawn = mechanism.release(self._answers(right, users), rng=rng, source=source)
-            return drawn.map(lambda counts: self._accuracy(float(counts[0]), float(counts[1]), on))
-        errors = ((predictions(outputs) - rows.y) / 2).abs().numpy() if len(rows) else np.zeros(0)
+            return sums.map(lambda both: self._accuracy(*both, on))
         scale = 1.0 if rows.label is None else rows.label.high - rows.label.low
-        first, second = self._mechanisms
-        total = first.release(self._errors(errors, users), rng=rng, source=source)
-        count = second.release(self._count(np.ones(len(rows), dtype=np.bool_), users), rng=rng, source=source)
-        return Release.join(total, count).map(lambda both: self._error(float(both[0]), float(both[1]), scale, on))
+        return sums.map(lambda both: self._error(*both, scale, on))
 
-    def _accuracy(self, wrong: float, right: float, on: str) -> Score:
-        good, bad = max(right, 0.0), max(wrong, 0.0)
-        value = good / (good + bad) if good + bad else float("nan")
-        ends = noisy_share(right, wrong, self._reaches[0], _HALF, self.rows)
+    def _accuracy(self, right: float, wrong: float, on: str) -> Score:
+        value = share_of(right, wrong, otherwise=float("nan"))
+        ends = self.mechanism.interval(right, wrong)
         return Score("accuracy", value, on, True, *ends, CONFIDENCE, NOISE_AND_SAMPLING)
 
-    def _error(self, total: float, count: float, scale: float, on: str) -> Score:
-        value = scale * min(max(total, 0.0) / count, 1.0) if count > 0 else float("nan")
-        low, high = noisy_mean(total, count, (self._reaches[0], self._reaches[1]), _HALF, self.rows)
-        return Score(_ERROR, value, on, False, scale * low, scale * high, CONFIDENCE, NOISE_AND_SAMPLING)
+    def _error(self, right: float, wrong: float, scale: float, on: str) -> Score:
+        value = scale * share_of(wrong, right, otherwise=float("nan"))
+        low, high = self.mechanism.interval(right, wrong)
+        return Score(_ERROR, value, on, False, scale * (1 - high), scale * (1 - low), CONFIDENCE, NOISE_AND_SAMPLING)
 
 
 def expected_interval(scoring: PrivateScoring, rows: int | None, share: float, label: object = None) -> Choice:
@@ -304,10 +270,10 @@ def expected_interval(scoring: PrivateScoring, rows: int | None, share: float, l
         label: the target's column, where it is public.
     """
     if rows is None:
-        value = f"the noise moves a count by ± {scoring.reach:,.0f} rows at most"
+        value = f"the noise moves a count by ± {scoring.mechanism.reach:,.0f} rows at most"
         return Choice("expected interval of the score", value, "the width depends on a private number of rows")
     held = max(round(rows * share), 1)
-    width = scoring.half_width(held)
+    width = scoring.mechanism.half_width(held)
     if scoring.classes:
         value = f"± {rounded(width, share=True)} at most"
     else:
@@ -335,7 +301,7 @@ def score_advice(scoring: PrivateScoring, rows: int | None, share: float, *, nee
         wide = f"With fewer than about {ceil(least / share):,} rows, of which {least:,} are held out, the"
         how = f"wider than ± {rounded(_WIDE, share=True)}{of}"
     else:
-        width = scoring.half_width(max(round(rows * share), 1))
+        width = scoring.mechanism.half_width(max(round(rows * share), 1))
         if width <= _WIDE:
             return ""
         wide, how = "The", f"± {rounded(width, share=True)}{of} at most"
@@ -347,11 +313,11 @@ def score_advice(scoring: PrivateScoring, rows: int | None, share: float, *, nee
 def _least_rows(scoring: PrivateScoring) -> int:
     """Return the least number of held-out rows whose expected interval is not wide, which follows from the plan."""
     low, high = 0, 1
-    while high < _MOST_ROWS and scoring.half_width(high) > _WIDE:
+    while high < _MOST_ROWS and scoring.mechanism.half_width(high) > _WIDE:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if scoring.half_width(middle) > _WIDE else (low, middle)
+        low, high = (middle, high) if scoring.mechanism.half_width(middle) > _WIDE else (low, middle)
     return high
 
 

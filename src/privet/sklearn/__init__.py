@@ -11,10 +11,10 @@ if find_spec("sklearn") is None:
 if find_spec("torch") is None:
     raise _MissingExtra("torch", "train")
 
-from privet.sklearn.composed import private_fit, release_of
 from privet.sklearn.estimators import PrivateClassifier, PrivateRegressor
 from privet.sklearn.folds import HashedFolds
 from privet.sklearn.scorer import PrivateScorer, private_scorer
+from privet.sklearn.searches import private_fit, release_of
 
 __all__ = [
     "HashedFolds",

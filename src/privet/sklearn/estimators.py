@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from privet.core.errors import InvalidInput
-from privet.data import BoundsSource, Number, SourceKind
 from privet.sklearn.cells import keys, numbers
-from privet.sklearn.fitting import Fitting
-from privet.sklearn.rows import Bounds, column, listed, pair, plain
-from privet.training.models import Family
+from privet.sklearn.fitting import PrivateEstimator
+from privet.sklearn.rows import Bounds, column, listed, target_number
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 
-_SourceLike: TypeAlias = BoundsSource | SourceKind | str
 _BLANK = 0
 """The target of a row that counts for nothing."""
 
 
-class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PrivateClassifier(PrivateEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose weights give no single row away.
 
     Everything that could be read from the rows is an argument instead, and is checked when `fit` is called.
 
     Args:
-        epsilon, delta: what a fit costs at most; δ is 1/(10 · rows), rounded down to one digit, unless given.
-        bounds: (low, high), each a number or one number for each feature: required. Cells beyond them count as they do.
-        classes: all classes there are: required. A row of another class counts for nothing.
+        epsilon: The privacy cost of a fit, at most.
+        delta: The δ of the guarantee; 1/(10 · rows), rounded down to one digit, unless given.
+        bounds: (low, high), each a number or one number for each feature. Required. Cells beyond them count as they do.
         categories: {column: values} for columns that hold categories, by name or place; they need no bounds.
-        source: where bounds, values and classes come from: required. "codebook", "domain limit", "public data" or
+        source: Where bounds, values and classes come from. Required. "codebook", "domain limit", "public data" or
             "learned under the budget" for all of them, or {column: source} with the key "target" for the classes. It is
             among the assumptions of the guarantee, because it cannot be checked here.
-        rows: about how many rows there are, as a public number; without it the exact number is public by definition.
+        rows: About how many rows there are, as a public number; without it the exact number is public by definition.
         family: `auto`, `linear` or `residual` (`privet.training.models`).
-        bins: how many bins each number is cut into.
-        clip, batch_size, epochs, learning_rate: in place of the rules of `privet.training.recipe`.
-        ledger, budget: the path or URL of a ledger and the name of a budget; every fit is charged to it, a clone's too.
-        public_scores: whether there is a `score` method, which is for public rows alone.
-        random_state: a seed for tests; it taints the release, for whoever knows it can subtract the noise.
+        bins: The number of bins that each number is cut into.
+        clip: The clipping norm, in place of the default heuristic of `privet.training.recipe`.
+        batch_size: The expected batch size, in place of the default heuristic.
+        epochs: The number of epochs, in place of the default heuristic.
+        learning_rate: The learning rate, in place of the default heuristic.
+        ledger: The path or URL of a ledger. Every fit is charged to it, a clone's too.
+        budget: The name of a budget in the ledger.
+        public_scores: Whether there is a `score` method, which is for public rows alone.
+        random_state: A seed for tests. It taints the release, because whoever knows it can subtract the noise.
+        classes: All classes there are. Required. A row of another class counts for nothing.
 
     Attributes:
         release_: the model, with its event, unit and randomness.
@@ -55,44 +58,7 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
     values and names of columns are public, every row is read by itself, and none raises.
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        classes: Sequence[Any] | None = None,
-        categories: Mapping[Any, Sequence[Any]] | None = None,
-        source: _SourceLike | Mapping[Any, _SourceLike] | None = None,
-        rows: int | None = None,
-        family: Family | str = "auto",
-        bins: int = 16,
-        clip: float | None = None,
-        batch_size: int | None = None,
-        epochs: float | None = None,
-        learning_rate: float | None = None,
-        ledger: str | os.PathLike[str] | None = None,
-        budget: str | None = None,
-        public_scores: bool = False,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.categories = categories
-        self.source = source
-        self.rows = rows
-        self.family = family
-        self.bins = bins
-        self.clip = clip
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.ledger = ledger
-        self.budget = budget
-        self.public_scores = public_scores
-        self.random_state = random_state
+    classes: Sequence[Any] | None = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any) -> PrivateClassifier:
         """Train on rows and their classes, and charge the ledger if there is one."""
@@ -122,14 +88,31 @@ class PrivateClassifier(Fitting, ClassifierMixin, BaseEstimator):  # type: ignor
         return np.asarray(weights / weights.sum(1, keepdims=True))
 
 
-class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PrivateRegressor(PrivateEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor whose weights give no single row away.
 
     Args:
-        target_bounds: (low, high) of the target: required. Targets beyond them count as they do, and a row without a
+        epsilon: The privacy cost of a fit, at most.
+        delta: The δ of the guarantee; 1/(10 · rows), rounded down to one digit, unless given.
+        bounds: (low, high), each a number or one number for each feature. Required. Cells beyond them count as they do.
+        categories: {column: values} for columns that hold categories, by name or place; they need no bounds.
+        source: Where bounds, values and target bounds come from. Required. "codebook", "domain limit", "public data" or
+            "learned under the budget" for all of them, or {column: source} with the key "target" for the target. It is
+            among the assumptions of the guarantee, because it cannot be checked here.
+        rows: About how many rows there are, as a public number; without it the exact number is public by definition.
+        family: `auto`, `linear` or `residual` (`privet.training.models`).
+        bins: The number of bins that each number is cut into.
+        clip: The clipping norm, in place of the default heuristic of `privet.training.recipe`.
+        batch_size: The expected batch size, in place of the default heuristic.
+        epochs: The number of epochs, in place of the default heuristic.
+        learning_rate: The learning rate, in place of the default heuristic.
+        ledger: The path or URL of a ledger. Every fit is charged to it, a clone's too.
+        budget: The name of a budget in the ledger.
+        public_scores: Whether there is a `score` method, which is for public rows alone.
+        random_state: A seed for tests. It taints the release, because whoever knows it can subtract the noise.
+        target_bounds: (low, high) of the target. Required. Targets beyond them count as they do, and a row without a
             number as target counts for nothing; predictions stay within.
-        epsilon, delta, bounds, categories, source, rows, family, bins, clip, batch_size, epochs, learning_rate, ledger,
-            budget, public_scores, random_state: as for `PrivateClassifier`.
 
     Attributes:
         release_: the model, with its event, unit and randomness; it speaks of targets on [-1, 1].
@@ -138,48 +121,11 @@ class PrivateRegressor(Fitting, RegressorMixin, BaseEstimator):  # type: ignore[
     Guarantee: as for `PrivateClassifier`.
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        target_bounds: Bounds | None = None,
-        categories: Mapping[Any, Sequence[Any]] | None = None,
-        source: _SourceLike | Mapping[Any, _SourceLike] | None = None,
-        rows: int | None = None,
-        family: Family | str = "auto",
-        bins: int = 16,
-        clip: float | None = None,
-        batch_size: int | None = None,
-        epochs: float | None = None,
-        learning_rate: float | None = None,
-        ledger: str | os.PathLike[str] | None = None,
-        budget: str | None = None,
-        public_scores: bool = False,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.categories = categories
-        self.source = source
-        self.rows = rows
-        self.family = family
-        self.bins = bins
-        self.clip = clip
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.ledger = ledger
-        self.budget = budget
-        self.public_scores = public_scores
-        self.random_state = random_state
+    target_bounds: Bounds | None = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any) -> PrivateRegressor:
         """Train on rows and their targets, and charge the ledger if there is one."""
-        target = _target(self.target_bounds)
+        target = target_number(self.target_bounds)
 
         def targets(rows: int) -> tuple[Any, Any]:
             scaled = target.scaled(numbers(column(y, rows)))
@@ -213,11 +159,3 @@ def _classes(classes: Any) -> npt.NDArray[Any]:
     if given.ndim != 1 or len(found) != len(given) or len(found) < 2:
         raise InvalidInput("classes", "are fewer than two, or name one twice", "list every class once")
     return found
-
-
-def _target(bounds: Any) -> Number:
-    low, high = pair("target_bounds", bounds, "give (low, high) from public knowledge, such as (0, 100)")
-    try:
-        return Number("target", plain(low), plain(high))
-    except InvalidInput as error:
-        raise InvalidInput("target_bounds", f"has a {error.argument} that {error.problem}", error.advice) from None

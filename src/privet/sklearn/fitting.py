@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -24,39 +24,42 @@ from privet.core.release import Release
 from privet.data import Number, Schema
 from privet.data.bounds_source import assumptions_of
 from privet.ledger import Ledger
-from privet.sklearn.rows import Columns, cells, plain
-from privet.sklearn.sources import sources_of
+from privet.sklearn.rows import Bounds, Columns, cells, plain
+from privet.sklearn.sources import SourceLike, sources_of
 from privet.training.models import Family, Model, choose, each_alone
 from privet.training.plan import DPSGD
 from privet.training.recipe import Kind, Recipe, recipe
 
-__all__ = ["Fitting"]
+__all__ = ["PrivateEstimator"]
+
+_cached_recipe = lru_cache(maxsize=64)(recipe)
+"""The recipe, which public numbers alone decide: folds and candidates of a search calibrate once."""
 
 
-class Fitting:
-    """Arguments, training and predictions in numbers; `PrivateClassifier` and `PrivateRegressor` say what they mean."""
+@dataclass(eq=False, repr=False)
+class PrivateEstimator:
+    """Arguments, training and outputs that `PrivateClassifier` and `PrivateRegressor` share.
 
-    epsilon: Any
-    delta: Any
-    bounds: Any
-    categories: Any
-    source: Any
-    rows: Any
-    family: Family | str
-    bins: int
-    clip: Any
-    batch_size: Any
-    epochs: Any
-    learning_rate: Any
-    ledger: Any
-    budget: str | None
-    public_scores: bool
-    random_state: Any
+    It is a dataclass, so that scikit-learn finds every argument in the signature of `__init__`, and finds it unchanged.
+    """
 
-    columns_: Columns
-    release_: Release[Model]
-    guarantee_: Guarantee
-    n_features_in_: int
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    bounds: Bounds | None = None
+    categories: Mapping[Any, Sequence[Any]] | None = None
+    source: SourceLike | Mapping[Any, SourceLike] | None = None
+    rows: int | None = None
+    family: Family | str = "auto"
+    bins: int = 16
+    clip: float | None = None
+    batch_size: int | None = None
+    epochs: float | None = None
+    learning_rate: float | None = None
+    ledger: str | os.PathLike[str] | None = None
+    budget: str | None = None
+    public_scores: bool = False
+    random_state: int | None = None
 
     def plan(self) -> DPSGD:
         """What a fit would do, from the arguments alone: event, unit and guarantee are known before any row is read.
@@ -91,9 +94,10 @@ class Fitting:
         release = self._train(chosen, model, data)
         if release.guarantee is not None:
             stated = release.guarantee
-            self.guarantee_ = replace(stated, assumptions=(*stated.assumptions, *assumed))
+            self.guarantee_: Guarantee = replace(stated, assumptions=(*stated.assumptions, *assumed))
             release = replace(release, guarantee=self.guarantee_)
-        self.columns_, self.release_ = columns, release
+        self.columns_: Columns = columns
+        self.release_: Release[Model] = release
         return self
 
     def _rows(self, counted: int) -> int:
@@ -109,10 +113,21 @@ class Fitting:
         delta = default_delta(rows) if self.delta is None else checked.share("delta", plain(self.delta))
         if not delta:
             raise InvalidInput("delta", "is 0, which no normal noise meets", "give one far below 1 over the rows")
-        own = tuple(plain(each) for each in (self.clip, self.batch_size, self.epochs, self.learning_rate))
-        found = _cooked(rows, model.features, outputs, epsilon, delta, model.family, *own)
+        chosen = _cached_recipe(
+            Kind.TABLE,
+            rows,
+            model.features,
+            outputs,
+            epsilon,
+            delta,
+            model.family,
+            clip=plain(self.clip),
+            batch_size=plain(self.batch_size),
+            epochs=plain(self.epochs),
+            learning_rate=plain(self.learning_rate),
+        )
         # Where rows are counted the plan says so, and with it the unit: the number of rows is public by definition.
-        return found if self.rows is not None else replace(found, plan=replace(found.plan, population=None))
+        return chosen if self.rows is not None else replace(chosen, plan=replace(chosen.plan, population=None))
 
     def _train(self, chosen: Recipe, model: Model, data: tuple[torch.Tensor, ...]) -> Release[Model]:
         optimizer = chosen.optimizer(model)
@@ -187,32 +202,3 @@ class Fitting:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = True  # and whatever else a cell may hold
         return tags
-
-
-@lru_cache(maxsize=64)
-def _cooked(
-    rows: int,
-    features: int,
-    outputs: int,
-    epsilon: float,
-    delta: float,
-    family: Family,
-    clip: float | None,
-    batch_size: int | None,
-    epochs: float | None,
-    learning_rate: float | None,
-) -> Recipe:
-    """The recipe, which public numbers alone decide: folds and candidates of a search calibrate once."""
-    return recipe(
-        Kind.TABLE,
-        rows,
-        features,
-        outputs,
-        epsilon,
-        delta,
-        family,
-        clip=clip,
-        batch_size=batch_size,
-        epochs=epochs,
-        learning_rate=learning_rate,
-    )

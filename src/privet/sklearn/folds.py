@@ -22,7 +22,7 @@ class HashedFolds:
     """Folds by a keyed hash of what is in a row, for the `cv` of scikit-learn's searches.
 
     With `KFold` a row that goes away shifts the rows behind it into other folds, and `StratifiedKFold` moves rows when
-    another row's class changes: then two neighbouring data sets have training parts that differ in several rows, and a
+    another row's class changes: then two neighboring data sets have training parts that differ in several rows, and a
     guarantee for one row does not cover them. Here a row's fold depends on that row and the key alone. Folds are about
     equally large; rows that are the same share a fold.
 

@@ -22,7 +22,7 @@ from privet.data.schema import Schema
 from privet.mechanisms.histogram import Categories
 from privet.sklearn.cells import column_of, columns_of, key, keys, numbers
 
-__all__ = ["Bounds", "Columns", "cells", "column", "listed", "pair", "plain"]
+__all__ = ["Bounds", "Columns", "cells", "column", "listed", "number", "pair", "plain", "target_number"]
 
 Bounds: TypeAlias = Sequence[Any]
 """(low, high): each a number, or one number for each feature."""
@@ -72,6 +72,20 @@ def pair(argument: str, bounds: Any, advice: str) -> tuple[Any, Any]:
     return bounds[0], bounds[1]
 
 
+def number(argument: str, name: str, low: Any, high: Any, where: str = "") -> Number:
+    """Return a column of numbers within public bounds; refuses bounds that are none, in the name of the argument."""
+    try:
+        return Number(name, plain(low), plain(high))
+    except InvalidInput as error:
+        raise InvalidInput(argument, f"{where}has a {error.argument} that {error.problem}", error.advice) from None
+
+
+def target_number(bounds: Any) -> Number:
+    """Return the target of a regression within its public bounds (low, high)."""
+    advice = "give (low, high) from public knowledge, such as (0, 100)"
+    return number("target_bounds", "target", *pair("target_bounds", bounds, advice))
+
+
 def plain(value: Any) -> Any:
     """A number of NumPy's, as grids of arguments often have them, as Python's own."""
     return value.item() if isinstance(value, np.generic) else value
@@ -81,61 +95,55 @@ def plain(value: Any) -> Any:
 class Columns:
     """What is public of the features: for each a range, or a list of values."""
 
-    numbers: tuple[Number | None, ...]
-    """None where the column has values instead."""
-    values: tuple[Categories | None, ...]
+    features: tuple[Number | Categories, ...]
 
     @staticmethod
     def of(bounds: Any, categories: Any, names: Sequence[str] | None, width: int) -> Columns:
-        """From the constructor's arguments."""
+        """Return the columns that the constructor's arguments describe."""
         values = _values(categories, names, width)
-        if all(each is not None for each in values):
-            return Columns((None,) * width, values)
+        if len(values) == width:
+            return Columns(tuple(values[place] for place in range(width)))
         advice = "give (low, high) from public knowledge, such as (0, 100) or ([0, 18], [1, 120])"
         low, high = (
             _each(side, end, width) for side, end in zip(("low", "high"), pair("bounds", bounds, advice), strict=True)
         )
-        ranges: list[Number | None] = []
-        for place in range(width):
-            if values[place] is not None:
-                ranges.append(None)
-                continue
-            try:
-                ranges.append(Number(f"x{place}", low[place], high[place]))
-            except InvalidInput as error:
-                problem = f"for feature {place} has a {error.argument} that {error.problem}"
-                raise InvalidInput("bounds", problem, error.advice) from None
-        return Columns(tuple(ranges), values)
+        return Columns(
+            tuple(
+                values.get(place) or number("bounds", f"x{place}", low[place], high[place], f"for feature {place} ")
+                for place in range(width)
+            )
+        )
 
     @property
     def schema(self) -> Schema:
         """The same for the models of `privet.training`."""
-        found: list[Number | Category] = []
-        for place, (number, values) in enumerate(zip(self.numbers, self.values, strict=True)):
-            if number is not None:
-                found.append(number)
-            elif values is not None:
-                found.append(Category(f"x{place}", tuple(f"v{code}" for code in range(values.size))))
-        return Schema(tuple(found))
+        return Schema(
+            tuple(
+                feature
+                if isinstance(feature, Number)
+                else Category(f"x{place}", tuple(f"v{code}" for code in range(feature.size)))
+                for place, feature in enumerate(self.features)
+            )
+        )
 
     def table(self, X: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.float64]:
-        """Columns as `privet.data.Table.x` has them: each cell by itself, and none raises."""
-        found = np.empty((len(X[0]), len(X)), dtype=np.float64)
-        for place, (number, values) in enumerate(zip(self.numbers, self.values, strict=True)):
-            if values is not None:
-                codes = values.place(keys(X[place]))
-                found[:, place] = np.where(codes < 0, values.size, codes)
-            elif number is not None:
-                found[:, place] = number.scaled(numbers(X[place]))
-        return found
+        """Return columns as `privet.data.Table.x` has them: each cell by itself, and none raises."""
+        table = np.empty((len(X[0]), len(X)), dtype=np.float64)
+        for place, feature in enumerate(self.features):
+            if isinstance(feature, Number):
+                table[:, place] = feature.scaled(numbers(X[place]))
+            else:
+                codes = feature.place(keys(X[place]))
+                table[:, place] = np.where(codes < 0, feature.size, codes)
+        return table
 
 
-def _values(categories: Any, names: Sequence[str] | None, width: int) -> tuple[Categories | None, ...]:
-    found: list[Categories | None] = [None] * width
+def _values(categories: Any, names: Sequence[str] | None, width: int) -> dict[int, Categories]:
     if categories is None:
-        return tuple(found)
+        return {}
     if not isinstance(categories, Mapping):
         raise InvalidInput("categories", "is not a dict", 'give {column: values}, such as {"ward": ["north", "south"]}')
+    values = {}
     places = {name: place for place, name in enumerate(names if names is not None else ())}
     for name, given in categories.items():
         place = places.get(name, name) if isinstance(name, str) else name
@@ -143,8 +151,8 @@ def _values(categories: Any, names: Sequence[str] | None, width: int) -> tuple[C
             raise InvalidInput("categories", f"has the column {name!r}, which X has not", "use its name or its place")
         if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
             raise InvalidInput("categories", f"has no list of values for {name!r}", "list every value once")
-        found[int(place)] = listed("categories", given)
-    return tuple(found)
+        values[int(place)] = listed("categories", given)
+    return values
 
 
 def _each(side: str, end: Any, width: int) -> list[float]:

@@ -4,63 +4,74 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from privet.accounting import epsilon as price
 from privet.core import checked
-from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.random import Rng, default_rng
 from privet.core.release import Release
 from privet.core.unit import Unit
-from privet.data import BoundsSource, SourceKind
 from privet.data.bounds_source import assumptions_of
 from privet.ledger import Ledger
-from privet.mechanisms import Categories, DiscreteLaplaceMechanism, Histogram, LaplaceMechanism, Norm, VectorSum
 from privet.report import Score
-from privet.report.score_intervals import CONFIDENCE, NOISE_AND_SAMPLING, noisy_parts, noisy_share
+from privet.report.private_score import ScoreMechanism, share_of
+from privet.report.score_intervals import CONFIDENCE, NOISE_AND_SAMPLING
 from privet.sklearn.cells import column_of, keys, numbers
-from privet.sklearn.rows import Bounds, pair
-from privet.sklearn.sources import sources_of
+from privet.sklearn.rows import Bounds, target_number
+from privet.sklearn.sources import SourceLike, sources_of
 
 __all__ = ["PrivateScorer", "private_scorer"]
-
-_RIGHT, _WRONG = True, False
 
 
 @dataclass(frozen=True)
 class PrivateScorer:
-    """Scores a fitted model on private rows for ε, each time that it is called; made by `private_scorer`.
+    """Scorer for `scoring=` of scikit-learn's searches and `cross_val_score` that releases one private score a call.
 
-    Guarantee: ε with δ = 0 for one example that comes or goes. A row that is scored adds 1 in all to two sums, of what
-    is right and of what is wrong about it; both get exact discrete Laplace noise for that distance in L1, and the score
-    is the share of the first. So the number of rows is not used, and stays private. Scores of the model's own training
-    rows cost the same, on top of the model. What a prediction is depends on its row and the model alone; a model that
-    looks at all rows to be predicted at once is not covered.
+    Args:
+        epsilon: The privacy cost of each score. With n rows the noise on an accuracy is about 1/(n·ε).
+        target_bounds: (low, high) of the target, for regressors. Without it the accuracy is scored.
+        source: Where `target_bounds` come from, as for `PrivateRegressor`. Required with them.
+        ledger: The path or URL of a ledger.
+        budget: The name of a budget in it, for one example that is added or removed. Each call is charged to it.
+
+    Raises:
+        InvalidInput: If an argument is not what it should be, or one of `ledger` and `budget` is given without the
+            other.
+
+    >>> private_scorer(0.5).event
+    DiscreteLaplace(scale=2.0, bound=1, dimension=1)
+
+    Guarantee: ε with δ = 0 for one example that is added or removed, by one draw (`privet.report.ScoreMechanism`). The
+    number of rows is not used, and stays private. Scores of the model's own training rows cost the same, on top of the
+    model. A prediction must depend on its row and the model alone; a model that looks at all rows to be predicted at
+    once is not covered.
     """
 
     epsilon: float
+    _: KW_ONLY
     target_bounds: Bounds | None = None
+    source: SourceLike | None = None
     ledger: str | os.PathLike[str] | None = None
     budget: str | None = None
-    source: BoundsSource | SourceKind | str | None = None
-    """Where `target_bounds` come from."""
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
         if self.target_bounds is not None:
+            target_number(self.target_bounds)
             sources_of(self.source, [])
         if self.ledger is not None and not isinstance(self.ledger, (str, os.PathLike)):
             problem = f"is a {type(self.ledger).__name__}, and scikit-learn copies scorers"
             raise InvalidInput("ledger", problem, "give its path or URL")
         if (self.ledger is None) != (self.budget is None):
             raise InvalidInput("budget", "and ledger belong together", "give both, or neither")
-        _ = self.mechanism
+        _ = self.event  # refuses an ε that no noise meets
 
     @property
     def unit(self) -> Unit:
@@ -68,24 +79,14 @@ class PrivateScorer:
         return Unit()
 
     @cached_property
-    def mechanism(self) -> DiscreteLaplaceMechanism | LaplaceMechanism:
-        """What makes the noise, known before any row is read."""
-        if self._range is None:
-            return DiscreteLaplaceMechanism.for_epsilon(self.epsilon, self._counts)
-        return LaplaceMechanism.for_epsilon(self.epsilon, self._sums)
+    def mechanism(self) -> ScoreMechanism:
+        """The mechanism of one score, known before any row is read."""
+        return ScoreMechanism(self.epsilon, self.unit, is_binary=self.target_bounds is None)
 
     @property
     def event(self) -> Event:
-        """What one score does."""
+        """The event of one score."""
         return self.mechanism.event
-
-    @property
-    def _counts(self) -> Histogram:
-        return Histogram(Categories((_RIGHT, _WRONG)), self.unit)
-
-    @property
-    def _sums(self) -> VectorSum:
-        return VectorSum(2, 1.0, Norm.L1, self.unit)
 
     def half_width(self, rows: int) -> float:
         """Return the expected half-width of a score's interval, before anything is drawn or charged.
@@ -98,9 +99,7 @@ class PrivateScorer:
         >>> round(private_scorer(0.5).half_width(2_000), 3)
         0.03
         """
-        count = checked.count("rows", rows)
-        low, high = self._interval(count / 2, count / 2)
-        return (high - low) / 2
+        return self.mechanism.half_width(rows)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """The score as scikit-learn wants it: a number, the larger the better; `measure` gives it with its interval."""
@@ -122,80 +121,42 @@ class PrivateScorer:
         Guarantee: that of `event`, for `unit`; it is charged, where there is a ledger, before anything is drawn. The
         interval is post-processing of the two noisy sums.
         """
-        name = "accuracy" if self._range is None else "1 - scaled mean absolute error"
+        name = "accuracy" if self.target_bounds is None else "1 - scaled mean absolute error"
 
-        def score(sums: Any) -> Score:
-            right, wrong = map(float, sums)
-            ends = self._interval(right, wrong)
+        def score(sums: tuple[float, float]) -> Score:
+            ends = self.mechanism.interval(*sums)
             return Score(name, _share(sums), "scored rows", True, *ends, CONFIDENCE, NOISE_AND_SAMPLING)
 
         return self._drawn(estimator, X, y, rng).map(score)
 
-    def _interval(self, right: float, wrong: float) -> tuple[float, float]:
-        error = (1 - CONFIDENCE) / 2
-        reach = self.mechanism.interval(1 - error / 2)
-        found = noisy_share if self._range is None else noisy_parts
-        return found(right, wrong, reach, error)
-
-    def _drawn(self, estimator: Any, X: Any, y: Any, rng: Rng | None) -> Release[Any]:
+    def _drawn(self, estimator: Any, X: Any, y: Any, rng: Rng | None) -> Release[tuple[float, float]]:
         chosen = default_rng() if rng is None else rng
         with ExitStack() as paid:
             if self.ledger is not None and self.budget is not None:
                 ledger = paid.enter_context(Ledger(self.ledger))
                 charge = ledger.reserve(self.budget, self.event, unit=self.unit, purpose="private score")
                 paid.enter_context(charge.drawing())
-            bounded = self._bounded(estimator.predict(X), y)
-            found = self.mechanism.release(bounded, rng=chosen, source=self.budget or "scored rows")
+            scores = self._scores(estimator.predict(X), y)
+            sums = self.mechanism.release(scores, rng=chosen, source=self.budget or "scored rows")
         assumed = () if self.target_bounds is None else assumptions_of(sources_of(self.source, []))
         guarantee = price(self.event, 0.0, unit=self.unit)
-        return replace(found, guarantee=replace(guarantee, assumptions=(*guarantee.assumptions, *assumed)))
+        return replace(sums, guarantee=replace(guarantee, assumptions=(*guarantee.assumptions, *assumed)))
 
-    def _bounded(self, predicted: Any, y: Any) -> Bounded[Any]:
+    def _scores(self, predicted: Any, y: Any) -> npt.NDArray[Any]:
+        """Return one score in [0, 1] for each row; NaN where a number is missing."""
         said, true = column_of("the predictions", predicted).ravel(), column_of("y", y).ravel()
         if said.shape != true.shape:
             raise InvalidInput("y", "has another shape than the predictions", "give one target for each row")
-        if self._range is None:
-            pairs = zip(keys(said), keys(true), strict=True)  # what is missing is wrong
-            return self._counts([mine is not None and mine == theirs for mine, theirs in pairs])
-        low, high = self._range
-        error = np.abs(numbers(said).clip(low, high) - numbers(true).clip(low, high)) / (high - low)
-        worse = np.where(np.isnan(error), 1.0, error)  # what is no number is all wrong
-        return self._sums(np.stack([1.0 - worse, worse], 1))
-
-    @property
-    def _range(self) -> tuple[float, float] | None:
         if self.target_bounds is None:
-            return None
-        low, high = pair("target_bounds", self.target_bounds, "give (low, high) from public knowledge")
-        low, high = checked.finite("target_bounds", low), checked.finite("target_bounds", high)
-        if not low < high:
-            raise InvalidInput("target_bounds", f"is ({low:g}, {high:g})", "give (low, high), lowest first")
-        return low, high
+            pairs = zip(keys(said), keys(true), strict=True)  # what is missing is wrong
+            return np.array([mine is not None and mine == theirs for mine, theirs in pairs], dtype=np.bool_)
+        target = target_number(self.target_bounds)
+        return np.asarray(1.0 - np.abs(target.scaled(numbers(said)) - target.scaled(numbers(true))) / 2)
 
 
-def private_scorer(
-    epsilon: float,
-    *,
-    target_bounds: Bounds | None = None,
-    source: BoundsSource | SourceKind | str | None = None,
-    ledger: str | os.PathLike[str] | None = None,
-    budget: str | None = None,
-) -> PrivateScorer:
-    """For `scoring=` of scikit-learn's searches and `cross_val_score`: each call releases one score, and pays for it.
-
-    Args:
-        epsilon: of each score. With n rows the noise on an accuracy is about 1/(n·ε).
-        target_bounds: (low, high) of the target, for regressors; without it the accuracy is scored.
-        source: where `target_bounds` come from, as for `PrivateRegressor`: required with them.
-        ledger, budget: the path or URL of a ledger, and the name of a budget for one example that comes or goes.
-
-    >>> private_scorer(0.5).event
-    DiscreteLaplace(scale=2.0, bound=1, dimension=1)
-    """
-    return PrivateScorer(epsilon, target_bounds, ledger, budget, source)
+private_scorer = PrivateScorer
+"""The same, as a word for `scoring=`."""
 
 
-def _share(sums: Any) -> float:
-    """Of two noisy sums the first one's share, or a half where nothing is left of them."""
-    right, wrong = (max(float(each), 0.0) for each in sums)
-    return right / (right + wrong) if right + wrong > 0 else 0.5
+def _share(sums: tuple[float, float]) -> float:
+    return share_of(*sums, otherwise=0.5)  # scikit-learn wants a number in any case

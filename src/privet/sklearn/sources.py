@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from privet.core.errors import InvalidInput
 from privet.data import BoundsSource, SourceKind
 
-__all__ = ["TARGET", "sources_of"]
+__all__ = ["TARGET", "SourceLike", "sources_of"]
+
+SourceLike: TypeAlias = BoundsSource | SourceKind | str
+"""A source, or the words for one."""
 
 TARGET = "target"
 """The key of the classes, or of the target's bounds, in a mapping of sources."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from privet.attacks.blind import blind
+from privet.attacks.blind_baseline import blind_baseline
 from privet.attacks.membership import membership
 from privet.attacks.outcome import Outcome
 from privet.attacks.shadows import Shadows
@@ -164,7 +164,7 @@ def _written(
 
 def _outcomes(run: AttackedRun, models: Shadows | None) -> list[Outcome]:
     """Every attack, the baseline that never sees the model last."""
-    return [*membership(target(run.head, run.classes), run.pool, models), blind(run.pool)]
+    return [*membership(target(run.head, run.classes), run.pool, models), blind_baseline(run.pool)]
 
 
 def _checked_rates(rates: Sequence[float] | None) -> tuple[float, ...]:

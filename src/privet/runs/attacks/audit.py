@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from privet.audit.error_shares import confidence_per_test
 from privet.audit.mechanisms import audit_draws
-from privet.audit.shares import share
 from privet.core import checked
 from privet.core.disclosure import Internal, Public, Shareable
 from privet.core.errors import InvalidInput
@@ -131,7 +131,7 @@ def _counted(folder: Path, card: TrainingCard, confidence: float | None) -> Audi
     guarantee = card.privacy.guarantee.value
 
     def counted(canaries: Canaries) -> Evidence:
-        sure = share() if confidence is None else confidence
+        sure = confidence_per_test() if confidence is None else confidence
         return evidence_of(canaries, delta=guarantee.delta, unit=guarantee.unit, confidence=sure)
 
     shared = shareable(card)
@@ -166,7 +166,7 @@ def _tried_again(
 ) -> AuditResult:
     """The plan once more; what comes of it is put on the run's pages, as what it is, unless another confidence was
     asked for: all tests of a page share one."""
-    sure = share() if confidence is None else confidence
+    sure = confidence_per_test() if confidence is None else confidence
     is_sgd = card.method.value == DP_SGD.title or ladder or not (folder / PLAN).exists()
     result: LadderResult = (
         climb_ladder(folder, card, canaries=canaries, confidence=sure)

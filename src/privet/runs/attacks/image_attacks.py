@@ -15,7 +15,7 @@ from privet.attacks.likeness import correlation, ssim
 from privet.attacks.pictures import montage, png
 from privet.attacks.target import Access, Target, target
 from privet.core.errors import InvalidInput
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 from privet.report.attack_records import Picture
 from privet.runs.attacks.rows import AttackedRun
 from privet.training.models import Model, Pictures

@@ -9,7 +9,7 @@ import numpy as np
 
 from privet.accounting.meaning import best_true_positive_rate
 from privet.attacks.outcome import ConfidenceInterval, Limit, Outcome
-from privet.audit.shares import ALPHA, KINDS
+from privet.audit.error_shares import ALPHA, KINDS
 from privet.report import TrainingCard
 from privet.report.alone import asked_alone, curve_of
 from privet.report.attack_records import Attacked, Estimate, Point

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from privet.attacks.pool import Pool, twins
+from privet.attacks.pool import Pool, overlapping_rows
 from privet.core.errors import InvalidInput
 from privet.data import NAMES, Images, Table, named, read
 from privet.report import Remembered, TrainingCard, load
@@ -133,7 +133,7 @@ def _apart(members: _Rows, others: _Rows, *, given: bool) -> tuple[_Rows, _Rows,
     stays if it is the only one of its values on both sides together: which rows stay then does not depend on who was
     in, so that members and outsiders of one population stay alike.
     """
-    shared = int(twins(members, others).sum())
+    shared = int(overlapping_rows(members, others).sum())
     if not shared:
         return members, others, (0, 0)
     if given:

@@ -22,7 +22,7 @@ from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.ensemble import Ensemble, EnsembleTask, Learner, Stacked
-from privet.ensemble.drawing import seed
+from privet.ensemble.seeding import seed_of
 from privet.runs.attacks.rows import AttackedRun
 from privet.runs.facts import PublicFacts
 from privet.runs.methods.protocol import FitSession, MethodPlan, on_features
@@ -75,7 +75,7 @@ class SamePlan:
         """Train them one after the other."""
         models = []
         for place, members in enumerate(task.members):
-            rng = SeededRng(seed(self.key, "shadow", task.first + place))
+            rng = SeededRng(seed_of(self.key, "shadow", task.first + place))
             session = FitSession(self.facts, self.model, self.plan.unit, "shadow rows", rng)
             rows = LabeledRows(task.inputs[members], task.labels[members], None)
             models.append(METHODS[self.plan.method].fit(self.plan, rows, session).value.eval())

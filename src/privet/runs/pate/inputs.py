@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit, Whose
 from privet.data import NAMES, Category, Identifier, Schema, Table, draft, named, read
-from privet.ensemble import shuffled
+from privet.ensemble import shuffled_order
 from privet.runs.inputs import Data, arrays_in, images_of, require_labels, schema_of
 from privet.runs.overlap import require_other_file, require_other_rows
 from privet.runs.pate.request import PateRequest
@@ -105,7 +105,7 @@ def _named(wanted: PateRequest) -> PateInputs:
         if getattr(wanted, name):
             raise InvalidInput(name, f"is given, and {wanted.data} has its own", "leave it out")
     found = named(wanted.data, wanted.data_dir, download=wanted.download)
-    order = shuffled(len(found.test), key="privet pate")
+    order = shuffled_order(len(found.test), key="privet pate")
     asked = round(_ASKED * len(order))
     private, test = found.train, found.test.take(order[asked:])
     public = found.test.x[order[:asked]]

@@ -25,7 +25,15 @@ from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.data import NAMES, Table, hold_out
 from privet.data.split import SPLIT_VERSION
-from privet.ensemble import Propagated, Student, Supervised, Teaching, Weighed, most_informative, most_typical
+from privet.ensemble import (
+    LabelPropagation,
+    Student,
+    StudentTraining,
+    SupervisedStudent,
+    VoteRegression,
+    most_informative,
+    most_typical,
+)
 from privet.ensemble.ridge import Kernels, RidgeModels
 from privet.pate import GNMax, Plan, Votes
 from privet.report import Score, Trial, load, trials_of
@@ -248,7 +256,7 @@ class PateRun:
     ) -> list[tuple[int, Student]]:
         """Students after some of the questions, and after all: post-processing of what was released."""
         word, classes = self.wanted.taught(pictures=inputs.shape is not None), len(inputs.classes)
-        teaching: Teaching = Propagated() if word is StudentName.PROPAGATED else Supervised()
+        teaching: StudentTraining = LabelPropagation() if word is StudentName.PROPAGATED else SupervisedStudent()
         counts = sorted({max(round(part * plan.questions), 1) for part in _PARTS}) if inputs.test is not None else []
         found = []
         for questions in dict.fromkeys([*counts, plan.questions]):
@@ -323,10 +331,10 @@ def _split(data: Data, share: float) -> tuple[Data, Data]:
     return hold_out(data, share, key="privet pate")
 
 
-def _weighing(plan: Plan) -> Weighed:
+def _weighing(plan: Plan) -> VoteRegression:
     """The penalty is the noise's variance over that of the votes, which is about a third of the teachers, squared."""
     sigma = plan.aggregator.sigma if isinstance(plan.aggregator, GNMax) else 0.0
-    return Weighed(_LEAST_PENALTY + _PENALTY * (sigma / plan.teachers) ** 2)
+    return VoteRegression(_LEAST_PENALTY + _PENALTY * (sigma / plan.teachers) ** 2)
 
 
 def _head(student: Student) -> Kernel | Shortened:

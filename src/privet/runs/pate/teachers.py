@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.ensemble import (
     Estimator,
-    Here,
+    InProcess,
     KernelRidge,
     Learner,
+    Placement,
     Processes,
     Ray,
     Ridge,
     Stacked,
-    Where,
     shards,
     train,
     votes,
@@ -52,7 +52,7 @@ def teacher_votes(
     if private.y is None:
         raise InvalidInput("data", "has no labels", "give rows with the target")
     divided = [np.arange(len(private))] if wanted.teachers == 1 else shards(private, wanted.teachers)
-    where: Where = Here() if wanted.jobs == 1 else Processes(wanted.jobs)
+    where: Placement = InProcess() if wanted.jobs == 1 else Processes(wanted.jobs)
     if wanted.ray is not None:
         where = Ray(address=None if wanted.ray == "local" else wanted.ray)
     learner = _learner(wanted.teacher, features.shape[1], classes)

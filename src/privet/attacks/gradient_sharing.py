@@ -15,7 +15,7 @@ from privet.training.engine.squares import Squares
 from privet.training.noise import fill
 from privet.training.plan import DPSGD
 
-__all__ = ["Gradient", "add_gradient_noise", "clip_gradient", "largest", "listed", "square"]
+__all__ = ["Gradient", "add_gradient_noise", "clip_gradient", "gradient_tensors", "largest_entries", "squared_norm"]
 
 Gradient = Sequence[Tensor] | Mapping[str, Tensor]
 """One tensor for each trained parameter, in the network's order; or by the parameters' names."""
@@ -29,8 +29,8 @@ def clip_gradient(gradient: Gradient, clip: float) -> tuple[Tensor, ...]:
     >>> [float(each) for each in clip_gradient([torch.tensor(3.0), torch.tensor(4.0)], 10.0)]
     [3.0, 4.0]
     """
-    given = listed(gradient)
-    squares = Squares(square([each.double() for each in given])[None], torch.zeros(1, dtype=torch.float64))
+    given = gradient_tensors(gradient)
+    squares = Squares(squared_norm([each.double() for each in given])[None], torch.zeros(1, dtype=torch.float64))
     (factor,) = Flat().factors([squares], checked.positive("clip", clip), [0]).by_parameter
     if factor is None:
         raise InvalidInput("gradient", "has no length", "give its tensors")
@@ -64,15 +64,15 @@ def add_gradient_noise(gradient: Gradient, plan: DPSGD, *, rows: int = 0, rng: R
     return tuple(found)
 
 
-def largest(gradient: Gradient, share: float) -> tuple[Tensor, ...]:
+def largest_entries(gradient: Gradient, share: float) -> tuple[Tensor, ...]:
     """Selective sharing (Shokri & Shmatikov 2015): the part `share` of numbers that are largest, and zeros elsewhere.
 
-    It saves traffic and hides little: `match(..., partial=True)` leaves the zeros alone.
+    It saves traffic and hides little: `match_gradient(..., partial=True)` leaves the zeros alone.
 
-    >>> [each.tolist() for each in largest([torch.tensor([1.0, -5.0]), torch.tensor([2.0, 0.5])], 0.5)]
+    >>> [each.tolist() for each in largest_entries([torch.tensor([1.0, -5.0]), torch.tensor([2.0, 0.5])], 0.5)]
     [[0.0, -5.0], [2.0, 0.0]]
     """
-    given = listed(gradient)
+    given = gradient_tensors(gradient)
     sizes = torch.cat([each.flatten().abs().double() for each in given])
     kept = torch.zeros_like(sizes, dtype=torch.bool)
     kept[sizes.topk(max(1, round(checked.probability("share", share) * len(sizes)))).indices] = True
@@ -80,12 +80,12 @@ def largest(gradient: Gradient, share: float) -> tuple[Tensor, ...]:
     return tuple(each * piece.reshape(each.shape) for each, piece in zip(given, pieces, strict=True))
 
 
-def square(tensors: Sequence[Tensor]) -> Tensor:
+def squared_norm(tensors: Sequence[Tensor]) -> Tensor:
     """The squared length over all tensors."""
     return torch.stack([(each**2).sum() for each in tensors]).sum()
 
 
-def listed(gradient: Gradient) -> tuple[Tensor, ...]:
+def gradient_tensors(gradient: Gradient) -> tuple[Tensor, ...]:
     """The tensors, if they are finite numbers."""
     found = tuple(gradient.values()) if isinstance(gradient, Mapping) else tuple(gradient)
     if not found or not all(isinstance(each, Tensor) for each in found):

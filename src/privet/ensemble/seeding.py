@@ -10,13 +10,13 @@ from torch.nn.parameter import UninitializedParameter
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["generator", "initial", "seed"]
+__all__ = ["generator", "initial_weights", "seed_of"]
 
 
-def seed(key: str, *name: int | str) -> int:
+def seed_of(key: str, *name: int | str) -> int:
     """31 bits for a name.
 
-    >>> seed("privet", "teacher", 3) == seed("privet", "teacher", 3) != seed("privet", "teacher", 4)
+    >>> seed_of("privet", "teacher", 3) == seed_of("privet", "teacher", 3) != seed_of("privet", "teacher", 4)
     True
     """
     digest = hashlib.sha256("\0".join(["privet ensemble", key, *(str(part) for part in name)]).encode()).digest()
@@ -25,10 +25,10 @@ def seed(key: str, *name: int | str) -> int:
 
 def generator(key: str, *name: int | str) -> torch.Generator:
     """A stream of its own for a name."""
-    return torch.Generator().manual_seed(seed(key, *name))
+    return torch.Generator().manual_seed(seed_of(key, *name))
 
 
-def initial(model: nn.Module, drawn: torch.Generator) -> dict[str, Tensor]:
+def initial_weights(model: nn.Module, drawn: torch.Generator) -> dict[str, Tensor]:
     """Values for a model to begin with: for linear layers and convolutions, uniform on ±1/√(inputs), as torch has them.
 
     The parameters of all other layers begin as the model has them.

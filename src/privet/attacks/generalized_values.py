@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["Codes", "Covering", "covering", "related", "spread"]
+__all__ = ["Codes", "Generalization", "compatible_pairs", "expand_ranges", "parse_generalization"]
 
 Codes = npt.NDArray[np.int64]
 
@@ -28,7 +28,7 @@ _STRICT = re.compile(rf"([<>]|<=|≤){_NUMBER}")
 
 
 @dataclass(frozen=True)
-class Covering:
+class Generalization:
     """What a coarsened text stands for: texts with a stem, or with its other letters in their places, or numbers."""
 
     stem: str | None = None
@@ -38,7 +38,7 @@ class Covering:
     """From and to, both included."""
 
 
-def covering(text: str) -> Covering | None:
+def parse_generalization(text: str) -> Generalization | None:
     """How a text is coarsened: 130**, 130XX, 1**53, 30-39, [30, 40), 65+, <18; None for any other text.
 
     Digits with stars at their end are numbers, too, so that 3* and 30-34 can be of one person.
@@ -48,12 +48,12 @@ def covering(text: str) -> Covering | None:
         digits, stars = found[1], len(found[2])
         whole = digits.isdecimal() and set(found[2]) == {"*"}
         span = (int(digits) * 10.0**stars, (int(digits) + 1) * 10.0**stars - 1) if whole else None
-        return Covering(stem=digits, span=span)
+        return Generalization(stem=digits, span=span)
     if "*" in starred and starred.strip("*"):
-        return Covering(form=starred)
+        return Generalization(form=starred)
     low, high = _ends(text) or (1.0, 0.0)
     # 13053-1234 and 1984-05 are a postcode and a month: what ends before it starts is no range.
-    return Covering(span=(low, high)) if low <= high else None
+    return Generalization(span=(low, high)) if low <= high else None
 
 
 def _ends(text: str) -> tuple[float, float] | None:
@@ -74,10 +74,10 @@ def _next(number: float, towards: float = np.inf) -> float:
     return float(np.nextafter(number, towards))
 
 
-def spread(starts: Codes, ends: Codes) -> tuple[Codes, Codes]:
+def expand_ranges(starts: Codes, ends: Codes) -> tuple[Codes, Codes]:
     """All places of many ranges, and for each the range that it is of.
 
-    >>> spread(np.array([5, 0, 7]), np.array([7, 0, 8]))[1].tolist()
+    >>> expand_ranges(np.array([5, 0, 7]), np.array([7, 0, 8]))[1].tolist()
     [5, 6, 7]
     """
     counts = np.maximum(ends - starts, 0)
@@ -109,7 +109,7 @@ class _DistinctValues:
 
     def __init__(self, texts: Sequence[str], *, ranges: bool) -> None:
         self.texts = texts
-        found = [covering(text) if ranges or not _RANGE.fullmatch(text) else None for text in texts]
+        found = [parse_generalization(text) if ranges or not _RANGE.fullmatch(text) else None for text in texts]
         self.plain = [place for place, each in enumerate(found) if each is None]
         self.stems = {place: each.stem for place, each in enumerate(found) if each and each.stem is not None}
         self.forms = {place: each.form for place, each in enumerate(found) if each and each.form is not None}
@@ -123,7 +123,7 @@ class _DistinctValues:
         starts = np.searchsorted(ordered, np.array([*self.stems.values()], dtype=object))
         # The highest letter there is ends all texts with this stem.
         ends = np.searchsorted(ordered, np.array([f"{stem}\U0010ffff" for stem in self.stems.values()], dtype=object))
-        of, where = spread(starts, ends)
+        of, where = expand_ranges(starts, ends)
         return stems[of], np.array(places, dtype=np.int64)[order[where]]
 
     def numbered(self, other: _DistinctValues) -> tuple[Codes, Codes]:
@@ -133,7 +133,7 @@ class _DistinctValues:
         places = np.array([place for place in other.plain if _PLAIN.fullmatch(other.texts[place])], dtype=np.int64)
         numbers = np.array([float(other.texts[place]) for place in places.tolist()])
         order = np.argsort(numbers, kind="stable")
-        of, where = spread(
+        of, where = expand_ranges(
             np.searchsorted(numbers[order], low, side="left"), np.searchsorted(numbers[order], high, side="right")
         )
         return mine[of], places[order[where]]
@@ -168,10 +168,10 @@ def _fit(form: str, stem: str | None, text: str) -> bool:
     return all(a == b or "*" in (a, b) for a, b in zip_longest(form, text))
 
 
-def related(published: Sequence[str], known: Sequence[str]) -> tuple[Codes, Codes]:
+def compatible_pairs(published: Sequence[str], known: Sequence[str]) -> tuple[Codes, Codes]:
     """All pairs of distinct values that can be of one person, in order, by their places in both lists.
 
-    >>> mine, theirs = related(["130**", "14850", "30-39"], ["13053", "14850", "35-44"])
+    >>> mine, theirs = compatible_pairs(["130**", "14850", "30-39"], ["13053", "14850", "35-44"])
     >>> list(zip(mine.tolist(), theirs.tolist()))
     [(0, 0), (1, 1), (2, 2)]
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privet.core import checked
 
-__all__ = ["ALPHA", "KINDS", "share"]
+__all__ = ["ALPHA", "KINDS", "confidence_per_test"]
 
 ALPHA = 0.05
 """The chance that any test of a report says too much."""
@@ -13,10 +13,10 @@ KINDS = 4
 part whether or not it is there, so that a test that is added later takes nothing from those before it."""
 
 
-def share(tests: int = 1) -> float:
+def confidence_per_test(tests: int = 1) -> float:
     """How sure each of so many tests of one kind must be, for all of the report to be wrong with ALPHA at most.
 
-    >>> share(), share(5)
+    >>> confidence_per_test(), confidence_per_test(5)
     (0.9875, 0.9975)
     """
     return 1 - ALPHA / (KINDS * checked.count("tests", tests))

@@ -12,7 +12,7 @@ from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Unit
 
-__all__ = ["certified_rows", "poisoned_at_most"]
+__all__ = ["certified_rows", "poisoning_bound"]
 
 _UP = 1 + 1e-12
 _POINTS = 240
@@ -22,7 +22,7 @@ _NOTHING = np.array([0.0]), np.array([1.0])
 """The pairs of what promises nothing."""
 
 
-def poisoned_at_most(clean: float, given: Event | Guarantee, rows: int, *, unit: Unit | None = None) -> float:
+def poisoning_bound(clean: float, given: Event | Guarantee, rows: int, *, unit: Unit | None = None) -> float:
     """An attack that succeeds with probability `clean` at most on a data set succeeds with this probability at most
     once so many rows of it are poisoned; so does the mean of a score between 0 and 1.
 
@@ -42,7 +42,7 @@ def poisoned_at_most(clean: float, given: Event | Guarantee, rows: int, *, unit:
     linear in p for each ε, and so carry over to the mean.
 
     >>> from privet.core.event import Gaussian
-    >>> round(poisoned_at_most(0.01, Gaussian(10.0), rows=3), 3)          # Φ(Φ⁻¹(0.01) + 3/10)
+    >>> round(poisoning_bound(0.01, Gaussian(10.0), rows=3), 3)          # Φ(Φ⁻¹(0.01) + 3/10)
     0.021
     """
     checked.count("rows", rows)
@@ -59,7 +59,7 @@ def certified_rows(
     """The largest number of poisoned rows with which the attack provably succeeds with a probability below `threshold`.
 
     `clean` comes from runs without poison: `at_most(successes, runs, error)` of them, each with fresh randomness; the
-    answer is then right but for that error. See `poisoned_at_most` for the proof; fewer rows can do no more, as each
+    answer is then right but for that error. See `poisoning_bound` for the proof; fewer rows can do no more, as each
     data set of the proof has one row more than the last.
 
     >>> from privet.core.event import Gaussian

@@ -1,27 +1,25 @@
-"""Whether two things that came out are the same, and in plain words where they are not.
+"""Comparison of two results: the places where they differ, in plain words.
 
 Whatever can be reached from a result leaves with it: also what a function closes over, what hangs on a module beside
-its weights, and what a subclass of `dict` carries. A kind whose insides cannot be seen is refused, and never passed.
+its weights, and what a subclass of `dict` carries. A kind whose contents cannot be seen is reported, and never passed.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Set
 from datetime import datetime, time
 from decimal import Decimal
 from enum import Enum
-from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import nn
 
-from privet.audit.insides import PLAIN, hides, is_frame, kind_of, own, parts_of, picked, reached
-from privet.audit.numbers import components, layout, moved, whole
+from privet.audit.array_contents import components, count_differing, layout, whole
+from privet.audit.object_contents import PLAIN, Contents, attributes_of, contents_of, is_frame, numbered, plain_kind
 
-__all__ = ["differing"]
+__all__ = ["differences"]
 
 _BY_TEXT: Final = (float, complex, Decimal, datetime, time)
 """What may be equal and still be told apart (0.0 and -0.0, one instant in two zones), or be NaN."""
@@ -29,12 +27,17 @@ _BY_TEXT: Final = (float, complex, Decimal, datetime, time)
 _Pairs = dict[tuple[int, int], tuple[Any, Any]]
 
 
-def differing(one: Any, other: Any, place: str = "the result") -> Iterator[str]:
-    """Each place where two things differ. What is in it is not said: it may be private.
+def differences(one: Any, other: Any, place: str = "the result") -> Iterator[str]:
+    """Yield each place where two objects differ, without the values, which may be private.
 
-    >>> list(differing({"a": 1, "b": [2.0, float("nan")]}, {"a": 1, "b": [2.5, float("nan")]}))
+    Args:
+        one: An object.
+        other: The object that it is compared with.
+        place: What to call them.
+
+    >>> list(differences({"a": 1, "b": [2.0, float("nan")]}, {"a": 1, "b": [2.5, float("nan")]}))
     ["the result['b'][0] differs"]
-    >>> list(differing(iter([1]), iter([1])))
+    >>> list(differences(iter([1]), iter([1])))
     ['the result is a list_iterator, which cannot be compared']
     """
     return _differing(one, other, place, {})
@@ -57,20 +60,17 @@ def _differing(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
         return
     else:
         seen[id(one), id(other)] = one, other  # kept, so that no other pair gets these ids
-        inside = _inside(one, other, place, seen)
-        if inside is None:
+        contents = _contents(one, other, place, seen)
+        if contents is None:
             yield f"{place} is a {type(one).__name__}, which cannot be compared"
             return
-        yield from inside
+        yield from contents
     if not isinstance(one, (type, Enum)):  # of which there is one each
         yield from _attributes(one, other, place, seen)
 
 
-def _inside(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str] | None:
+def _contents(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str] | None:
     """What differs beside attributes; None where nobody can tell."""
-    picks = picked(one)
-    if picks is not None:
-        return _named(picks, picked(other) or {}, f"{place}'s ", seen)
     if isinstance(one, torch.Tensor):
         return _tensors(one, other, place, seen)
     if isinstance(one, (np.ndarray, np.void)):
@@ -79,67 +79,24 @@ def _inside(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str] | N
         return _differing(_weights(one), _weights(other), f"{place}'s weights", seen)
     if is_frame(one):
         return _frames(one, other, place)
-    if isinstance(one, weakref.ReferenceType):
-        return _differing(one(), other(), place, seen)
-    entries = _entries(one, other, place, seen)
-    if entries is None and not parts_of(one) and hides(type(one)):
-        return None
-    return _together(one, other, entries, place, seen)
+    if isinstance(one, Set) and one == other:  # equal sets may come in different orders
+        other = {entry: entry for entry in other}
+        return _labeled([("", entry) for entry in one], [("", other[entry]) for entry in one], place, seen)
+    mine, its = contents_of(one), contents_of(other)
+    return None if mine is None or its is None else _labeled(mine, its, place, seen)
 
 
-def _together(one: Any, other: Any, entries: Iterator[str] | None, place: str, seen: _Pairs) -> Iterator[str]:
-    yield from _named(parts_of(one), parts_of(other), f"{place}.", seen)
-    if isinstance(one, FunctionType) and one.__code__ == other.__code__:
-        yield from _differing(reached(one), reached(other), f"{place}'s closure", seen)
-    yield from entries or ()
-
-
-def _entries(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str] | None:
-    if isinstance(one, Mapping):
-        return _mappings(one, other, place, seen)
-    if isinstance(one, Set):
-        return _sets(one, other, place, seen)
-    if isinstance(one, Sequence) and not isinstance(one, memoryview):
-        return _sequences(one, other, place, seen)
-    return None
-
-
-def _mappings(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
-    keys, others = list(one), list(other)
-    # Not by ==, which is no answer for keys such as an optimizer's tensors.
-    if len(keys) != len(others) or any(_differing(keys, others, place, seen)):
-        yield f"{place} has other keys, or in another order"
+def _labeled(mine: Contents, its: Contents, place: str, seen: _Pairs) -> Iterator[str]:
+    if [label for label, _ in mine] != [label for label, _ in its]:
+        yield f"{place} has other entries, or in another order"
         return
-    for number, (key, its) in enumerate(zip(keys, others, strict=True)):
-        named = repr(key) if isinstance(key, PLAIN) else f"key {number}"
-        yield from _differing(one[key], other[its], f"{place}[{named}]", seen)
-
-
-def _sets(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
-    if one != other:
-        yield f"{place} differs"
-        return
-    partner = {each: each for each in other}
-    for each in one:
-        yield from _differing(each, partner[each], f"an entry of {place}", seen)
-
-
-def _sequences(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
-    if len(one) != len(other):
-        yield f"{place} has {len(one)} entries and {len(other)}"
-        return
-    for number, pair in enumerate(zip(one, other, strict=True)):
-        yield from _differing(*pair, f"{place}[{number}]", seen)
-
-
-def _named(mine: Mapping[str, Any], its: Mapping[str, Any], place: str, seen: _Pairs) -> Iterator[str]:
-    for name, value in mine.items():
-        yield from _differing(value, its[name], f"{place}{name}", seen)
+    for (label, one), (_, other) in zip(mine, its, strict=True):
+        yield from _differing(one, other, f"{place}{label}", seen)
 
 
 def _equal(one: Any, other: Any) -> bool:
     # By the kind's own ==, since a subclass may have made its own blind.
-    kind: Any = kind_of(one)
+    kind: Any = plain_kind(one)
     if kind in _BY_TEXT:
         return bool(kind.__repr__(one) == kind.__repr__(other))
     if kind is np.generic:
@@ -157,11 +114,12 @@ def _weights(module: nn.Module) -> dict[str, Any]:
 
 
 def _attributes(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
-    mine, its = own(one), own(other)
+    mine, its = attributes_of(one), attributes_of(other)
     if mine.keys() != its.keys():
         yield f"{place} has other attributes"
         return
-    yield from _named(mine, its, f"{place}.", seen)
+    for name, value in mine.items():
+        yield from _differing(value, its[name], f"{place}.{name}", seen)
 
 
 def _tensors(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
@@ -201,8 +159,9 @@ def _arrays(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
         yield f"{place} is {one.dtype} of shape {sizes[0]}, and {other.dtype} of shape {sizes[1]}"
         return
     if isinstance(one, np.ndarray) and one.dtype.hasobject:
-        yield from _sequences(one.reshape(-1).tolist(), other.reshape(-1).tolist(), place, seen)
-    elif count := moved(one, other):
+        mine, its = (numbered(each.reshape(-1).tolist()) for each in (one, other))
+        yield from _labeled(mine, its, place, seen)
+    elif count := count_differing(one, other):
         yield f"{place} differs in {count} of {int(np.prod(one.shape))} numbers"
     if layout(one) != layout(other):
         yield f"{place} lies otherwise in memory"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from privet.attacks.coarsened import Codes, related, spread
+from privet.attacks.generalized_values import Codes, compatible_pairs, expand_ranges
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.data.source import texts_of
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 __all__ = [
     "MISSING",
     "Codes",
-    "Matched",
+    "MatchedColumn",
     "RowGroups",
     "TableLike",
     "Truths",
-    "agreeing",
-    "alike",
-    "coded",
-    "matched",
-    "texts",
+    "column_texts",
+    "encode",
+    "match_column",
+    "matching_groups",
+    "spelled_alike",
 ]
 
 Truths = npt.NDArray[np.bool_]
@@ -42,7 +42,7 @@ _PAIRS, _STEP = 1 << 22, 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Matched:
+class MatchedColumn:
     """One column of both tables, as codes of each side's own values; −1 where a cell is missing."""
 
     name: str
@@ -67,7 +67,7 @@ class Matched:
         """[known codes, published values and one for missing]: whether both can be of one person; False if missing."""
         order = np.argsort(self.theirs, kind="stable")
         ordered = self.theirs[order]
-        of, where = spread(np.searchsorted(ordered, known, "left"), np.searchsorted(ordered, known, "right"))
+        of, where = expand_ranges(np.searchsorted(ordered, known, "left"), np.searchsorted(ordered, known, "right"))
         found = np.zeros((len(known), self.values + 1), dtype=np.bool_)
         found[of, self.mine[order[where]]] = True
         return found
@@ -95,7 +95,7 @@ class RowGroups:
         return RowGroups(np.stack([column[first] for column in columns], axis=1), first, sizes, of)
 
 
-def texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = MISSING) -> pl.Series:
+def column_texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = MISSING) -> pl.Series:
     """A column as texts, null where missing; refuses a table without it. Dates are spelled 1984-02-29."""
     try:
         import polars as pl
@@ -118,7 +118,7 @@ def texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = M
     return spelt.set(silent.fill_null(False), None)
 
 
-def alike(published: pl.Series, known: pl.Series) -> tuple[pl.Series, pl.Series]:
+def spelled_alike(published: pl.Series, known: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Numbers that are equal spelled alike: 30.0 as 30, unless a cell of either table starts with 0, as codes do."""
     if any(cells.str.contains(r"^-?0\d").any() for cells in (published, known)):
         return published, known
@@ -129,7 +129,7 @@ def alike(published: pl.Series, known: pl.Series) -> tuple[pl.Series, pl.Series]
     return one, other
 
 
-def coded(cells: pl.Series) -> tuple[Codes, list[str]]:
+def encode(cells: pl.Series) -> tuple[Codes, list[str]]:
     """Texts as the places of their values, and these; −1 where missing."""
     import polars as pl
 
@@ -138,15 +138,15 @@ def coded(cells: pl.Series) -> tuple[Codes, list[str]]:
     return codes, values.to_list()
 
 
-def matched(published: pl.Series, known: pl.Series) -> Matched:
+def match_column(published: pl.Series, known: pl.Series) -> MatchedColumn:
     """A column of both tables, and which of its values agree."""
-    one, other = alike(published, known)
-    (mine, values), (theirs, others) = coded(one), coded(other)
-    return Matched(published.name, mine, theirs, len(values), len(others), *related(values, others))
+    one, other = spelled_alike(published, known)
+    (mine, values), (theirs, others) = encode(one), encode(other)
+    return MatchedColumn(published.name, mine, theirs, len(values), len(others), *compatible_pairs(values, others))
 
 
-def agreeing(
-    columns: Sequence[Matched],
+def matching_groups(
+    columns: Sequence[MatchedColumn],
     published: RowGroups,
     known: RowGroups,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -194,7 +194,7 @@ class _Level:
     """[branches]: the known group at each; of the last level alone."""
 
 
-def _levels(columns: Sequence[Matched], codes: Codes) -> list[_Level]:
+def _levels(columns: Sequence[MatchedColumn], codes: Codes) -> list[_Level]:
     nodes, count, none = np.zeros(len(codes), dtype=np.int64), 1, np.zeros(0, dtype=np.int64)
     levels = []
     for place, column in enumerate(columns):
@@ -225,7 +225,7 @@ def _down(levels: Sequence[_Level], codes: Codes, mine: Codes, nodes: Codes) -> 
         some = slice(done, upto)
         done = upto
         if last:
-            of, where = spread(level.starts[nodes[some]], level.starts[nodes[some] + 1])
+            of, where = expand_ranges(level.starts[nodes[some]], level.starts[nodes[some] + 1])
             yield mine[some][of], level.leaves[where]
             continue
         by_value = values[some] <= children[some]
@@ -236,13 +236,13 @@ def _down(levels: Sequence[_Level], codes: Codes, mine: Codes, nodes: Codes) -> 
 
 
 def _by_value(level: _Level, code: Codes, nodes: Codes) -> tuple[Codes, Codes]:
-    of, where = spread(level.firsts[code], level.firsts[code + 1])
+    of, where = expand_ranges(level.firsts[code], level.firsts[code + 1])
     wanted = nodes[of] * level.width + level.pairs[where] % level.width
     return _found(level.branches, wanted, of)
 
 
 def _by_branch(level: _Level, code: Codes, nodes: Codes) -> tuple[Codes, Codes]:
-    of, where = spread(level.starts[nodes], level.starts[nodes + 1])
+    of, where = expand_ranges(level.starts[nodes], level.starts[nodes + 1])
     kept, _ = _found(level.pairs, code[of] * level.width + level.branches[where] % level.width, np.arange(len(of)))
     return of[kept], where[kept]
 

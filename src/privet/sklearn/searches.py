@@ -37,7 +37,8 @@ def private_fit(estimator: Any, X: Any, y: Any, *, public_steps: Collection[str]
     Args:
         estimator: a `PrivateClassifier` or `PrivateRegressor`; a `Pipeline` that ends in one; a `GridSearchCV` or
             `RandomizedSearchCV` over either, of which the best estimator is the value.
-        X, y: the private rows and their targets.
+        X: The private rows.
+        y: Their targets.
         public_steps: names of a pipeline's steps that learn nothing from the rows, look at each by itself, and raise
             for none of them, such as a `FunctionTransformer` of logarithms. You must keep that true: scalers and
             encoders that are fitted do learn, and a `Normalizer` raises where a cell is missing or a text.
@@ -156,15 +157,12 @@ def _search(search: Any, public: tuple[str, ...]) -> Release[Any]:
         return _with(best, final, marks)
     ends = [end for end in map(_final, candidates) if end is not None]
     folds = search.n_splits_
-    events: list[Event] = []
-    for event, count in Counter(end.plan().event() for end in ends).items():
-        events.append(Repeated(event, folds * count))
-    for scorer in _scorers(search):
-        each = folds * len(candidates) * (2 if search.return_train_score else 1)
-        events.append(Repeated(scorer.event, each))
-    return _with(
-        best, final, events, seeded=final.release_.tainted or any(end.random_state is not None for end in ends)
-    )
+    fits = Counter(end.plan().event() for end in ends).items()
+    scores = folds * len(candidates) * (2 if search.return_train_score else 1)
+    events: list[Event] = [Repeated(event, folds * count) for event, count in fits]
+    events += [Repeated(scorer.event, scores) for scorer in _scorers(search)]
+    seeded = final.release_.tainted or any(end.random_state is not None for end in ends)
+    return _with(best, final, events, seeded=seeded)
 
 
 def _scorers(search: Any) -> list[Any]:

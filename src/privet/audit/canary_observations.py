@@ -10,9 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from privet.accounting import price
 from privet.attacks.counting import Reals
-from privet.audit.gaussian_steps import ASSUMED, noise_at_most
+from privet.audit.gaussian_steps import ASSUMED, least_epsilon, noise_at_most
 from privet.audit.one_run import guess_membership, one_run
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
@@ -20,7 +19,7 @@ from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.core.unit import Unit
 
-__all__ = ["Observed", "fixed_guesses", "likelihoods"]
+__all__ = ["CanaryObservations", "log_likelihood_ratios", "plan_guesses"]
 
 _LEAST: Final = 1e-3
 """Below so little noise, a score may as well presume this much."""
@@ -30,7 +29,7 @@ _SHARES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class CanaryObservations:
     """Steps by canaries: how far the released gradient went along each axis, in clips."""
 
     seen: npt.NDArray[np.float32] = field(repr=False)
@@ -67,7 +66,7 @@ class Observed:
     @property
     def scores(self) -> Reals:
         """How much likelier it is that a canary is in, by the plan's noise and sampling."""
-        return likelihoods(self.seen, self.noise_multiplier, self.sample_rate)
+        return log_likelihood_ratios(self.seen, self.noise_multiplier, self.sample_rate)
 
     def by_steps(self, *, delta: float, confidence: float = 0.95) -> Evidence:
         """What the run costs at least, if its steps are Gaussian (Nasr et al. 2023; see `gaussian_steps`).
@@ -82,7 +81,7 @@ class Observed:
             raise InvalidInput("observations", problem, "plant more canaries, or train longer")
         threshold = 0.5 if self.whole else None
         noise = noise_at_most(present, absent, confidence=confidence, threshold=threshold)
-        found = price.epsilon(self.event(noise), delta, unit=self.unit).epsilon.lower if noise < math.inf else 0.0
+        found = least_epsilon(self.event, noise, delta, self.unit)
         assumed = (ASSUMED, "batches are drawn as the plan says")
         attack = "gradient canaries, step by step"
         return Evidence(found, delta, confidence, attack, self.seen.size, self.unit, assumed)
@@ -98,18 +97,18 @@ class Observed:
         said = self.scores if scores is None else scores
         if guesses is None:
             plan = self.canaries, self.steps, self.noise_multiplier, self.sample_rate
-            guesses = fixed_guesses(*plan, delta=delta, confidence=confidence)
+            guesses = plan_guesses(*plan, delta=delta, confidence=confidence)
         counts = guess_membership(said, self.inside, guesses=guesses)
         attack = "gradient canaries, one run"
         return one_run(self.canaries, *counts, delta=delta, confidence=confidence, unit=self.unit, attack=attack)
 
 
-def likelihoods(seen: Any, noise_multiplier: float, sample_rate: float) -> Reals:
+def log_likelihood_ratios(seen: Any, noise_multiplier: float, sample_rate: float) -> Reals:
     """log of how much likelier a canary's steps are if it is in: Σ log(1 − q + q·exp((x − ½)/σ²)), x in clips.
 
     By Neyman and Pearson no other score tells more, if noise is normal and batches are Poisson.
 
-    >>> likelihoods(np.array([[0.5, 1.5]]), 1.0, 1.0).tolist()
+    >>> log_likelihood_ratios(np.array([[0.5, 1.5]]), 1.0, 1.0).tolist()
     [0.0, 1.0]
     """
     variance = max(noise_multiplier, _LEAST) ** 2
@@ -120,7 +119,7 @@ def likelihoods(seen: Any, noise_multiplier: float, sample_rate: float) -> Reals
     return found
 
 
-def fixed_guesses(
+def plan_guesses(
     canaries: int, steps: int, noise_multiplier: float, sample_rate: float, *, delta: float, confidence: float = 0.95
 ) -> int:
     """How many guesses find most, on made-up runs of the same plan: known before any coin is looked at."""
@@ -130,7 +129,7 @@ def fixed_guesses(
     for _ in range(steps):
         noise = rng.normal(len(scores), dtype=np.float32) * noise_multiplier
         took = inside & (rng.uniform(len(scores)) < sample_rate)
-        scores += likelihoods((noise + took)[None], noise_multiplier, sample_rate)
+        scores += log_likelihood_ratios((noise + took)[None], noise_multiplier, sample_rate)
     found = []
     for share in _SHARES:
         pretended = max(2, 2 * round(share * _PRETENDED))

@@ -12,14 +12,14 @@ from privet.attacks.outcome import Outcome
 from privet.attacks.pool import Pool
 from privet.core.errors import InvalidInput
 from privet.ensemble import Learner, RandomFeatures, Ridge, train
-from privet.ensemble.drawing import generator
+from privet.ensemble.seeding import generator
 
-__all__ = ["blind"]
+__all__ = ["blind_baseline"]
 
 _WAVES = 256
 
 
-def blind(pool: Pool, *, learner: Learner | None = None, key: str = "privet") -> Outcome:
+def blind_baseline(pool: Pool, *, learner: Learner | None = None, key: str = "privet") -> Outcome:
     """How well members are told from outsiders by the examples alone (Das, Zhang & Tramèr 2024).
 
     If the interval of `auc()` lies above 0.5, the two are not from one population: an attack on the model can then look

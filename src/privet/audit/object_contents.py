@@ -1,11 +1,12 @@
-"""What one thing holds: attributes, slots, what functions reach, and what is made in C."""
+"""Contents of one object: attributes, slots, entries, what functions reach, and what objects made in C hold."""
 
 from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -21,14 +22,17 @@ from torch import nn
 
 from privet.core.release import Draw, Release
 
-__all__ = ["PLAIN", "hides", "is_frame", "kind_of", "own", "parts_of", "picked", "reached"]
+__all__ = ["PLAIN", "Contents", "attributes_of", "contents_of", "is_frame", "numbered", "plain_kind"]
+
+Contents = list[tuple[str, Any]]
+"""What an object holds, each with a label that is written behind the place of the object."""
 
 PLAIN: Final = (
     *(NoneType, int, str, bytes, bytearray, range, type(...), type(NotImplemented), type, CodeType, Enum),
     *(float, complex, Decimal, Fraction, datetime, date, time, timedelta, timezone, PurePath, UUID),
     *(np.generic, np.dtype, torch.dtype, torch.device, torch.layout, torch.memory_format),
 )
-"""What `==` tells all about, but for attributes that a subclass adds."""
+"""Kinds that `==` compares completely, but for attributes that a subclass adds."""
 
 _PARTS: Final[Mapping[type[Any], tuple[str, ...]]] = {
     functools.partial: ("func", "args", "keywords"),
@@ -40,41 +44,56 @@ _PARTS: Final[Mapping[type[Any], tuple[str, ...]]] = {
     FunctionType: ("__code__", "__defaults__", "__kwdefaults__", "__name__", "__doc__", "__annotations__"),
     BaseException: ("args", "__cause__", "__context__", "__traceback__"),
 }
-"""What things made in C hold beside their entries and attributes."""
+"""What objects made in C hold beside their entries and attributes."""
 
 # Ids of draws are random, and say nothing.
-_DRAW: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "source": lambda draw: draw.source,
-    "event": lambda draw: draw.event,
-}
-_RELEASE: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "value": lambda release: release.value,
-    "events": lambda release: [(draw.source, draw.event) for draw in release.draws],
-    "unit": lambda release: release.unit,
-    "randomness": lambda release: release.randomness,
-    "guarantee": lambda release: release.guarantee,
-}
+_DRAW: Final = ("source", "event")
+_RELEASE: Final = ("value", "unit", "randomness", "guarantee")
 
 
-def kind_of(thing: Any) -> type[Any] | None:
-    """Which of the plain kinds it is, or is made from."""
-    return next((each for each in PLAIN if isinstance(thing, each)), None)
+def plain_kind(thing: Any) -> type[Any] | None:
+    """Return which of the plain kinds an object is, or is made from."""
+    return next((kind for kind in PLAIN if isinstance(thing, kind)), None)
 
 
-def picked(thing: Any) -> dict[str, Any] | None:
-    """What counts of a release or a draw; None for other things."""
-    if isinstance(thing, (Release, Draw)):
-        picks = _RELEASE if isinstance(thing, Release) else _DRAW
-        return {name: pick(thing) for name, pick in picks.items()}
-    return None
+def contents_of(thing: Any) -> Contents | None:
+    """Return what an object holds beside its attributes; None where nobody can tell.
+
+    Tensors, arrays and frames are for the caller: their numbers are no objects.
+    """
+    if isinstance(thing, Draw):
+        return [(f"'s {name}", getattr(thing, name)) for name in _DRAW]
+    if isinstance(thing, Release):
+        events = [(draw.source, draw.event) for draw in thing.draws]
+        return [("'s events", events), *((f"'s {name}", getattr(thing, name)) for name in _RELEASE)]
+    if isinstance(thing, weakref.ReferenceType):
+        return [("", thing())]
+    parts = [
+        (f".{name}", getattr(thing, name))
+        for kind, names in _PARTS.items()
+        if isinstance(thing, kind)
+        for name in names
+    ]
+    if isinstance(thing, FunctionType):
+        parts.append(("'s closure", _names_of(thing)))
+    if isinstance(thing, Mapping):
+        return [*parts, *(pair for number, key in enumerate(thing) for pair in _entry(thing, key, number))]
+    if isinstance(thing, (Set, Sequence)) and not isinstance(thing, memoryview):
+        return [*parts, *numbered(thing)]
+    return None if not parts and _hides_contents(type(thing)) else parts
 
 
-def parts_of(thing: Any) -> dict[str, Any]:
-    """What something made in C holds beside its entries and attributes."""
-    return {name: getattr(thing, name) for kind, names in _PARTS.items() if isinstance(thing, kind) for name in names}
+def numbered(things: Iterable[Any]) -> Contents:
+    """Return objects in order, labeled by their places."""
+    return [(f"[{number}]", thing) for number, thing in enumerate(things)]
 
 
-def reached(function: Any) -> dict[str, Any]:
+def _entry(thing: Any, key: Any, number: int) -> Contents:
+    name = repr(key) if isinstance(key, PLAIN) else f"key {number}"
+    return [(f"'s key {number}", key), (f"[{name}]", thing[key])]
+
+
+def _names_of(function: Any) -> dict[str, Any]:
     """What a function's names stand for, outside of it and of its module."""
     found, code = {}, function.__code__
     if function.__globals__ is not getattr(sys.modules.get(function.__module__), "__dict__", None):
@@ -87,10 +106,10 @@ def reached(function: Any) -> dict[str, Any]:
     return found
 
 
-def own(thing: Any) -> dict[str, Any]:
-    """Its attributes, those in slots included; without what is looked at by another way."""
+def attributes_of(thing: Any) -> dict[str, Any]:
+    """Return an object's attributes, those in slots included; without what `contents_of` returns."""
     found = {name: value for name, value in getattr(thing, "__dict__", {}).items() if not _known(thing, name)}
-    plain = kind_of(thing)
+    plain = plain_kind(thing)
     for kind in type(thing).__mro__:
         for name, slot in _slots(kind).items() if plain is None or not issubclass(plain, kind) else ():
             try:
@@ -116,15 +135,15 @@ def _slots(kind: type[Any]) -> dict[str, MemberDescriptorType]:
     return {name: each for name, each in mine.items() if isinstance(each, MemberDescriptorType)}
 
 
-def hides(kind: type[Any]) -> bool:
-    """Whether its objects are larger than their attributes: then something made in C is inside. (Python's own copying
-    decides by the same count whether attributes are all there is.)"""
+def _hides_contents(kind: type[Any]) -> bool:
+    """Whether objects of a kind are larger than their attributes: then something made in C is inside. (Python's own
+    copying decides by the same count whether attributes are all there is.)"""
     pointer = np.dtype(np.intp).itemsize
     held = sum(len(_slots(each)) for each in kind.__mro__) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
     return kind.__itemsize__ > 0 or kind.__basicsize__ > object.__basicsize__ + held * pointer
 
 
 def is_frame(thing: Any) -> bool:
-    """Whether it is a table or a column of polars."""
+    """Return whether an object is a table or a column of Polars."""
     polars = sys.modules.get("polars")  # who has a frame has loaded it
     return polars is not None and isinstance(thing, (polars.DataFrame, polars.Series))

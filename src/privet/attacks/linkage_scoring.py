@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from privet.attacks.agreeing import Codes, Matched, RowGroups
+from privet.attacks.row_matching import Codes, MatchedColumn, RowGroups
 from privet.core import checked
 from privet.core.errors import InvalidInput
 
-__all__ = ["Scored", "best", "determined"]
+__all__ = ["LinkageScoring", "best_rows", "determined_columns"]
 
 _CELLS = 1 << 21
 _CHANCE = 1e-6
@@ -20,8 +20,8 @@ _Scores = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Scored:
-    """How rows are scored, and when one is claimed.
+class LinkageScoring:
+    """Rule by which rows are scored, and one is claimed.
 
     A score is the logarithm of a likelihood ratio (Fellegi & Sunter 1969): a column that agrees adds
     log((1 − errors)/u), where u is the share of published rows that agree there with this person, so that rare values
@@ -32,8 +32,8 @@ class Scored:
     among many rows, some agree by chance in one column more than all others do.
 
     Columns are taken for independent. One that follows from another, as a town from its postcode, says the same twice,
-    and too much would be claimed: it is left out (`determined`). Weaker ties, and a column that follows from two others
-    together, are not seen; then claims are right less often than `sure`.
+    and too much would be claimed: it is left out (`determined_columns`). Weaker ties, and a column that follows from
+    two others together, are not seen; then claims are right less often than `sure`.
     """
 
     errors: float = 0.05
@@ -49,18 +49,18 @@ class Scored:
         checked.nonnegative("eccentricity", self.eccentricity)
 
 
-def best(
-    columns: Sequence[Matched],
+def best_rows(
+    columns: Sequence[MatchedColumn],
     rows: RowGroups,
     people: RowGroups,
-    scored: Scored,
+    scoring: LinkageScoring,
     progress: Callable[[int, int], None] = lambda done, total: None,
     but: Sequence[int] = (),
 ) -> Codes:
     """[groups of people]: the row that is claimed, or −1. Rows and people that others are just like are never claimed,
     nor is a row for two. All pairs of groups are scored, by all columns `but` some."""
     weights = {
-        place: _weights(column, rows.codes[:, place], rows.sizes, scored)
+        place: _weights(column, rows.codes[:, place], rows.sizes, scoring)
         for place, column in enumerate(columns)
         if place not in but
     }
@@ -73,7 +73,7 @@ def best(
             mine, theirs = rows.codes[:, place], some[:, place]
             agree = columns[place].agreeing_with(theirs)[:, mine]
             scores += np.where(agree, gain[theirs, None], loss[theirs, None]) * (mine >= 0)
-        claims[start : start + step] = _standing_out(scores, rows, scored)
+        claims[start : start + step] = _standing_out(scores, rows, scoring)
         progress(min(start + step, total), total)
     claims[people.sizes > 1] = -1
     taken, times = np.unique(claims, return_counts=True)
@@ -81,18 +81,18 @@ def best(
     return claims
 
 
-def _weights(column: Matched, groups: Codes, sizes: Codes, scored: Scored) -> tuple[_Scores, _Scores]:
+def _weights(column: MatchedColumn, groups: Codes, sizes: Codes, scoring: LinkageScoring) -> tuple[_Scores, _Scores]:
     """[values and one for missing]: what agreeing with a person of this value adds, and what differing does."""
     rows = np.bincount(groups[groups >= 0], weights=sizes[groups >= 0], minlength=column.values)
     share = np.bincount(column.theirs, weights=rows[column.mine], minlength=column.others + 1) / max(rows.sum(), 1.0)
     with np.errstate(divide="ignore"):
-        gain = np.where(share > 0, np.log(1 - scored.errors) - np.log(share), 0.0)
-        loss = np.where(share < 1, np.log(scored.errors) - np.log(1 - share), 0.0)
+        gain = np.where(share > 0, np.log(1 - scoring.errors) - np.log(share), 0.0)
+        loss = np.where(share < 1, np.log(scoring.errors) - np.log(1 - share), 0.0)
     gain[-1] = loss[-1] = 0.0  # a person whose cell is missing
     return gain, loss
 
 
-def determined(rows: RowGroups) -> tuple[int, ...]:
+def determined_columns(rows: RowGroups) -> tuple[int, ...]:
     """Columns that follow from another one in the published rows: where that is the same, they always are.
 
     It is said only if it is no chance: of rows that share a value of the one column with an earlier row, each would
@@ -119,7 +119,7 @@ def _follows(rows: RowGroups, place: int, other: int) -> bool:
     return bool(commonest < 1 and (sizes.sum() - causes) * np.log(commonest) < np.log(_CHANCE))
 
 
-def _standing_out(scores: _Scores, rows: RowGroups, scored: Scored) -> Codes:
+def _standing_out(scores: _Scores, rows: RowGroups, scoring: LinkageScoring) -> Codes:
     """For each line of scores, the row that stands out, or −1."""
     sizes, total = rows.sizes, int(rows.sizes.sum())
     first = scores.argmax(axis=1)
@@ -129,7 +129,7 @@ def _standing_out(scores: _Scores, rows: RowGroups, scored: Scored) -> Codes:
     second = others.max(axis=1)
     mean = scores @ sizes / total
     spread = np.sqrt(((scores - mean[:, None]) ** 2) @ sizes / total)
-    outside = total * (1 - scored.inside) / scored.inside
+    outside = total * (1 - scoring.inside) / scoring.inside
     chance = 1 / (np.exp(scores - top[:, None]) @ sizes + outside * np.exp(-top))
-    stands = (top - second > scored.eccentricity * spread) & (chance >= scored.sure) & (sizes[first] == 1)
+    stands = (top - second > scoring.eccentricity * spread) & (chance >= scoring.sure) & (sizes[first] == 1)
     return np.where(stands, rows.first[first], -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -12,10 +12,10 @@ from privet.core import checked
 from privet.core.errors import MissingExtra
 from privet.ensemble.learner import Ensemble, EnsembleTask, Learner
 
-__all__ = ["Here", "Processes", "Ray", "Where"]
+__all__ = ["InProcess", "Placement", "Processes", "Ray"]
 
 
-class Where(Protocol):
+class Placement(Protocol):
     """A place that fits parts of a task; each part holds its own members' rows and no others."""
 
     @property
@@ -27,13 +27,11 @@ class Where(Protocol):
 
 
 @dataclass(frozen=True)
-class Here:
+class InProcess:
     """In this process."""
 
-    @property
-    def parts(self) -> int:
-        """One."""
-        return 1
+    parts: int = field(default=1, init=False)
+    """One part: all members together."""
 
     def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
         """One ensemble for each part."""
@@ -59,10 +57,7 @@ class Processes:
 
     def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
         """One ensemble for each part."""
-        try:
-            joblib = import_module("joblib")
-        except ImportError:
-            raise MissingExtra("joblib", "train") from None
+        joblib = _imported("joblib", "train")
         work = joblib.delayed(_alone)
         found: list[Ensemble] = joblib.Parallel(n_jobs=self.jobs)(work(learner, part) for part in parts)
         return found
@@ -85,7 +80,7 @@ class Ray:
 
     def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
         """One ensemble for each part."""
-        ray = _ray()
+        ray = _imported("ray", "ray")
         started = not ray.is_initialized()
         if started:
             ray.init(address=self.address, log_to_driver=False)
@@ -105,8 +100,8 @@ def _alone(learner: Learner, part: EnsembleTask) -> Ensemble:
     return learner.fit(part)
 
 
-def _ray() -> Any:
+def _imported(name: str, extra: str) -> Any:
     try:
-        return import_module("ray")
+        return import_module(name)
     except ImportError:
-        raise MissingExtra("ray", "ray") from None
+        raise MissingExtra(name, extra) from None

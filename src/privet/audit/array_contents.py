@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-__all__ = ["components", "digest", "layout", "moved", "whole"]
+__all__ = ["components", "count_differing", "digest", "layout", "whole"]
 
 _Bits = tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]
 
 
-def moved(one: Any, other: Any) -> int:
-    """How many entries differ, of two arrays or tensors of one shape and type: 0.0 is not −0.0, and NaN is NaN.
+def count_differing(one: Any, other: Any) -> int:
+    """Return how many entries differ, of two arrays or tensors of one shape and type: 0.0 is not −0.0, and NaN is NaN.
 
-    >>> moved(np.array([0.0, 1.0, np.nan]), np.array([-0.0, 1.0, -np.nan]))
+    >>> count_differing(np.array([0.0, 1.0, np.nan]), np.array([-0.0, 1.0, -np.nan]))
     1
     """
     if isinstance(one, np.ndarray) and one.dtype.names is not None:  # what lies between fields is nobody's

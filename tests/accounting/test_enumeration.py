@@ -13,8 +13,8 @@ from privet.accounting import Accountant, renyi
 from privet.accounting.analytic_gaussian import gdp_to_epsilon
 from privet.accounting.canonical import canonical
 from privet.accounting.laws import GaussianLoss, LaplaceLoss, Law
+from privet.accounting.laws.law import delta_of_one, epsilon_of_one
 from privet.accounting.profile import Profile
-from privet.accounting.single import delta_of_one, epsilon_of_one
 from privet.core.event import (
     Approximate,
     Composed,

@@ -23,7 +23,7 @@ from privet.accounting.laws import (
     replaced_discrete_laplace,
     two_steps,
 )
-from privet.accounting.single import delta_of_one
+from privet.accounting.laws.law import delta_of_one
 from privet.core.event import (
     Approximate,
     DiscreteGaussian,

@@ -15,8 +15,8 @@ from scipy.stats import binom
 from privet import accounting
 from privet.accounting import Accountant
 from privet.accounting.laws import crowd, crowd_below
+from privet.accounting.laws.law import delta_of_one, epsilon_of_one
 from privet.accounting.shuffling import blanket_epsilon, clones_closed_form, clones_epsilon
-from privet.accounting.single import delta_of_one, epsilon_of_one
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import (
     Approximate,

@@ -27,7 +27,7 @@ from privet.local import (
     best_mean,
     noisy,
 )
-from privet.local.joint import parts_of
+from privet.local.multiple_questions import parts_of
 from privet.mechanisms.coins import growth
 from tests.local.branches import largest_odds
 from tests.local.laws import law_of

@@ -40,8 +40,8 @@ from privet.local.shuffling import (
     send,
     shuffled_release,
 )
-from privet.local.shuffling.carried import is_carried
 from privet.local.shuffling.onion import LAYER, padded, unpadded
+from privet.local.shuffling.report_format import is_carried
 from privet.local.shuffling.server import posted
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import pytest
 
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.local.lanes import lane_counts
+from privet.local.packed_bits import lane_counts
 from privet.mechanisms.coins import WORD, coins, cost, growth, packed, threshold, usable
 from tests.local.branches import Branches
 

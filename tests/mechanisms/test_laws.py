@@ -44,7 +44,7 @@ from privet.mechanisms import (
 )
 from privet.mechanisms.binomial import binomial_delta
 from privet.mechanisms.partitions import keeping
-from privet.mechanisms.vectors import Norm, VectorSum
+from privet.mechanisms.sums import Norm, VectorSum
 from tests.mechanisms.examples import ADD, GROUP, REPLACE
 from tests.mechanisms.laws import (
     above_threshold_law,

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 
 from privet.accounting import price
+from privet.accounting.search import largest_count
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled
@@ -82,21 +83,12 @@ def most_steps(event: Event, *, epsilon: float, delta: float, unit: Unit | None 
     def fits(count: int) -> bool:
         return price.epsilon(Repeated(event, count), share, unit=unit).epsilon.upper <= target
 
-    low, high = 0, 1
-    while high <= limit and price.upper(Repeated(event, high), share, unit=unit) <= target:
-        low, high = high, 2 * high
-    high = min(high, limit + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if price.upper(Repeated(event, middle), share, unit=unit) <= target:
-            low = middle
-        else:
-            high = middle
-    while low > 0 and not fits(low):
-        low -= 1
-    while low < limit and fits(low + 1):
-        low += 1
-    return low
+    count = largest_count(lambda n: price.upper(Repeated(event, n), share, unit=unit) <= target, limit)
+    while count > 0 and not fits(count):
+        count -= 1
+    while count < limit and fits(count + 1):
+        count += 1
+    return count
 
 
 def laplace_scale(*, epsilon: float, delta: float = 0.0, count: int = 1, unit: Unit | None = None) -> float:

@@ -10,8 +10,8 @@ from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
 from privet.accounting.pure import exact_epsilon, pure_epsilon, sum_up
-from privet.accounting.shift import span, stretch
-from privet.accounting.table import require
+from privet.accounting.shift import gaussian_mu, stretch
+from privet.accounting.table import require_all
 from privet.core import event as events
 from privet.core.unit import Unit
 
@@ -53,8 +53,7 @@ def rho(leaf: events.Leaf, unit: Unit) -> float:
 
 
 def _total(parts: Sequence[CountedEvent], unit: Unit) -> float:
-    for part in parts:
-        require(part, unit, Accountant.ZCDP)
+    require_all(parts, unit, Accountant.ZCDP)
     return sum_up((part.count, rho(part.leaf, unit)) for part in parts) * _UP
 
 
@@ -64,12 +63,7 @@ def _pure(parts: Sequence[CountedEvent], unit: Unit) -> float:
 
 
 def _gaussian(leaf: Any, unit: Unit) -> float:
-    mu = span(unit) / float(leaf.noise_multiplier)
-    return mu * mu / 2
-
-
-def _discrete_gaussian(leaf: Any, unit: Unit) -> float:
-    mu = span(unit) * float(leaf.bound) / float(leaf.sigma)  # Canonne, Kamath & Steinke 2020, Thm 4
+    mu = gaussian_mu(leaf, unit)
     return mu * mu / 2
 
 
@@ -110,7 +104,7 @@ def _block(leaf: Any, unit: Unit) -> float:
 
 _RHO: dict[type[events.Leaf], Callable[[Any, Unit], float]] = {
     events.Gaussian: _gaussian,
-    events.DiscreteGaussian: _discrete_gaussian,
+    events.DiscreteGaussian: _gaussian,
     events.Laplace: _laplace,
     events.DiscreteLaplace: _discrete_laplace,
     events.Exponential: _exponential,

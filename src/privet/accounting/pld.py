@@ -15,14 +15,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from privet.accounting import renyi, table
+from privet.accounting import renyi
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import gdp_delta_below, gdp_epsilon_below, gdp_to_delta, gdp_to_epsilon
 from privet.accounting.canonical import CountedEvent
 from privet.accounting.directions import Direction, Side, directions, unpriced
 from privet.accounting.ends import between
-from privet.accounting.laws import block
-from privet.accounting.single import delta_of_one, epsilon_of_one
+from privet.accounting.laws import block, delta_of_one, epsilon_of_one
+from privet.accounting.table import require_all
 from privet.core.guarantee import Interval
 from privet.core.unit import Unit
 
@@ -47,20 +47,15 @@ _EXACT, _LEAST_LOSS = 1e-11, 1e-300
 """The relative error of a closed form, and what underflow may add to it."""
 
 
-def _checked(parts: Sequence[CountedEvent], unit: Unit) -> None:
-    for part in parts:
-        table.require(part, unit, Accountant.PLD)
-
-
 def upper_epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """A certified upper bound on ε at δ, without the work for a lower one."""
-    _checked(parts, unit)
+    require_all(parts, unit, Accountant.PLD)
     return max((way.epsilon for way in _uppers(parts, delta, unit)), default=0.0)
 
 
 def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> Interval:
     """ε at δ, between certified ends."""
-    _checked(parts, unit)
+    require_all(parts, unit, Accountant.PLD)
     found = sorted(_uppers(parts, delta, unit), key=lambda way: -way.epsilon)
     lower = 0.0
     for way in found:
@@ -179,7 +174,7 @@ def _lower(found: _Found, delta: float) -> float:
 
 def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> Interval:
     """δ at ε, between certified ends."""
-    _checked(parts, unit)
+    require_all(parts, unit, Accountant.PLD)
     others = unpriced(parts, unit)
     if not others:
         return _delta(directions(parts, unit, 1e-12), epsilon)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from privet.accounting import advanced, basic, concentrated, gdp, pld, renyi, table
+from privet.accounting import concentrated, gdp, pld, renyi, table
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent, canonical
+from privet.accounting.composition import ADVANCED, BASIC
 from privet.accounting.ends import QUIET, between, certain
 from privet.accounting.group import group_delta, group_epsilon, halfway, portion
 from privet.accounting.renyi_leaves import failure
@@ -36,12 +36,20 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_CLOSED: dict[Accountant, ModuleType] = {
+
+
+class _ClosedForm(Protocol):
+    def epsilon(self, parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float: ...
+
+    def delta(self, parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float: ...
+
+
+_CLOSED: dict[Accountant, _ClosedForm] = {
     Accountant.RENYI: renyi,
     Accountant.ZCDP: concentrated,
     Accountant.GDP: gdp,
-    Accountant.ADVANCED: advanced,
-    Accountant.BASIC: basic,
+    Accountant.ADVANCED: ADVANCED,
+    Accountant.BASIC: BASIC,
 }
 TOO_LARGE = 150.0
 """Above this Rényi ε a loss distribution is not worth its time; any certified bound will do."""
@@ -159,8 +167,7 @@ def require_one(parts: Sequence[CountedEvent], unit: Unit) -> None:
 
 def _rungs(parts: Sequence[CountedEvent], unit: Unit, wanted: Accountant | None) -> list[Accountant]:
     """The accountants that are proven for every part; raises where there is none."""
-    for part in parts:
-        table.require(part, unit, wanted)
+    table.require_all(parts, unit, wanted)
     if wanted is not None:
         return [wanted]
     common = set(Accountant).intersection(*(table.proven(part, unit) for part in parts))
@@ -198,7 +205,7 @@ def _upper(rung: Accountant, parts: Sequence[CountedEvent], delta: float, unit: 
         if rung is Accountant.PLD:
             too_large = gate(parts, delta, single) > TOO_LARGE
             return math.inf if too_large else pld.upper_epsilon(parts, delta, single)
-        return certain(float(_CLOSED[rung].epsilon(parts, delta, single)))
+        return certain(_CLOSED[rung].epsilon(parts, delta, single))
 
     if not _grouped(parts, unit):
         single = unit

@@ -13,8 +13,7 @@ from privet.accounting.compose import LossCurve
 from privet.accounting.conversions import gdp_to_delta
 from privet.accounting.directions import Side, directions, unpriced
 from privet.accounting.ends import QUIET
-from privet.accounting.laws import Array
-from privet.accounting.single import delta_of_one
+from privet.accounting.laws import Array, delta_of_one
 from privet.core import checked
 from privet.core.errors import NotProven
 from privet.core.event import Event

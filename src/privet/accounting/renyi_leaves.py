@@ -13,7 +13,7 @@ from privet.accounting.conversions import group_privacy
 from privet.accounting.pure import pure_epsilon
 from privet.accounting.renyi_selected import mean_up
 from privet.accounting.search import Array
-from privet.accounting.shift import span, stretch
+from privet.accounting.shift import gaussian_mu, stretch
 from privet.accounting.shuffling import shuffled_curve
 from privet.core import event as events
 from privet.core.unit import Unit
@@ -82,13 +82,7 @@ def _log_sinh(x: Array) -> Array:
 
 
 def _gaussian(leaf: Any, unit: Unit, orders: Array) -> Array:
-    mu = span(unit) / leaf.noise_multiplier
-    return linear(max(mu * mu / 2, _TINY), orders)
-
-
-def _discrete_gaussian(leaf: Any, unit: Unit, orders: Array) -> Array:
-    # Canonne, Kamath & Steinke 2020, Thm 4: no more than the continuous one of the same σ, for whole shifts
-    mu = span(unit) * leaf.bound / leaf.sigma
+    mu = gaussian_mu(leaf, unit)
     return linear(max(mu * mu / 2, _TINY), orders)
 
 
@@ -171,7 +165,7 @@ def _shuffled(leaf: Any, unit: Unit, orders: Array) -> Array:
 
 _LEAVES: dict[type[events.Leaf], Callable[[Any, Unit, Array], Array]] = {
     events.Gaussian: _gaussian,
-    events.DiscreteGaussian: _discrete_gaussian,
+    events.DiscreteGaussian: _gaussian,
     events.Laplace: _laplace,
     events.DiscreteLaplace: _discrete_laplace,
     events.Exponential: _exponential,

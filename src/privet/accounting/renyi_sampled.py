@@ -20,7 +20,7 @@ from privet.accounting.renyi_binomial import fixed_size_bound, interpolated, poi
 from privet.accounting.renyi_chords import fixed_size_chords, poisson_chords
 from privet.accounting.renyi_leaves import leaf_curve, log_moments, swapped
 from privet.accounting.search import Array
-from privet.accounting.shift import shift
+from privet.accounting.shift import require_one_record, shift
 from privet.core import event as events
 from privet.core.errors import NotProven
 from privet.core.unit import Neighbours, Unit
@@ -46,15 +46,8 @@ def _passed(leaf: events.Leaf, _: Any, unit: Unit, orders: Array) -> Array:
     return leaf_curve(leaf, unit, orders)
 
 
-def _single(leaf: events.Leaf, unit: Unit) -> None:
-    if unit.records > 1:
-        raise NotProven(
-            f"a sampled {type(leaf).__name__} for units of {unit.records} records: use group privacy on the total"
-        )
-
-
 def _poisson(leaf: events.Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
-    _single(leaf, unit)
+    require_one_record(leaf, unit)
     if unit.neighbours not in (Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT):
         raise NotProven(f"Poisson sampling for {unit.neighbours.value} neighbors has no Rényi bound here; use pld")
     unsampled = leaf_curve(leaf, unit, orders)
@@ -154,7 +147,7 @@ def _fixed_size(leaf: events.Leaf, sampling: Any, unit: Unit, orders: Array) -> 
     A blanked row is one that was replaced by a row that adds nothing; but the two batches that hold it, before and
     after, are themselves neighbors of the unit's own kind, so the unsampled curve of the unit is a bound as well.
     """
-    _single(leaf, unit)
+    require_one_record(leaf, unit)
     rate = sampling.batch_size / sampling.population
     unsampled = leaf_curve(leaf, unit, orders)
     if rate == 1:

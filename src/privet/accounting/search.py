@@ -1,4 +1,4 @@
-"""Two searches that never have to be exact: whatever they return has been seen to satisfy the caller's own bound."""
+"""Searches that never have to be exact: whatever they return has been seen to satisfy the caller's own bound."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "falling_root", "least"]
+__all__ = ["Array", "falling_root", "largest_count", "least"]
 
 Array = npt.NDArray[np.float64]
 _POINTS = np.linspace(-1.0, 1.0, 65)
@@ -55,3 +55,22 @@ def least(objective: Callable[[Array], Array], center: float, radius: float) -> 
         best = min(best, float(values[at]))
         center, radius = float(points[at]), 2 * radius / (len(_POINTS) - 1)
     return best
+
+
+def largest_count(fits: Callable[[int], bool], limit: int, start: int = 0) -> int:
+    """Return the largest whole number up to `limit` that fits, by doubling and bisection.
+
+    Args:
+        fits: Whether a number fits; if one does, all smaller ones do.
+        limit: The largest number that is tried.
+        start: A number that is known to fit, and the answer if no larger one does.
+    """
+    stride, low, high = 1, start, start + 1
+    while high <= limit and fits(high):
+        stride *= 2
+        low, high = high, start + stride
+    high = min(high, limit + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

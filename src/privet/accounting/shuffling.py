@@ -11,10 +11,9 @@ import math
 import numpy as np
 
 from privet.accounting.canonical import canonical
-from privet.accounting.laws import Atoms, crowd
+from privet.accounting.laws import Atoms, crowd, epsilon_of_one
 from privet.accounting.pure import pure_epsilon
 from privet.accounting.search import Array, falling_root
-from privet.accounting.single import epsilon_of_one
 from privet.core import checked
 from privet.core.event import RandomizedResponse, Shuffled
 from privet.core.unit import Neighbours, Unit

@@ -79,6 +79,14 @@ class PrivacyTarget:
         """Return whether the event costs at most the target."""
         return self.price(event).epsilon.upper <= self.epsilon
 
+    def least(self, build: Callable[[float], Event]) -> float:
+        """Return what `calibrate.least` does, for this target."""
+        return calibrate.least(build, epsilon=self.epsilon, delta=self.delta, unit=self.unit)
+
+    def most(self, build: Callable[[float], Event], high: float) -> float:
+        """Return what `calibrate.most` does, for this target."""
+        return calibrate.most(build, epsilon=self.epsilon, delta=self.delta, unit=self.unit, high=high)
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -217,9 +225,7 @@ def solve_randomized_response(target: PrivacyTarget, answers: int = 1, categorie
 
     with neighbours_advice(RandomizedResponse(1.0, several)):
         with _within_reach(target, "fewer `answers`"):
-            largest = calibrate.randomized_response_epsilon(
-                epsilon=target.epsilon, delta=target.delta, categories=several, count=count, unit=target.unit
-            )
+            largest = target.most(build, _LARGEST_EPSILON)
         value = _safe(largest, lambda epsilon: target.fits(build(epsilon)), up=False)
     share = truth_probability(value, several)
     note = f"Keep the true answer with a probability of {share}, else give any other one at random."
@@ -232,9 +238,7 @@ def _highest_rate(target: PrivacyTarget, noise_multiplier: float, steps: int, po
         return Repeated(Sampled(Gaussian(noise_multiplier), by=Poisson(rate)), steps)
 
     with _within_reach(target, "fewer `steps`"):
-        highest = calibrate.sample_rate(
-            epsilon=target.epsilon, delta=target.delta, noise_multiplier=noise_multiplier, steps=steps, unit=target.unit
-        )
+        highest = target.most(build, 1.0)
     value = _safe(highest, lambda rate: target.fits(build(rate)), up=False) if highest < 1 else 1.0
     notes: tuple[str, ...] = ()
     if population is not None:
@@ -269,7 +273,7 @@ def _least(
     notes: tuple[str, ...] = (),
 ) -> Solution:
     with _within_reach(target, fewer):
-        least = calibrate.least(build, epsilon=target.epsilon, delta=target.delta, unit=target.unit)
+        least = target.least(build)
         value = _safe(least, lambda noise: target.fits(build(noise)), up=True)
     end = (_SEARCH_END.format("less noise"),) if value <= _LEAST_NOISE else ()
     return _priced(target, name, label, value, build(value), (*notes, *end))

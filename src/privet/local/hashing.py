@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.response import GeneralizedRandomizedResponse
-from privet.local.single import NumberOracle
+from privet.local.oracle import NumberOracle
+from privet.local.randomized_response import GeneralizedRandomizedResponse
 from privet.mechanisms.coins import Integers, growth
 
 __all__ = ["LocalHashing"]

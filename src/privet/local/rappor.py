@@ -21,8 +21,8 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Pure
 from privet.core.random import Rng
 from privet.core.unit import Neighbours
-from privet.local.lanes import is_blank_beyond, lane_counts, words_for
-from privet.local.oracle import FrequencyOracle
+from privet.local.oracle import FrequencyOracle, Tally
+from privet.local.packed_bits import checked_words, is_blank_beyond, lane_counts, words_for
 from privet.local.shares import Floats, Shares
 from privet.mechanisms.coins import WORD, Integers, Words, cost, growth, packed, threshold
 
@@ -125,10 +125,7 @@ class Rappor(FrequencyOracle):
         return np.concatenate([cohort.astype(np.uint64)[:, None], bits], axis=1)
 
     def checked_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
-        found = np.asarray(reports)
-        width = 1 + words_for(self.bits)
-        if found.ndim != 2 or found.shape[1] != width or found.dtype != np.uint64:
-            raise InvalidInput("reports", f"are not rows of {width} words of the type numpy.uint64")
+        found = checked_words(reports, 1 + words_for(self.bits))
         if not is_blank_beyond(found[:, 1:], self.bits) or (found[:, 0] >= self.cohorts).any():
             raise InvalidInput("reports", "have bits or cohorts that do not exist", "drop what no respondent can send")
         return found
@@ -139,8 +136,9 @@ class Rappor(FrequencyOracle):
         sizes = np.bincount(reports[:, 0].astype(np.int64), minlength=self.cohorts)
         return np.concatenate([*counts, sizes])
 
-    def _estimate(self, reports: int, counts: Integers) -> Shares:
+    def _estimate(self, state: Tally) -> Shares:
         """Least squares on the bits' unbiased counts, which is linear and so unbiased too."""
+        reports, counts = state.reports, state.counts
         own, rest = map(float, self._marginals)
         solved = _solution(self)
         sizes = counts[self.cohorts * self.bits :]

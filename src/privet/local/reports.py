@@ -12,12 +12,12 @@ import numpy as np
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.joint import State
 from privet.local.mean import Mean
+from privet.local.multiple_questions import State
 from privet.local.questionnaire import VERSION, BudgetSharing, Questionnaire, SurveyQuestion
 from privet.local.shares import Shares
 
-__all__ = ["LONGEST_REPORT", "Collection", "ReportOutcome", "answer_of", "named", "report_on", "unnamed"]
+__all__ = ["LONGEST_REPORT", "Collection", "ReportOutcome", "answer_of", "json_object", "named", "report_on", "unnamed"]
 
 LONGEST_REPORT = 16_384
 """Bytes in a line; what is longer is no report."""
@@ -144,20 +144,19 @@ def _estimated(state: State, share: float) -> Shares | Mean | None:
     return state.estimated().drawn(share)
 
 
-def _object(line: str | bytes) -> dict[str, Any] | None:
-    if len(line) > LONGEST_REPORT:
-        return None
+def json_object(line: str | bytes) -> dict[str, Any]:
+    """Return the JSON object that a line is, or an empty one for anything else."""
     try:
-        read = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError):
-        return None
-    return read if isinstance(read, dict) else None
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _valid(questionnaire: Questionnaire, line: str | bytes) -> tuple[bytes | None, dict[str, int]] | None:
     """The id, if there is one, and the answers; None for what no respondent can have sent."""
-    read = _object(line)
-    if read is None or set(read) | {"id"} != {"privet", "survey", "id", "answers"}:
+    read = json_object(line) if len(line) <= LONGEST_REPORT else {}
+    if set(read) | {"id"} != {"privet", "survey", "id", "answers"}:
         return None
     name, answers = read.get("id"), read["answers"]
     if read["privet"] != VERSION or read["survey"] != questionnaire.digest or not isinstance(answers, dict):
@@ -179,5 +178,5 @@ def _valid(questionnaire: Questionnaire, line: str | bytes) -> tuple[bytes | Non
 
 
 def _is_of_another(questionnaire: Questionnaire, line: str | bytes) -> bool:
-    read = _object(line)
-    return read is not None and isinstance(read.get("survey"), str) and read["survey"] != questionnaire.digest
+    survey = json_object(line).get("survey") if len(line) <= LONGEST_REPORT else None
+    return isinstance(survey, str) and survey != questionnaire.digest

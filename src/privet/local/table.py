@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from privet.core.errors import InvalidInput
+from privet.local.additive_noise import LocalGaussian, LocalLaplace
 from privet.local.duchi import Duchi
 from privet.local.hadamard import HadamardResponse
 from privet.local.hashing import LocalHashing
 from privet.local.mean import MeanMechanism
-from privet.local.noisy import LocalGaussian, LocalLaplace
 from privet.local.oracle import FrequencyOracle, PureOracle
 from privet.local.piecewise import Piecewise
+from privet.local.randomized_response import GeneralizedRandomizedResponse
 from privet.local.rappor import Rappor
-from privet.local.response import GeneralizedRandomizedResponse
 from privet.local.unary import OptimizedUnary, SymmetricUnary
 
 __all__ = ["MEANS", "ORACLES", "best_mean", "best_oracle"]

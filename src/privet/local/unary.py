@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.lanes import is_blank_beyond, lane_counts, set_lane, words_for
 from privet.local.oracle import PureOracle
+from privet.local.packed_bits import checked_words, is_blank_beyond, lane_counts, set_lane, words_for
 from privet.mechanisms.coins import WORD, Integers, Words, coins, growth, packed, threshold
 
 __all__ = ["BitOracle", "OptimizedUnary", "SymmetricUnary"]
@@ -54,11 +54,7 @@ class BitOracle(PureOracle):
         return rows
 
     def checked_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
-        found = np.asarray(reports)
-        shape = (words_for(self.domain),)
-        if found.ndim != 2 or found.shape[1:] != shape or found.dtype != np.uint64:
-            problem = f"are not rows of {shape[0]} words of the type numpy.uint64"
-            raise InvalidInput("reports", problem, "pack the bits of a report into words")
+        found = checked_words(reports, words_for(self.domain))
         if not is_blank_beyond(found, self.domain):
             raise InvalidInput(
                 "reports", f"have bits after the first {self.domain}", "drop what no respondent can send"

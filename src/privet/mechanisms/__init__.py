@@ -21,13 +21,12 @@ from privet.mechanisms.quantile import Quantile
 from privet.mechanisms.reach import Reach
 from privet.mechanisms.smooth import Sensitivities, SmoothMedian
 from privet.mechanisms.sparse_vector import SparseVector
-from privet.mechanisms.sums import Sum
+from privet.mechanisms.sums import Norm, Sum, VectorSum
 from privet.mechanisms.table import MECHANISMS, MechanismEntry
 from privet.mechanisms.thresholds import ThresholdedCounts
 from privet.mechanisms.top_k import TopK
 from privet.mechanisms.tree import RunningSums
 from privet.mechanisms.trial import MechanismTrial, TrialSettings, auditable, mechanism_trial
-from privet.mechanisms.vectors import Norm, VectorSum
 
 __all__ = [
     "MECHANISMS",

@@ -18,13 +18,13 @@ from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
 from privet.mechanisms.grid import Integers
 from privet.mechanisms.histogram import Histogram, Magnitudes
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Reach
+from privet.mechanisms.reach import ForClipper
 
 __all__ = ["Bounds"]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(ForClipper):
     """The powers of two between which the values lie (Wilson et al. 2020, approximate bounds).
 
     Values are counted by sign and size, one count for each power of two; the counts get noise, and the outermost ones
@@ -54,11 +54,6 @@ class Bounds:
     def for_epsilon(epsilon: float, of: Histogram, confidence: float = 0.999) -> Bounds:
         """ε-DP for the unit of the histogram."""
         return Bounds(DiscreteLaplaceMechanism.for_epsilon(epsilon, of), of, confidence)
-
-    @property
-    def reach(self) -> Reach:
-        """That of the histogram."""
-        return self.of.reach
 
     @property
     def event(self) -> event.DiscreteLaplace:

@@ -18,7 +18,7 @@ from privet.mechanisms.contribution import Chunk, Clipper, Limiter, blocks, name
 from privet.mechanisms.reach import Reach, replaces
 from privet.mechanisms.sums import checked_bounds
 
-__all__ = ["Bins", "Categories", "Cells", "Histogram", "HistogramTally", "Magnitudes"]
+__all__ = ["Bins", "Categories", "Cells", "Histogram", "HistogramTally", "Magnitudes", "cells_of"]
 
 
 class Bins(Protocol):
@@ -82,6 +82,10 @@ class Cells:
     def edges(self) -> npt.NDArray[np.float64]:
         """The `size` + 1 bounds of the cells."""
         return np.linspace(self.lower, self.upper, self.size + 1)
+
+    def middle(self, cell: int) -> float:
+        """Return the number halfway between the bounds of a cell."""
+        return float(self.edges[cell] / 2 + self.edges[cell + 1] / 2)
 
     def place(self, values: Chunk) -> npt.NDArray[np.int64]:
         """The cell [edge, next edge) of each value."""
@@ -171,6 +175,13 @@ class Histogram(Clipper[npt.NDArray[np.int64]]):
     def start(self) -> HistogramTally:
         """Counts to which chunks of rows are added."""
         return HistogramTally(self, Limiter(self.unit, self.rows), np.zeros(self.bins.size, dtype=np.int64))
+
+
+def cells_of(histogram: object) -> Cells:
+    """Return the cells of a histogram of numbers; anything else is refused, as a mechanism's `of`."""
+    if not isinstance(histogram, Histogram) or not isinstance(histogram.bins, Cells):
+        raise InvalidInput("of", "is not a histogram of cells", "use Histogram(Cells(lower, upper, size))")
+    return histogram.bins
 
 
 @dataclass

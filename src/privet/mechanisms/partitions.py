@@ -19,7 +19,7 @@ from privet.core.unit import Neighbours
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.keys import Keys
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Reach
+from privet.mechanisms.reach import ForClipper
 
 __all__ = ["Partitions", "in_order", "keeping"]
 
@@ -61,7 +61,7 @@ def keeping(epsilon: float, delta: float) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Partitions:
+class Partitions(ForClipper):
     """Keys that enough units have, and nothing of the others (Desfontaines et al. 2022).
 
     No mechanism that is (ε, δ)-DP for each key keeps a key with a higher probability.
@@ -93,11 +93,6 @@ class Partitions:
         # Two steps cost δ·(1 + e^ε): Vadhan 2017, Lemma 2.2.
         worse = 1 + math.exp(share) if of.reach.span == 2 else 1.0
         return Partitions(share, checked.positive("delta", delta) / (of.keys * worse) * (1 - 1e-9), of)
-
-    @property
-    def reach(self) -> Reach:
-        """That of the keys."""
-        return self.of.reach
 
     @property
     def event(self) -> event.Event:

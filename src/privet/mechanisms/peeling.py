@@ -12,27 +12,28 @@ import numpy.typing as npt
 from privet.accounting import calibrate
 from privet.core import checked, event
 from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
 from privet.core.random import Rng, discrete_laplace
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
 from privet.mechanisms.grid import NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import MadeFor, Of, reach_of
+from privet.mechanisms.reach import Of, reach_of
+from privet.mechanisms.selection import RepeatedChoice
 
 __all__ = ["Peeling"]
 
 
 @dataclass(frozen=True)
-class Peeling(MadeFor):
+class Peeling(RepeatedChoice):
     """The k coordinates of largest size, with noise, and 0 elsewhere (Dwork, Su & Zhang 2021; Cai, Wang & Zhang 2021).
 
     One after another, the coordinate whose size and noise together are largest is taken; then the taken ones are
     released with fresh noise. For a sparse mean in many dimensions the error grows with k·log(dimension) and not with
-    the dimension. Divide by the number of rows with `map`, where that is public or released.
+    the dimension. Each choice, and each of the k numbers, has the same ε. Divide by the number of rows with `map`,
+    where that is public or released.
 
     >>> from privet.core.random import SeededRng
-    >>> from privet.mechanisms.vectors import Norm, VectorSum
+    >>> from privet.mechanisms.sums import Norm, VectorSum
     >>> sums = VectorSum(1000, 1.0, Norm.LINF)
     >>> rows = np.zeros((2000, 1000))
     >>> rows[:, 7] = 1.0
@@ -40,17 +41,6 @@ class Peeling(MadeFor):
     >>> int(np.abs(found).argmax()), int(np.count_nonzero(found) <= 3)
     (7, 1)
     """
-
-    epsilon: float
-    """Of one contribution, for each choice and for each of the k numbers."""
-    of: Of
-    k: int
-
-    def __post_init__(self) -> None:
-        checked.positive("epsilon", self.epsilon)
-        super().__post_init__()
-        if checked.count("k", self.k) > self.reach.dimension:
-            raise InvalidInput("k", f"is {self.k}, of {self.reach.dimension} coordinates", "ask for fewer")
 
     @staticmethod
     def for_epsilon(epsilon: float, delta: float, of: Of, *, k: int) -> Peeling:

@@ -16,9 +16,9 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.grid import MOST_STEPS, Integers, NoiseGrid
-from privet.mechanisms.histogram import Cells, Histogram
+from privet.mechanisms.histogram import Histogram, cells_of
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Reach, replaces, steps_of
+from privet.mechanisms.reach import ForClipper, replaces, steps_of
 from privet.mechanisms.selection import exponential_choice
 
 __all__ = ["Quantile"]
@@ -27,7 +27,7 @@ _FINEST = 1000
 
 
 @dataclass(frozen=True)
-class Quantile:
+class Quantile(ForClipper):
     """One of the cells of a histogram, chosen by how far its rank is from the quantile's (Smith 2011).
 
     The score of a cell is 0 if the quantile lies in it, and else minus the number of rows between. The smallest and
@@ -35,6 +35,7 @@ class Quantile:
     value is found to 0.05 % of the bounds at best.
 
     >>> from privet.core.random import SeededRng
+    >>> from privet.mechanisms.histogram import Cells
     >>> ages = Histogram(Cells(0, 100, 200))
     >>> median = Quantile.for_epsilon(1.0, ages)
     >>> 30 < median.release(ages(range(20, 61)), rng=SeededRng(1)).value < 50
@@ -50,8 +51,7 @@ class Quantile:
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
-        if not isinstance(self.of, Histogram) or not isinstance(self.of.bins, Cells):
-            raise InvalidInput("of", "is not a histogram of cells", "use Histogram(Cells(lower, upper, size))")
+        cells_of(self.of)
         if not 0 <= checked.finite("quantile", self.quantile) <= 1:
             raise InvalidInput("quantile", f"is {self.quantile}", "give a share between 0 and 1, such as 0.5")
 
@@ -64,11 +64,6 @@ class Quantile:
     def share(self) -> Fraction:
         """The quantile as a fraction."""
         return Fraction(self.quantile).limit_denominator(_FINEST)
-
-    @property
-    def reach(self) -> Reach:
-        """That of the histogram."""
-        return self.of.reach
 
     @property
     def event(self) -> event.Exponential:
@@ -108,10 +103,9 @@ class Quantile:
         likely.
         """
         self.reach.require(query)
-        cells, counts = self.of.bins, NoiseGrid.whole(self.reach).steps(query.value)
+        counts = NoiseGrid.whole(self.reach).steps(query.value)
         chosen = exponential_choice(self._gaps(counts), self.rate / self.share.denominator, rng)
-        edges = cells.edges if isinstance(cells, Cells) else np.zeros(0)
-        middle = float(edges[chosen] / 2 + edges[chosen + 1] / 2)
+        middle = cells_of(self.of).middle(chosen)
         return Release.of(middle, self.event, unit=query.unit, source=source, randomness=rng.kind)
 
     def _gaps(self, counts: Integers) -> Integers:

@@ -19,7 +19,7 @@ from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.unit import Neighbours, Unit
 
-__all__ = ["COUNT", "HasReach", "MadeFor", "Of", "Reach", "reach_of", "replaces", "steps_of"]
+__all__ = ["COUNT", "ForClipper", "ForReach", "HasReach", "Of", "Reach", "reach_of", "replaces", "steps_of"]
 
 _NORMS = ("l0", "l1", "l2", "linf")
 # Beyond these, steps of a grid would leave the range of float64.
@@ -129,18 +129,22 @@ def reach_of(of: Of) -> Reach:
     return found
 
 
-class MadeFor:
-    """A mechanism that is made for one clipper: its field `of` becomes the reach of that clipper."""
+class ForClipper:
+    """A mechanism that is made for one clipper, its field `of`."""
 
     of: Of
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "of", reach_of(self.of))
 
     @property
     def reach(self) -> Reach:
         """How far one unit moves the answers that this mechanism takes."""
         return reach_of(self.of)
+
+
+class ForReach(ForClipper):
+    """A mechanism that needs to know no more of its clipper than the reach, which its field `of` becomes."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", reach_of(self.of))
 
 
 def replaces(unit: Unit) -> bool:

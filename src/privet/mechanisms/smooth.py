@@ -17,9 +17,9 @@ from privet.core.release import Release
 from privet.core.unit import Neighbours, Whose
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
 from privet.mechanisms.grid import NoiseGrid
-from privet.mechanisms.histogram import Cells, Histogram
+from privet.mechanisms.histogram import Cells, Histogram, cells_of
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Reach
+from privet.mechanisms.reach import ForClipper
 
 __all__ = ["Sensitivities", "SmoothMedian"]
 
@@ -42,7 +42,7 @@ class Sensitivities:
 
 
 @dataclass(frozen=True)
-class SmoothMedian:
+class SmoothMedian(ForClipper):
     """The median of n rows, n public, with noise in proportion to how far it could move (Nissim et al. 2007).
 
     >>> from privet.core import Neighbours, Unit
@@ -62,18 +62,13 @@ class SmoothMedian:
         checked.positive("epsilon", self.epsilon)
         if not 0 < checked.finite("delta", self.delta) <= 0.5:
             raise InvalidInput("delta", f"is {self.delta}", "give a share above 0 and at most 1/2, such as 1e-6")
-        if not isinstance(self.of, Histogram) or not isinstance(self.of.bins, Cells) or self.of.bins.missing is None:
+        if self._cells.missing is None:
             advice = "use Histogram(Cells(lower, upper, size, missing=...), unit)"
             raise InvalidInput("of", "is not a histogram of cells in which every row counts", advice)
         unit = self.of.unit
         if (unit.neighbours, unit.whose, unit.records) != (Neighbours.REPLACE, Whose.EXAMPLE, 1):
             problem = f"protects {unit}, and smooth sensitivity is proven here for one row that is replaced"
             raise InvalidInput("of", problem, "use Unit(neighbours=Neighbours.REPLACE), or Quantile")
-
-    @property
-    def reach(self) -> Reach:
-        """That of the histogram."""
-        return self.of.reach
 
     @property
     def event(self) -> event.Approximate:
@@ -124,15 +119,11 @@ class SmoothMedian:
         place, _, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
         drawn = place + discrete_laplace(2 / self.epsilon * smooth * (1 + 2.0**-40), None, rng)
         chosen = min(max(drawn, 0), self._cells.size - 1)
-        middle = float(self._cells.edges[chosen] / 2 + self._cells.edges[chosen + 1] / 2)
-        return Release.of(middle, self.event, unit=query.unit, source=source, randomness=rng.kind)
+        return Release.of(self._cells.middle(chosen), self.event, unit=query.unit, source=source, randomness=rng.kind)
 
     @property
     def _cells(self) -> Cells:
-        cells = self.of.bins
-        if not isinstance(cells, Cells):
-            raise InvalidInput("of", "is not a histogram of cells", "use Histogram(Cells(...))")
-        return cells
+        return cells_of(self.of)
 
     @property
     def _width(self) -> float:

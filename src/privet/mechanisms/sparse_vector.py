@@ -18,14 +18,14 @@ from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, laplace_error
 from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of
+from privet.mechanisms.reach import ForReach, Of, reach_of
 from privet.mechanisms.selection import Scores
 
 __all__ = ["SparseSession", "SparseVector"]
 
 
 @dataclass(frozen=True)
-class SparseVector(MadeFor):
+class SparseVector(ForReach):
     """Which of many answers reach a threshold, until `answers` of them have (Dwork & Roth 2014, Alg. 1).
 
     Each run has fresh noise on the threshold (half of ε) and on every answer (the other half), and ends with its first
@@ -141,15 +141,11 @@ class SparseSession:
         rounded to whole steps, which keeps their direction and m (see `grid`). All answers of a session are one draw,
         which `join` counts once.
         """
-        reach = self.plan.reach
-        single = Reach(reach.unit, linf=reach.linf, whole=reach.whole, monotone=reach.monotone)
-        single.require(query)
+        steps = self.plan.grid.single_steps(query, monotone=self.plan.reach.monotone)
         if self.left == 0:
             problem = f'"yes" was said {self.plan.answers} times, which is what was paid for'
             raise BudgetExceeded(f"{problem}; start another session and charge for it")
-        grid = NoiseGrid(single, self.plan.grid.step, self.plan.grid.exact)
-        value = self._answer(int(grid.steps(query.value).reshape(-1)[0]))
-        return Release(value, (self.draw,), query.unit, self.rng.kind)
+        return Release(self._answer(steps), (self.draw,), query.unit, self.rng.kind)
 
     def _renew(self) -> None:
         step = self.plan.grid.step

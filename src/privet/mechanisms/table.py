@@ -28,11 +28,10 @@ from privet.mechanisms.permute_and_flip import PermuteAndFlip
 from privet.mechanisms.quantile import Quantile
 from privet.mechanisms.smooth import SmoothMedian
 from privet.mechanisms.sparse_vector import SparseVector
-from privet.mechanisms.sums import Sum
+from privet.mechanisms.sums import Norm, Sum, VectorSum
 from privet.mechanisms.thresholds import ThresholdedCounts
 from privet.mechanisms.top_k import TopK
 from privet.mechanisms.tree import RunningSums
-from privet.mechanisms.vectors import Norm, VectorSum
 
 __all__ = ["MECHANISMS", "MechanismEntry"]
 

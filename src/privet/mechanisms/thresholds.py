@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from privet.accounting.search import largest_count
 from privet.core import checked, event
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
-from privet.core.random import Rng, discrete_gaussian, discrete_laplace
+from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Neighbours
 from privet.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
@@ -20,15 +21,16 @@ from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
 from privet.mechanisms.keys import Keys
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.partitions import in_order
-from privet.mechanisms.reach import Reach
+from privet.mechanisms.reach import ForClipper
 
 __all__ = ["ThresholdedCounts"]
 
 _UP = 1 + 1e-12
+_MOST = 2**62
 
 
 @dataclass(frozen=True)
-class ThresholdedCounts:
+class ThresholdedCounts(ForClipper):
     """Counts with Laplace or Gaussian noise, shown where they reach a threshold (Korolova et al. 2009).
 
     With Laplace noise it keeps fewer keys than `Partitions` does for the same price, and shows their counts too.
@@ -67,11 +69,6 @@ class ThresholdedCounts:
         return ThresholdedCounts(noise, _least(noise, _target(delta / 2, of), of.keys), of)
 
     @property
-    def reach(self) -> Reach:
-        """That of the keys."""
-        return self.of.reach
-
-    @property
     def delta(self) -> float:
         """The chance that a key which one unit alone has is shown, for any of its keys."""
         return _shown(self.noise, self.threshold, self.of.keys)
@@ -100,10 +97,7 @@ class ThresholdedCounts:
         self.reach.require(query)
         names = list(query.value)
         noisy = np.array([query.value[name] for name in names], dtype=np.int64)
-        if isinstance(self.noise, DiscreteLaplaceMechanism):
-            noisy += discrete_laplace(self.noise.scale, len(names), rng)
-        else:
-            noisy += discrete_gaussian(self.noise.sigma, len(names), rng)
+        noisy += self.noise.draw(len(names), rng)
         shown = {name: int(count) for name, count in zip(names, noisy, strict=True) if count >= self.threshold}
         value = {name: shown[name] for name in in_order(list(shown))}
         return Release.of(value, self.event, unit=query.unit, source=source, randomness=rng.kind)
@@ -129,11 +123,4 @@ def _shown(noise: DiscreteLaplaceMechanism | DiscreteGaussianMechanism, threshol
 
 
 def _least(noise: DiscreteLaplaceMechanism | DiscreteGaussianMechanism, delta: float, keys: int) -> int:
-    high = 2
-    while _shown(noise, high, keys) > delta:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _shown(noise, middle, keys) <= delta else (middle, high)
-    return max(2, high)
+    return 1 + largest_count(lambda threshold: _shown(noise, threshold, keys) > delta, _MOST, start=1)

@@ -10,19 +10,18 @@ import numpy as np
 from privet.accounting import most
 from privet.core import checked, event
 from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import MadeFor, Of, reach_of, steps_of
-from privet.mechanisms.selection import Scores, exponential_choice
+from privet.mechanisms.reach import Of, reach_of, steps_of
+from privet.mechanisms.selection import RepeatedChoice, Scores, exponential_choice
 
 __all__ = ["TopK"]
 
 
 @dataclass(frozen=True)
-class TopK(MadeFor):
+class TopK(RepeatedChoice):
     """k places by k exponential mechanisms, each among those that are left (peeling; Durfee & Rogers 2019).
 
     >>> from privet.core.random import SeededRng
@@ -31,17 +30,6 @@ class TopK(MadeFor):
     >>> TopK.for_epsilon(2.0, letters, k=2).release(letters("aaab" * 50 + "b" * 50), rng=SeededRng(1)).value
     (0, 1)
     """
-
-    epsilon: float
-    """Of one contribution, for each of the k choices."""
-    of: Of
-    k: int
-
-    def __post_init__(self) -> None:
-        checked.positive("epsilon", self.epsilon)
-        super().__post_init__()
-        if checked.count("k", self.k) > self.reach.dimension:
-            raise InvalidInput("k", f"is {self.k}, of {self.reach.dimension} places", "ask for fewer")
 
     @staticmethod
     def for_epsilon(epsilon: float, of: Of, *, k: int, delta: float = 0.0) -> TopK:
@@ -63,11 +51,6 @@ class TopK(MadeFor):
     def event(self) -> event.Repeated:
         """k choices."""
         return event.Repeated(event.Exponential(self.epsilon), self.k)
-
-    @property
-    def expected_error(self) -> float:
-        """A bound on how far below the best score left each chosen one is, on average."""
-        return Scores(self.reach).expected_gap(self.epsilon)
 
     def interval(self, confidence: float) -> float:
         """How far below the best score left any of the chosen ones is, at most."""

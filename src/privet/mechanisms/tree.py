@@ -19,13 +19,13 @@ from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, gaussian_error, gaussian_width, usable_scale
 from privet.mechanisms.grid import FINE, NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of
+from privet.mechanisms.reach import ForReach, Of, reach_of
 
 __all__ = ["RunningSums", "TreeSession"]
 
 
 @dataclass(frozen=True)
-class RunningSums(MadeFor):
+class RunningSums(ForReach):
     """All running sums of a vector, by a binary tree of partial sums (Dwork et al. 2010; Chan, Shi & Song 2011).
 
     With T steps, each step is in at most ⌊log₂T⌋ + 1 partial sums, and each running sum is made of at most as many,
@@ -61,7 +61,7 @@ class RunningSums(MadeFor):
     @property
     def grid(self) -> NoiseGrid:
         """Where sums and noise live."""
-        return _grid(self.reach)
+        return NoiseGrid.for_noise(self.reach, "l1", fine=FINE)
 
     @property
     def levels(self) -> int:
@@ -128,15 +128,11 @@ class TreeSession:
         unit moves no more of them, and no further, than the plan's reach says. They are one draw, which `join` counts
         once.
         """
-        reach = self.plan.reach
-        single = Reach(reach.unit, linf=reach.linf, whole=reach.whole)
-        single.require(step)
-        if self.time == reach.dimension:
-            problem = f"is one more than the {reach.dimension} that the plan was made for"
+        steps, most = self.plan.grid.single_steps(step, monotone=False), self.plan.reach.dimension
+        if self.time == most:
+            problem = f"is one more than the {most} that the plan was made for"
             raise InvalidInput("step", problem, "make a plan of more steps; twice as many cost one level more")
-        grid = NoiseGrid(single, self.plan.grid.step, self.plan.grid.exact)
-        value = self._next(int(grid.steps(step.value).reshape(-1)[0]))
-        return Release(value, (self.draw,), step.unit, self.rng.kind)
+        return Release(self._next(steps), (self.draw,), step.unit, self.rng.kind)
 
     def _next(self, step: int) -> float:
         """The binary counter: what has ended on the lower levels moves up, into a partial sum with noise of its own."""
@@ -150,7 +146,3 @@ class TreeSession:
             self._exact[lower] = self._noisy[lower] = 0
         total = sum(noisy for bit, noisy in enumerate(self._noisy) if self.time >> bit & 1)
         return total * self.plan.grid.step
-
-
-def _grid(reach: Reach) -> NoiseGrid:
-    return NoiseGrid.for_noise(reach, "l1", fine=FINE)

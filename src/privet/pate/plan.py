@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from privet.accounting import calibrate, price
+from privet.accounting.search import largest_count
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event, Repeated
@@ -148,18 +149,12 @@ def most_questions(
     def fits(questions: int) -> bool:
         return price.upper(whole(questions), delta, unit=one.unit) <= target
 
-    low, high = 0, 1
-    while high <= limit and fits(high):
-        low, high = high, 2 * high
-    high = min(high, limit + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    while low > 0 and price.epsilon(whole(low), delta, unit=one.unit).epsilon.upper > target:
-        low -= 1
-    if low == 0:
+    count = largest_count(fits, limit)
+    while count > 0 and price.epsilon(whole(count), delta, unit=one.unit).epsilon.upper > target:
+        count -= 1
+    if count == 0:
         raise InvalidInput("epsilon", f"= {target} does not pay for one question", "use more noise, or allow more")
-    return planned(low)
+    return planned(count)
 
 
 def least_noise(

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privet.accounting.laws.atoms import Atoms, block
-from privet.accounting.laws.law import Array, between, normal_cells
+from privet.accounting.laws.law import Array, FiniteLoss, between, normal_cells
 from privet.accounting.laws.noise import MOST_ATOMS
 
 __all__ = [
@@ -43,17 +43,11 @@ _UP = 1 + 2e-15
 
 
 @dataclass(frozen=True)
-class ReplacedGaussian:
+class ReplacedGaussian(FiniteLoss):
     """(1 − q)N(0, 1) + qN(μ, 1) against (1 − q)N(0, 1) + qN(−μ, 1), for q < 1."""
 
     mu: float
     rate: float
-    infinite: float = 0.0
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The whole line."""
-        return -math.inf, math.inf
 
     def cells(self, bounds: Array) -> tuple[Array, Array]:
         """L ≥ l where μx ≥ l/2 + asinh(((1 − q)/q)·e^(μ²/2)·sinh(l/2)): L is an odd, rising function of x."""
@@ -69,12 +63,11 @@ class ReplacedGaussian:
 
 
 @dataclass(frozen=True)
-class ReplacedLaplace:
+class ReplacedLaplace(FiniteLoss):
     """(1 − q)Lap(0) + qLap(1) against (1 − q)Lap(0) + qLap(−1), all of scale b."""
 
     scale: float
     rate: float
-    infinite: float = 0.0
 
     @property
     def support(self) -> tuple[float, float]:

@@ -7,9 +7,9 @@ from enum import Enum
 
 from privet.core.errors import PrivetError
 from privet.core.random import Rng
-from privet.local.shuffling.carried import is_carried
 from privet.local.shuffling.onion import MixKey, unpadded
 from privet.local.shuffling.plan import MixPlan
+from privet.local.shuffling.report_format import is_carried
 from privet.mechanisms.selection import random_order
 
 __all__ = ["Batch", "BrokeOff", "Counts", "MixRefused", "Taken"]

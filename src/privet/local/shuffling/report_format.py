@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from privet.core.errors import InvalidInput
-from privet.local.reports import unnamed
+from privet.local.reports import json_object, unnamed
 from privet.local.shuffling.plan import MixPlan
 
 __all__ = ["carried", "id_of", "is_carried"]
@@ -18,19 +18,19 @@ def carried(plan: MixPlan, report: bytes) -> bytes:
     `{"answer": k}` with one of them. Both are written in one way only, so that nothing but answers tells them apart.
     Under any other plan it is the sender's business, but no report of a survey, whose ε the plan does not know.
     """
-    read = _json(report)
+    read = json_object(report)
     if plan.survey is not None:
         found = unnamed(plan.survey, report)
         if found is None:
             problem = f"is none of the plan's survey {plan.survey.title!r} ({plan.survey.digest})"
             raise InvalidInput("report", problem, "send lines that were made with that questionnaire alone")
         return found
-    if isinstance(read, dict) and ("survey" in read or "answers" in read):
+    if "survey" in read or "answers" in read:
         problem = "is one of a survey, and the plan names none, so that it does not know its ε"
         raise InvalidInput("report", problem, 'write survey = "FILE.toml" into the plan, and the ε of that survey')
     if not plan.categories:
         return report
-    value = read.get("answer") if isinstance(read, dict) and set(read) == {"answer"} else None
+    value = read["answer"] if set(read) == {"answer"} else None
     if type(value) is not int or not 0 <= value < plan.categories:
         problem = f"is not one of the plan's {plan.categories} categories"
         raise InvalidInput("report", problem, f'send {{"answer": k}} with k from 0 to {plan.categories - 1}')
@@ -46,8 +46,7 @@ def id_of(report: bytes) -> str | None:
     >>> id_of(b'{"id": "7f", "answer": 1}') == id_of(b'{"answer":1,"id":"\\\\u0037f"}')
     True
     """
-    read = _json(report)
-    name = read.get("id") if isinstance(read, dict) else None
+    name = json_object(report).get("id")
     return name if isinstance(name, str) else None
 
 
@@ -57,10 +56,3 @@ def is_carried(plan: MixPlan, report: bytes) -> bool:
         return carried(plan, report) == report
     except InvalidInput:
         return False
-
-
-def _json(report: bytes) -> object:
-    try:
-        return json.loads(report)
-    except (ValueError, RecursionError):
-        return None

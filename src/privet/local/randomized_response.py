@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from privet.core import event
 from privet.core.random import Rng
-from privet.local.single import NumberOracle
+from privet.local.oracle import NumberOracle
 from privet.mechanisms import randomized_response as mechanisms
 from privet.mechanisms.coins import Integers
 

@@ -46,7 +46,40 @@ def _down(exact: Fraction) -> float:
 
 
 @dataclass(frozen=True)
-class SplitQuestions:
+class _Questions:
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts:
+            raise InvalidInput("parts", "are none", "give one oracle or mechanism for each question")
+
+    @property
+    def unit(self) -> Unit:
+        """All answers of one person."""
+        return ONE_REPORT
+
+    def aggregate(self, reports: Sequence[npt.NDArray[Any]]) -> tuple[State, ...]:
+        """Return a state for each question.
+
+        Args:
+            reports: For each question, its reports.
+
+        Raises:
+            InvalidInput: A report could not have been made.
+        """
+        return tuple(part.aggregate(row) for part, row in zip(self.parts, reports, strict=True))
+
+    def _rows(self, answers: _Answers) -> list[npt.NDArray[Any]]:
+        rows = [np.atleast_1d(np.asarray(row)) for row in answers]
+        if len(rows) != len(self.parts) or len({len(row) for row in rows}) != 1:
+            problem = "do not hold one answer of each person to each question"
+            raise InvalidInput("answers", problem, "give a row for each")
+        return rows
+
+
+@dataclass(frozen=True)
+class SplitQuestions(_Questions):
     """Everybody answers every question, each under its own part of ε.
 
     >>> from privet.local.unary import OptimizedUnary
@@ -54,11 +87,6 @@ class SplitQuestions:
     >>> [part.epsilon for part in both.parts]
     [0.5, 0.5]
     """
-
-    parts: tuple[Part, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _parts(self.parts))
 
     @staticmethod
     def of(
@@ -73,32 +101,18 @@ class SplitQuestions:
         """The composition of all answers."""
         return self.parts[0].event if len(self.parts) == 1 else Composed(tuple(part.event for part in self.parts))
 
-    @property
-    def unit(self) -> Unit:
-        """All answers of one person."""
-        return ONE_REPORT
-
     def randomize(self, answers: _Answers, rng: Rng) -> tuple[npt.NDArray[Any], ...]:
         """For each question its reports; answers and reports are in the order of the people."""
-        rows = _rows(answers, self.parts)
+        rows = self._rows(answers)
         return tuple(part.randomize(row, rng) for part, row in zip(self.parts, rows, strict=True))
-
-    def aggregate(self, reports: Sequence[npt.NDArray[Any]]) -> tuple[State, ...]:
-        """A state for each question."""
-        return tuple(part.aggregate(row) for part, row in zip(self.parts, reports, strict=True))
 
 
 @dataclass(frozen=True)
-class SampledQuestions:
+class SampledQuestions(_Questions):
     """Everybody draws one question, evenly and without looking at the answers, and answers it under the whole ε.
 
     For k questions this has k times fewer answers of about k² times less variance: the better choice unless ε is large.
     """
-
-    parts: tuple[Part, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _parts(self.parts))
 
     @property
     def event(self) -> Event:
@@ -108,33 +122,10 @@ class SampledQuestions:
         delta = max(event.delta if isinstance(event, Approximate) else 0.0 for event in events)
         return Approximate(epsilon, delta, Neighbours.REPLACE) if delta else Pure(epsilon, Neighbours.REPLACE)
 
-    @property
-    def unit(self) -> Unit:
-        """All answers of one person."""
-        return ONE_REPORT
-
     def randomize(self, answers: _Answers, rng: Rng) -> tuple[npt.NDArray[Any], ...]:
         """For each question the reports of those who drew it."""
-        rows = _rows(answers, self.parts)
+        rows = self._rows(answers)
         drawn = rng.below(len(self.parts), len(rows[0]))
         return tuple(
             part.randomize(row[drawn == i], rng) for i, (part, row) in enumerate(zip(self.parts, rows, strict=True))
         )
-
-    def aggregate(self, reports: Sequence[npt.NDArray[Any]]) -> tuple[State, ...]:
-        """A state for each question."""
-        return tuple(part.aggregate(row) for part, row in zip(self.parts, reports, strict=True))
-
-
-def _parts(parts: Sequence[Part]) -> tuple[Part, ...]:
-    found = tuple(parts)
-    if not found:
-        raise InvalidInput("parts", "are none", "give one oracle or mechanism for each question")
-    return found
-
-
-def _rows(answers: _Answers, parts: tuple[Part, ...]) -> list[npt.NDArray[Any]]:
-    rows = [np.atleast_1d(np.asarray(row)) for row in answers]
-    if len(rows) != len(parts) or len({len(row) for row in rows}) != 1:
-        raise InvalidInput("answers", "do not hold one answer of each person to each question", "give a row for each")
-    return rows

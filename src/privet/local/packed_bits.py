@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from privet.core.errors import InvalidInput
 from privet.mechanisms.coins import Integers, Words
 
-__all__ = ["is_blank_beyond", "lane_counts", "set_lane", "words_for"]
+__all__ = ["checked_words", "is_blank_beyond", "lane_counts", "set_lane", "words_for"]
 
 _ROWS = 1 << 13
 
@@ -14,6 +16,15 @@ _ROWS = 1 << 13
 def words_for(lanes: int) -> int:
     """How many words hold that many bits."""
     return -(-lanes // 64)
+
+
+def checked_words(reports: npt.ArrayLike, width: int) -> Words:
+    """Return reports of `width` words each as an array, if that is what they are."""
+    rows = np.asarray(reports)
+    if rows.ndim != 2 or rows.shape[1] != width or rows.dtype != np.uint64:
+        problem = f"are not rows of {width} words of the type numpy.uint64"
+        raise InvalidInput("reports", problem, "pack the bits of a report into words")
+    return rows
 
 
 def set_lane(rows: Words, lane: Integers, on: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> None:

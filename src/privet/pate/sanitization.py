@@ -15,8 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from privet.accounting import renyi
-from privet.accounting.canonical import canonical
 from privet.accounting.conversions import rdp_to_epsilon
 from privet.core import checked
 from privet.core.errors import InvalidInput, NotProven
@@ -25,7 +23,7 @@ from privet.core.random import Rng, discrete_gaussian
 from privet.core.release import Release
 from privet.mechanisms.additive import gaussian_width
 from privet.mechanisms.mechanism import SOURCE
-from privet.pate.data_dependent import label_cost, require_one_teacher, tested_cost
+from privet.pate.data_dependent import label_cost, rdp_of, require_one_teacher, tested_cost
 from privet.pate.interactive import Interactive
 from privet.pate.plan import Plan, matching
 from privet.pate.tails import Reals
@@ -113,7 +111,7 @@ def checked_terms(plan: Plan, delta: float, order: float, failure: float) -> Non
 
 def limited(plan: Plan, rdp: float, own_rdp: float, order: float, delta: float, failure: float) -> SanitizedEpsilon:
     """The limit of D_a as one of ε: never above what the plan costs whatever the votes are, at the same order."""
-    whatever = renyi.total(canonical(plan.event).parts, plan.unit, (order,)).values[0]
+    whatever = rdp_of(plan.event, plan.unit, order)
     most = min(max(rdp, 0.0), whatever)
     return SanitizedEpsilon(rdp_to_epsilon([order], [most + own_rdp], delta), delta, failure, order, most, own_rdp)
 
@@ -192,7 +190,7 @@ class SmoothCeiling:
     @property
     def own_rdp(self) -> float:
         """What the release costs at the order."""
-        return renyi.total(canonical(self.event).parts, self.plan.unit, (self.order,)).values[0]
+        return rdp_of(self.event, self.plan.unit, self.order)
 
     @cached_property
     def table(self) -> Reals:

@@ -8,7 +8,7 @@ to another: two counts move by 1 each, so that L1 = 2 and L2 = √2, and the lar
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from privet.core.errors import InvalidInput
 from privet.core.unit import Unit
 from privet.mechanisms.reach import Reach, replaces
 
-__all__ = ["Counts", "Votes", "moved_teachers", "top_reach", "vote_reach"]
+__all__ = ["Counts", "PrivateRecord", "Votes", "moved_teachers", "top_reach", "vote_reach"]
 
 Counts: TypeAlias = npt.NDArray[np.int64]
 
@@ -48,7 +48,38 @@ def top_reach(unit: Unit) -> Reach:
     return Reach(unit, linf=float(moved_teachers(unit)), whole=True)
 
 
-class Votes:
+class PrivateRecord:
+    """A record that cannot be changed, printed, pickled, copied or written as JSON, as a `Bounded` value cannot."""
+
+    __slots__ = ()
+    REFUSAL: ClassVar[tuple[str, str]]
+    """What it is, as the subject of a sentence, and why it stays or what to do."""
+
+    def _refuse(self, what: str) -> NoReturn:
+        subject, reason = self.REFUSAL
+        raise TypeError(f"{subject} {what}; {reason}")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{self.REFUSAL[0]} cannot be changed; {name} cannot be set")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self.REFUSAL[0]} cannot be changed; {name} cannot be deleted")
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._refuse("cannot be pickled or copied")
+
+    def __getstate__(self) -> NoReturn:
+        self._refuse("cannot hand out their state")
+
+    def to_json(self) -> NoReturn:
+        """Raise `TypeError`: private records have no JSON."""
+        self._refuse("cannot be written as JSON")
+
+
+class Votes(PrivateRecord):
     """How many teachers voted for each label, for each question: private until an aggregator has added its noise.
 
     It refuses to be printed, pickled, changed or written as JSON, as a `Bounded` value does.
@@ -58,6 +89,7 @@ class Votes:
     """
 
     __slots__ = ("counts", "labels", "questions", "teachers")
+    REFUSAL = ("private votes", "release labels through an aggregator")
 
     counts: Counts
     labels: int
@@ -95,27 +127,8 @@ class Votes:
         counts = np.bincount(cells.reshape(-1), minlength=labels * len(found)).reshape(len(found), labels)
         return Votes(counts, teachers=found.shape[1])
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"votes are frozen; {name} cannot be set")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"votes are frozen; {name} cannot be deleted")
-
     def __repr__(self) -> str:
         return f"Votes(<private counts of {self.questions} questions>, teachers={self.teachers}, labels={self.labels})"
-
-    def __format__(self, spec: str) -> str:
-        return repr(self)
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("votes are private and cannot be pickled or copied; release labels through an aggregator")
-
-    def __getstate__(self) -> NoReturn:
-        raise TypeError("votes are private and have no state to take out; release labels through an aggregator")
-
-    def to_json(self) -> NoReturn:
-        """Always refused: private votes have no JSON."""
-        raise TypeError("votes are private and have no JSON; release labels through an aggregator")
 
 
 def _whole(argument: str, value: Any, wanted: str) -> Counts:

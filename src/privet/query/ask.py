@@ -18,7 +18,7 @@ from privet.ledger import Charge, Fingerprint, Ledger
 from privet.mechanisms.mechanism import SOURCE
 from privet.query.answers import Answer
 from privet.query.feed import Data, Feed
-from privet.query.plan import Asked, QueryPlan, columns_read, parse_questions, plan, require_enough
+from privet.query.plan import Asked, QueryPlan, columns_read, join_all, parse_questions, plan, require_enough
 from privet.query.questions import Question
 from privet.query.stored import Shelf, Stored
 
@@ -190,16 +190,5 @@ def _said_of(confidence: float) -> Callable[[Answer], Answer]:
 
 def _joined(releases: Sequence[Release[Answer]]) -> Release[tuple[Answer, ...]]:
     """All together; their price, where all of them are of one plan."""
-    every: Release[tuple[Answer, ...]] = releases[0].map(_alone)
-    for one in releases[1:]:
-        every = Release.join(every, one).map(_flat)
     same = all(one.draws == releases[0].draws for one in releases)
-    return replace(every, guarantee=releases[0].guarantee if same else None)
-
-
-def _alone(answer: Answer) -> tuple[Answer, ...]:
-    return (answer,)
-
-
-def _flat(pair: tuple[tuple[Answer, ...], Answer]) -> tuple[Answer, ...]:
-    return (*pair[0], pair[1])
+    return replace(join_all(releases), guarantee=releases[0].guarantee if same else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from privet.core.errors import InvalidInput
 from privet.query.words import KEYWORDS
@@ -101,23 +101,24 @@ class Not:
 
 
 @dataclass(frozen=True)
-class All:
+class _Several:
+    word: ClassVar[str]
+    conditions: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return f" {self.word} ".join(f"({condition})" for condition in self.conditions)
+
+
+class All(_Several):
     """Rows of which every condition is true."""
 
-    conditions: tuple[Condition, ...]
-
-    def __str__(self) -> str:
-        return " and ".join(f"({each})" for each in self.conditions)
+    word = "and"
 
 
-@dataclass(frozen=True)
-class AnyOf:
+class AnyOf(_Several):
     """Rows of which at least one condition is true."""
 
-    conditions: tuple[Condition, ...]
-
-    def __str__(self) -> str:
-        return " or ".join(f"({each})" for each in self.conditions)
+    word = "or"
 
 
 Condition: TypeAlias = CellComparison | OneOf | IsMissing | Not | All | AnyOf

@@ -10,7 +10,7 @@ from privet.core.errors import InvalidInput
 from privet.data.columns import Category, Column, Identifier, Number
 from privet.data.schema import Schema
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op, quoted
-from privet.query.questions import CountMeasure, HistogramMeasure, Question, TopKMeasure
+from privet.query.questions import HistogramMeasure, Question, TopKMeasure
 from privet.query.words import nearest
 
 __all__ = ["MOST_GROUPS", "Misfit", "name_of_value", "require_fit", "value_as_number"]
@@ -63,9 +63,11 @@ def _require_measure(question: Question, schema: Schema) -> None:
                 problem = f"the schema has only {len(listed)} values of {name!r}"
                 raise Misfit(str(question.measure.k), problem, "ask for fewer", last=True)
         elif isinstance(question.measure, HistogramMeasure):
-            _require_counted(column, question.measure)
-        else:
-            _require_number(column, question)
+            if isinstance(column, Category) and question.measure.cells is not None:
+                raise Misfit(name, f"{name!r} is a category, and only numbers have cells", "leave them out")
+        elif not isinstance(column, Number):
+            advice = 'use histogram, or call it kind = "number" with low and high in the schema'
+            raise Misfit(name, f"{name!r} is a category and has no bounds", advice)
 
 
 def _require_groups(question: Question, schema: Schema) -> None:
@@ -108,21 +110,10 @@ def _require_measurable(column: Column) -> None:
             raise Misfit(column.name, problem, "use another unit of measure, between 1e-270 and 1e270")
 
 
-def _require_number(column: Column, question: Question) -> None:
-    if not isinstance(column, Number) and not isinstance(question.measure, CountMeasure):
-        problem = f"{column.name!r} is a category and has no bounds"
-        raise Misfit(column.name, problem, 'use histogram, or call it kind = "number" with low and high in the schema')
-
-
 def _require_category(column: Column, why: str) -> None:
     if not isinstance(column, Category):
         problem = f"{column.name!r} is a number, and {why}"
         raise Misfit(column.name, problem, f"use histogram({column.name}, 10)")
-
-
-def _require_counted(column: Column, measure: HistogramMeasure) -> None:
-    if isinstance(column, Category) and measure.cells is not None:
-        raise Misfit(column.name, f"{column.name!r} is a category, and only numbers have cells", "leave them out")
 
 
 def _require_condition(condition: Condition | None, schema: Schema) -> None:

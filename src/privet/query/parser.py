@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from privet.core.errors import InvalidInput
 from privet.data.schema import Schema
@@ -22,6 +23,7 @@ from privet.query.words import KEYWORDS, MalformedQuestion, TokenKind, Word, nea
 
 __all__ = ["parse"]
 
+T = TypeVar("T")
 _CLAUSES = ("where", "by", "weight")
 _OPS = {op.value: op for op in Op} | {"==": Op.EQUAL, "<>": Op.UNEQUAL}
 _MEASURES = (
@@ -126,7 +128,7 @@ class _Reading:
                 where = self._any()
             elif clause == "by":
                 start = self.place
-                by = self._names()
+                by = self._listed(self._column)
                 self.parts.append((by, start, self.place))
             else:
                 weight = self._number("a weight, such as 2")
@@ -165,16 +167,23 @@ class _Reading:
         return _SIMPLE[name](column)
 
     def _any(self) -> Condition:
-        parts = [self._all()]
-        while self._keyword("or"):
-            parts.append(self._all())
-        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
+        return self._joined(AnyOf, self._all)
 
     def _all(self) -> Condition:
-        parts = [self._one()]
-        while self._keyword("and"):
-            parts.append(self._one())
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+        return self._joined(All, self._one)
+
+    def _joined(self, kind: type[All | AnyOf], read: Callable[[], Condition]) -> Condition:
+        parts = [read()]
+        while self._keyword(kind.word):
+            parts.append(read())
+        return parts[0] if len(parts) == 1 else kind(tuple(parts))
+
+    def _listed(self, read: Callable[[], T]) -> tuple[T, ...]:
+        """One or more, with commas between them."""
+        items = [read()]
+        while self._take(","):
+            items.append(read())
+        return tuple(items)
 
     def _one(self) -> Condition:
         nested, inside = 0, self.place
@@ -205,50 +214,30 @@ class _Reading:
         negated = self._keyword("not")
         if self._keyword("in"):
             self._need("(", "`(` and values, as in: in (1, 2)")
-            values = [self._value()]
-            while self._take(","):
-                values.append(self._value())
+            values = self._listed(self._value)
             self._need(")", "`,` or `)`")
-            return OneOf(column, tuple(values)), negated
+            return OneOf(column, values), negated
         op = _OPS.get(self.now.text) if self.now.kind is TokenKind.SIGN and not negated else None
         if op is None:
             raise self._expected("in" if negated else "=, !=, <, <=, >, >=, in or is")
         self.place += 1
         return CellComparison(column, op, self._value()), False
 
-    def _names(self) -> tuple[str, ...]:
-        names = [self._column()]
-        while self._take(","):
-            names.append(self._column())
-        return tuple(names)
-
     def _column(self) -> str:
-        word = self.now
-        if word.kind not in (TokenKind.NAME, TokenKind.TEXT) or (
-            word.kind is TokenKind.NAME and self._lower() in KEYWORDS
-        ):
-            raise self._expected("the name of a column")
-        self.place += 1
-        return word.text
+        return self._text("the name of a column", TokenKind.NAME, TokenKind.TEXT)
 
-    def _value(self) -> str | float:
-        word = self.now
-        if word.kind is TokenKind.NAME and self._lower() in KEYWORDS:
-            raise self._expected("a number or a text")
-        if word.kind in (TokenKind.NAME, TokenKind.TEXT):
-            self.place += 1
-            return word.text
-        # Kept as it was written: whether it is a number or the name of a category is the column's business.
-        if word.kind is not TokenKind.NUMBER:
-            raise self._expected("a number or a text")
-        self.place += 1
-        return word.text
+    def _value(self) -> str:
+        # As it was written: whether it is a number or the name of a category is the column's business.
+        return self._text("a number or a text", TokenKind.NAME, TokenKind.TEXT, TokenKind.NUMBER)
 
     def _number(self, what: str) -> float:
-        if self.now.kind is not TokenKind.NUMBER:
+        return float(self._text(what, TokenKind.NUMBER))
+
+    def _text(self, what: str, *kinds: TokenKind) -> str:
+        if self.now.kind not in kinds or self._lower() in KEYWORDS:
             raise self._expected(what)
         self.place += 1
-        return float(self.before.text)
+        return self.before.text
 
     def _whole(self, what: str) -> int:
         number = self._number(what)

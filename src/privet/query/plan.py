@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +34,9 @@ from privet.query.shares import BudgetShare, NoiseKind
 from privet.query.sheet import Sheet
 from privet.query.tally import Totals, tally_rows
 
-__all__ = ["Asked", "QueryPlan", "columns_read", "parse_questions", "plan", "require_enough"]
+__all__ = ["Asked", "QueryPlan", "columns_read", "join_all", "parse_questions", "plan", "require_enough"]
 
+T = TypeVar("T")
 Asked: TypeAlias = str | Question
 _BELOW = 1 - 2.0**-40
 """So that parts of ε which are rounded up one by one still add up to less than ε."""
@@ -114,13 +115,9 @@ class QueryPlan:
         done. Assumes that the schema, the header and the types of columns are public. No row raises, and none changes
         how many answers there are (but for private groups, which are paid for) or what is drawn.
         """
-        drawn: list[Release[ReleasedValues]] = [
-            method.release(total, rng=rng, source=name) for method, total in zip(self.methods, totals, strict=True)
-        ]
-        every: Release[tuple[ReleasedValues, ...]] = drawn[0].map(_alone)
-        for one in drawn[1:]:
-            every = Release.join(every, one).map(_flat)
-        return replace(every.map(self._answers), guarantee=self.guarantee)
+        pairs = zip(self.methods, totals, strict=True)
+        values = join_all([method.release(total, rng=rng, source=name) for method, total in pairs])
+        return replace(values.map(self._answers), guarantee=self.guarantee)
 
     def answer(self, data: Data, *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
         """`feed`, `tally` and `draw` in one call, for whoever keeps no ledger, or has charged it already.
@@ -276,9 +273,12 @@ def _best(sheets: Sequence[Sheet], epsilon: float, delta: float) -> tuple[NoiseK
     return best, found[best]
 
 
-def _alone(value: ReleasedValues) -> tuple[ReleasedValues, ...]:
-    return (value,)
+def join_all(releases: Sequence[Release[T]]) -> Release[tuple[T, ...]]:
+    """Return one release of all values.
 
-
-def _flat(pair: tuple[tuple[ReleasedValues, ...], ReleasedValues]) -> tuple[ReleasedValues, ...]:
-    return (*pair[0], pair[1])
+    Guarantee: that of the releases together; joining them is post-processing.
+    """
+    every: Release[tuple[T, ...]] = releases[0].map(lambda value: (value,))
+    for one in releases[1:]:
+        every = Release.join(every, one).map(lambda pair: (*pair[0], pair[1]))
+    return every

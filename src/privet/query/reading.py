@@ -14,11 +14,17 @@ from privet.query.sheet import GRAIN, MISSING, Sheet
 
 __all__ = ["answer_of"]
 
-_MOMENTS: dict[type, Callable[[Sequence[float], float], moments.MomentEstimate]] = {
-    measures.MeanMeasure: moments.mean,
-    measures.VarianceMeasure: moments.variance,
-    measures.CovarianceMeasure: moments.covariance,
+_FINE, _COARSE = 0.5 ** (GRAIN + 1), 0.5 ** (GRAIN // 2 + 1)
+"""Numbers are rounded by up to half a step e of their grid, which is finer for a mean."""
+_MOMENTS: dict[type, tuple[Callable[[Sequence[float], float], moments.MomentEstimate], float, float, float]] = {
+    measures.MeanMeasure: (moments.mean, _FINE, 0.0, 1.0),
+    measures.VarianceMeasure: (moments.variance, _COARSE + _COARSE**2, 0.0, 0.25),
+    measures.CovarianceMeasure: (moments.covariance, _COARSE + _COARSE**2, -0.25, 0.25),
 }
+"""The estimate, how far rounding moves it, and its bounds, on the scale of u.
+
+A mean moves by e at most; as deviations are 1/2 at most, a variance by 2·e/2 + e², and a covariance by e/2 + e/2 + e².
+"""
 
 
 def answer_of(
@@ -78,20 +84,12 @@ def _moments(method: QuestionMethod, drawn: ReleasedValues, confidence: float) -
         for column in (columns * 2 if isinstance(measure, measures.VarianceMeasure) else columns)
     )
     shift = columns[0].low if isinstance(measure, measures.MeanMeasure) else 0.0
-    # Numbers are rounded by up to half a step e of their grid. A mean moves by e at most; as deviations are 1/2 at
-    # most, a variance by 2·e/2 + e², and a covariance by e/2 + e/2 + e².
-    step = 0.5 ** (GRAIN + 1) if isinstance(measure, measures.MeanMeasure) else 0.5 ** (GRAIN // 2 + 1)
-    rounded = step if isinstance(measure, measures.MeanMeasure) else step + step**2
-    ends = (
-        (0.0, 1.0)
-        if isinstance(measure, measures.MeanMeasure)
-        else (0.0 if isinstance(measure, measures.VarianceMeasure) else -0.25, 0.25)
-    )
+    estimate_of, rounding, least, most = _MOMENTS[type(measure)]
     rows = []
     for group, sums in zip(drawn.groups, drawn.values, strict=True):
-        found = _MOMENTS[type(measure)](sums.tolist(), width)
-        low, high = max(found.low - rounded, ends[0]), min(found.high + rounded, ends[1])
-        rows.append(Row(group, *(shift + scale * each for each in (found.value, low, high))))
+        estimate = estimate_of(sums.tolist(), width)
+        low, high = max(estimate.low - rounding, least), min(estimate.high + rounding, most)
+        rows.append(Row(group, *(shift + scale * number for number in (estimate.value, low, high))))
     return rows
 
 

@@ -130,31 +130,17 @@ class Sheet:
     @property
     def sums(self) -> int:
         """How many sums each group has."""
-        match self.question.measure:
-            case measures.MeanMeasure():
-                return 2
-            case measures.VarianceMeasure():
-                return 3
-            case measures.CovarianceMeasure():
-                return 4
-            case measures.QuantileMeasure() | measures.MinimumMeasure() | measures.MaximumMeasure():
-                return _QUANTILE_CELLS
-            case _:
-                return 1
+        return _QUANTILE_CELLS if self.ranked else self.question.measure.sums
 
     @property
     def ranked(self) -> bool:
         """Whether the sums of a group are counts in cells, of which a quantile is chosen."""
-        return isinstance(
-            self.question.measure, (measures.QuantileMeasure, measures.MinimumMeasure, measures.MaximumMeasure)
-        )
+        return self.question.measure.is_quantile
 
     @property
     def whole(self) -> bool:
         """Whether everything is a count of rows."""
-        return self.ranked or isinstance(
-            self.question.measure, (measures.CountMeasure, measures.HistogramMeasure, measures.TopKMeasure)
-        )
+        return self.ranked or self.question.measure.is_count
 
     @property
     def step(self) -> float:

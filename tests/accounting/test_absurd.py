@@ -16,12 +16,12 @@ from privet.accounting import renyi
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import gdp_delta_below, gdp_epsilon_below, gdp_to_delta, gdp_to_epsilon
 from privet.accounting.canonical import CountedEvent, canonical
+from privet.accounting.certified_bounds import between, certain
 from privet.accounting.composition import ADVANCED
 from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
 from privet.accounting.directions import Side
-from privet.accounting.ends import between, certain
 from privet.accounting.laws import Array, Removed, Symmetric, randomized_response
-from privet.accounting.laws.law import delta_of_one
+from privet.accounting.laws.law import law_delta
 from privet.accounting.price import epsilon, upper
 from privet.accounting.pure import amplified, pure_epsilon
 from privet.core.errors import NotProven
@@ -150,8 +150,8 @@ def test_a_loss_that_is_no_number_is_not_known_to_be_finite() -> None:
 
     law = Nothing()
     assert Side(((law, 2),), ((-1.0, 1.0),)).largest == math.inf
-    assert delta_of_one(law, 1.0, 1) == 1.0
-    assert delta_of_one(law, 1.0, -1) == 0.0
+    assert law_delta(law, 1.0, 1) == 1.0
+    assert law_delta(law, 1.0, -1) == 0.0
     assert certain(math.nan) == between(0.0, math.nan).upper == math.inf
 
 

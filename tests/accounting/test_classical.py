@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from privet.accounting import concentrated, gdp, renyi
+from privet.accounting import gdp, renyi, zcdp
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent
 from privet.accounting.composition import ADVANCED, BASIC
@@ -295,9 +296,9 @@ SAMPLINGS: dict[type[Sampling], Sampling] = {
         IndependentBatches(5),
     )
 }
-MODULES = {
+MODULES: dict[Accountant, Any] = {
     Accountant.RENYI: renyi,
-    Accountant.ZCDP: concentrated,
+    Accountant.ZCDP: zcdp,
     Accountant.GDP: gdp,
     Accountant.ADVANCED: ADVANCED,
     Accountant.BASIC: BASIC,

@@ -15,7 +15,7 @@ from privet.core.event import Composed, DiscreteLaplace
 from privet.core.random import SecureRng, SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Category, Number, Schema
-from privet.mechanisms import Histogram, Sum
+from privet.mechanisms import BoundedSum, Histogram
 from privet.runs import predictions
 from privet.runs.facts import PublicFacts
 from privet.runs.methods.none import NONE
@@ -232,13 +232,13 @@ def test_one_row_more_turns_no_other_row_round(count: int, kind: str, monkeypatc
 def test_one_row_more_moves_no_other_error(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for numbers: the errors that are added up are the same numbers."""
     given: list[np.ndarray] = []
-    sum_of = Sum.__call__
+    sum_of = BoundedSum.__call__
 
-    def spy(self: Sum, values: np.ndarray, users: Any = None) -> Any:
+    def spy(self: BoundedSum, values: np.ndarray, users: Any = None) -> Any:
         given.append(values.copy())
         return sum_of(self, values, users)
 
-    monkeypatch.setattr(Sum, "__call__", spy)
+    monkeypatch.setattr(BoundedSum, "__call__", spy)
     x = torch.rand(count + 1, generator=torch.Generator().manual_seed(1))
     for start in (0, 1):
         rows = LabeledRows(x[start:], torch.zeros(count + 1 - start), None)

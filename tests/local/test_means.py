@@ -27,7 +27,7 @@ from privet.local import (
     additive_noise,
     best_mean,
 )
-from privet.local.multiple_questions import parts_of
+from privet.local.multiple_questions import split_epsilon
 from privet.mechanisms.coins import growth
 from tests.local.branches import largest_odds
 from tests.local.laws import law_of
@@ -166,7 +166,7 @@ def test_the_best_mechanism_for_means() -> None:
 @pytest.mark.parametrize("weights", [(1, 1), (1, 1, 1), (1, 2, 7, 0.1)])
 def test_a_split_budget_adds_up(epsilon: float, weights: tuple[float, ...]) -> None:
     """Fails when parts of ε sum to more than it, by however little, or to noticeably less."""
-    parts = parts_of(epsilon, weights)
+    parts = split_epsilon(epsilon, weights)
     total = sum(map(Fraction, parts))
     assert total <= Fraction(epsilon)
     assert float(total) == pytest.approx(epsilon, rel=1e-12)

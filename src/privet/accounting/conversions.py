@@ -13,7 +13,7 @@ from privet.accounting.analytic_gaussian import (
     gdp_to_delta,
     gdp_to_epsilon,
 )
-from privet.accounting.ends import QUIET
+from privet.accounting.certified_bounds import QUIET
 from privet.accounting.pure import sum_up
 from privet.accounting.search import Array, least
 from privet.core import checked

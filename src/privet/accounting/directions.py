@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from privet.accounting.canonical import CountedEvent
-from privet.accounting.compose import LossCurve, compose, cumulants
+from privet.accounting.convolution import LossCurve, compose, cumulants
+from privet.accounting.dominating_pairs import brackets
 from privet.accounting.grid import optimistic, pessimistic
 from privet.accounting.laws import Array, GaussianLoss, Law, reach
-from privet.accounting.pairs import brackets
 from privet.accounting.pure import sum_up
 from privet.core.unit import Unit
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import gdp_to_delta, gdp_to_epsilon
-from privet.accounting.shift import gaussian_mu
+from privet.accounting.neighbor_distance import gaussian_mu
 from privet.accounting.table import require_all
 from privet.core.unit import Unit
 

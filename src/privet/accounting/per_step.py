@@ -14,14 +14,14 @@ from typing import Any, cast
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import log_gdp_delta
 from privet.accounting.canonical import CountedEvent
-from privet.accounting.concentrated import rho
 from privet.accounting.conversions import gdp_to_epsilon, group_privacy, zcdp_to_epsilon
 from privet.accounting.laws import draws_of_one_row
+from privet.accounting.neighbor_distance import gaussian_mu, require_one_record, stretch
 from privet.accounting.pure import amplified, exact_epsilon, pure_epsilon
 from privet.accounting.search import falling_root
-from privet.accounting.shift import gaussian_mu, require_one_record, stretch
 from privet.accounting.shuffling import shuffled_epsilon
 from privet.accounting.table import require_all
+from privet.accounting.zcdp import rho
 from privet.core import event as events
 from privet.core.unit import Neighbours, Unit
 

@@ -19,9 +19,9 @@ from privet.accounting import renyi
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import gdp_delta_below, gdp_epsilon_below, gdp_to_delta, gdp_to_epsilon
 from privet.accounting.canonical import CountedEvent
+from privet.accounting.certified_bounds import between
 from privet.accounting.directions import Direction, Side, directions, unpriced
-from privet.accounting.ends import between
-from privet.accounting.laws import block, delta_of_one, epsilon_of_one
+from privet.accounting.laws import block, law_delta, law_epsilon
 from privet.accounting.table import require_all
 from privet.core.guarantee import Interval
 from privet.core.unit import Unit
@@ -102,7 +102,7 @@ def _upper(way: Direction, delta: float, fine: float, at_least: float) -> _Found
     if (mu := above.gaussian) is not None:
         return _Found(way, gdp_to_epsilon(mu, delta))
     if (law := above.single) is not None:
-        return _Found(way, epsilon_of_one(law, delta, 1))
+        return _Found(way, law_epsilon(law, delta, 1))
     tilt, guess = above.tilt_for(delta)
     step = above.first_step(tilt, fine * max(_LEAST_FINE, guess, at_least) * _looser(guess))
     priced = above.curve(step, tilt, worse=True).epsilon(delta, 1)
@@ -145,7 +145,7 @@ def _lower(found: _Found, delta: float) -> float:
     if (mu := below.gaussian) is not None:
         return gdp_epsilon_below(mu, delta)
     if (law := below.single) is not None:
-        return epsilon_of_one(law, delta, -1)
+        return law_epsilon(law, delta, -1)
     tilt, step = (found.tilt, found.step) if found.step > 0 else (below.tilt_for(delta)[0], below.widest / 4000)
     lower, before = 0.0, math.inf
     for _ in range(6):
@@ -204,7 +204,7 @@ def _delta_of(side: Side, epsilon: float, worse: bool) -> float:
     if (mu := side.gaussian) is not None:
         return gdp_to_delta(mu, epsilon) if worse else gdp_delta_below(mu, epsilon)
     if (law := side.single) is not None:
-        return delta_of_one(law, epsilon, 1 if worse else -1)
+        return law_delta(law, epsilon, 1 if worse else -1)
     tilt = side.tilt_at(epsilon)
     step = side.first_step(tilt, _FINE * max(_LEAST_FINE, epsilon))
     return side.curve(step, tilt, worse).delta(epsilon, 1 if worse else -1)

@@ -9,11 +9,11 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from privet.accounting import concentrated, gdp, pld, renyi, table
+from privet.accounting import gdp, pld, renyi, table, zcdp
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent, canonical
+from privet.accounting.certified_bounds import QUIET, between, certain
 from privet.accounting.composition import ADVANCED, BASIC
-from privet.accounting.ends import QUIET, between, certain
 from privet.accounting.group import group_delta, group_epsilon, halfway, portion
 from privet.accounting.renyi_leaves import failure
 from privet.core import checked
@@ -46,7 +46,7 @@ class _ClosedForm(Protocol):
 
 _CLOSED: dict[Accountant, _ClosedForm] = {
     Accountant.RENYI: renyi,
-    Accountant.ZCDP: concentrated,
+    Accountant.ZCDP: zcdp,
     Accountant.GDP: gdp,
     Accountant.ADVANCED: ADVANCED,
     Accountant.BASIC: BASIC,

@@ -9,11 +9,11 @@ import numpy as np
 
 from privet.accounting import price
 from privet.accounting.canonical import canonical
-from privet.accounting.compose import LossCurve
+from privet.accounting.certified_bounds import QUIET
 from privet.accounting.conversions import gdp_to_delta
+from privet.accounting.convolution import LossCurve
 from privet.accounting.directions import Side, directions, unpriced
-from privet.accounting.ends import QUIET
-from privet.accounting.laws import Array, delta_of_one
+from privet.accounting.laws import Array, law_delta
 from privet.core import checked
 from privet.core.errors import NotProven
 from privet.core.event import Event
@@ -82,7 +82,7 @@ class Profile:
         if side.gaussian is not None:
             return gdp_to_delta(side.gaussian, epsilon)
         if side.single is not None:
-            return delta_of_one(side.single, epsilon, 1)
+            return law_delta(side.single, epsilon, 1)
         return min(curve.delta(epsilon, 1) for curve in curves)
 
     def epsilon(self, delta: float) -> float:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from privet.accounting.canonical import canonical
-from privet.accounting.shift import span, stretch
+from privet.accounting.neighbor_distance import span, stretch
 from privet.core import event as events
 from privet.core.unit import Unit
 

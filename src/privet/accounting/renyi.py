@@ -12,8 +12,8 @@ import numpy as np
 
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent, canonical
+from privet.accounting.certified_bounds import QUIET
 from privet.accounting.conversions import each_epsilon, each_log_delta
-from privet.accounting.ends import QUIET
 from privet.accounting.pure import exact_epsilon, sum_up
 from privet.accounting.renyi_leaves import failure, leaf_curve
 from privet.accounting.renyi_sampled import sampled_curve

@@ -10,10 +10,10 @@ import numpy as np
 
 from privet.accounting.canonical import canonical
 from privet.accounting.conversions import group_privacy
+from privet.accounting.neighbor_distance import gaussian_mu, stretch
 from privet.accounting.pure import pure_epsilon
 from privet.accounting.renyi_selected import mean_up
 from privet.accounting.search import Array
-from privet.accounting.shift import gaussian_mu, stretch
 from privet.accounting.shuffling import shuffled_curve
 from privet.core import event as events
 from privet.core.unit import Unit

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from privet.accounting.neighbor_distance import require_one_record, shift
 from privet.accounting.pure import amplified, pure_epsilon
 from privet.accounting.renyi_binomial import fixed_size_bound, interpolated, poisson_sum
 from privet.accounting.renyi_chords import fixed_size_chords, poisson_chords
 from privet.accounting.renyi_leaves import leaf_curve, log_moments, swapped
 from privet.accounting.search import Array
-from privet.accounting.shift import require_one_record, shift
 from privet.core import event as events
 from privet.core.errors import NotProven
 from privet.core.unit import Neighbours, Unit

@@ -8,7 +8,9 @@ from privet.core.unit import Unit, Whose
 __all__ = ["run_conditions"]
 
 _SAMPLING = {
-    SamplingScheme.POISSON: "every {item} enters each batch by {its} coin{rows} (Poisson sampling; shuffling is not that)",
+    SamplingScheme.POISSON: (
+        "every {item} enters each batch by {its} coin{rows} (Poisson sampling; shuffling is not that)"
+    ),
     SamplingScheme.WITHOUT_REPLACEMENT: (
         "every batch is a fresh draw of exactly that many {item}s{rows}, without replacement"
     ),

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from privet.accounting.canonical import canonical
-from privet.accounting.laws import Atoms, crowd, epsilon_of_one
+from privet.accounting.laws import Atoms, crowd, law_epsilon
 from privet.accounting.pure import pure_epsilon
 from privet.accounting.search import Array, falling_root
 from privet.core import checked
@@ -62,7 +62,7 @@ def law_of(leaf: Shuffled, tail: float) -> Atoms:
 def shuffled_epsilon(leaf: Shuffled, delta: float) -> float:
     """ε of one batch at δ, for one replaced answer; never above ε₀."""
     alone = pure_epsilon(leaf, _ONE)
-    return alone if delta <= 0 else min(alone, epsilon_of_one(law_of(leaf, delta * 1e-5), delta, 1))
+    return alone if delta <= 0 else min(alone, law_epsilon(law_of(leaf, delta * 1e-5), delta, 1))
 
 
 def largest_local_epsilon(reports: int, *, epsilon: float, delta: float, categories: int = 2) -> float:
@@ -117,7 +117,7 @@ def clones_epsilon(epsilon: float, reports: int, delta: float) -> float:
     if delta == 0 or epsilon == 0:
         return epsilon
     law = crowd(epsilon, 2, reports, delta * 1e-5, clones=math.exp(-epsilon))
-    return min(epsilon, epsilon_of_one(law, delta, 1))
+    return min(epsilon, law_epsilon(law, delta, 1))
 
 
 def blanket_epsilon(epsilon: float, reports: int, delta: float, *, categories: int = 2) -> float:

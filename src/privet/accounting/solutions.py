@@ -17,7 +17,7 @@ from privet.accounting import calibrate
 from privet.accounting.neighbours_advice import neighbours_advice
 from privet.accounting.price import epsilon as price_event
 from privet.accounting.run_description import (
-    Batches,
+    BatchDescription,
     Repetitions,
     RunSettings,
     SamplingScheme,
@@ -162,7 +162,7 @@ def _refuse(settings: RunSettings, *names: str) -> None:
             raise InvalidInput(name, "is given, and it is what shall be found", "leave it out")
 
 
-def _least_noise(target: PrivacyTarget, batches: Batches, repetitions: Repetitions) -> Solution:
+def _least_noise(target: PrivacyTarget, batches: BatchDescription, repetitions: Repetitions) -> Solution:
     def build(noise: float) -> Event:
         return Repeated(batches.event(noise), repetitions.count)
 
@@ -247,7 +247,7 @@ def _highest_rate(target: PrivacyTarget, noise_multiplier: float, steps: int, po
     return _priced(target, "sample_rate", "sampling rate", value, build(value), notes)
 
 
-def _most_steps(target: PrivacyTarget, batches: Batches, noise_multiplier: float) -> Solution:
+def _most_steps(target: PrivacyTarget, batches: BatchDescription, noise_multiplier: float) -> Solution:
     """Steps, or epochs for schemes that are priced by the epoch."""
     one = batches.event(noise_multiplier)
     count = calibrate.most_steps(one, epsilon=target.epsilon, delta=target.delta, unit=target.unit, limit=_MOST_STEPS)

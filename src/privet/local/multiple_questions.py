@@ -20,17 +20,17 @@ from privet.local.mean import MeanMechanism, ReportSum
 from privet.local.oracle import FrequencyOracle, Tally
 from privet.local.randomizer import ONE_REPORT
 
-__all__ = ["Part", "SampledQuestions", "SplitQuestions", "State", "parts_of"]
+__all__ = ["Part", "SampledQuestions", "SplitQuestions", "State", "split_epsilon"]
 
 Part: TypeAlias = FrequencyOracle | MeanMechanism
 State: TypeAlias = Tally | ReportSum
 _Answers: TypeAlias = Sequence[npt.ArrayLike]
 
 
-def parts_of(epsilon: float, weights: Sequence[float]) -> tuple[float, ...]:
+def split_epsilon(epsilon: float, weights: Sequence[float]) -> tuple[float, ...]:
     """ε in parts, in proportion to the weights; each is rounded down, so that together they are at most ε.
 
-    >>> parts_of(1.0, [1, 1, 2])
+    >>> split_epsilon(1.0, [1, 1, 2])
     (0.25, 0.25, 0.5)
     """
     whole = Fraction(checked.positive("epsilon", epsilon))
@@ -93,7 +93,7 @@ class SplitQuestions(_Questions):
         epsilon: float, builders: Sequence[Callable[[float], Part]], weights: Sequence[float] | None = None
     ) -> SplitQuestions:
         """Questions whose parts of ε sum to it: evenly, or in proportion to the weights."""
-        shares = parts_of(epsilon, [1.0] * len(builders) if weights is None else weights)
+        shares = split_epsilon(epsilon, [1.0] * len(builders) if weights is None else weights)
         return SplitQuestions(tuple(build(share) for build, share in zip(builders, shares, strict=True)))
 
     @property

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
-from privet.local.multiple_questions import Part, SampledQuestions, SplitQuestions, parts_of
+from privet.local.multiple_questions import Part, SampledQuestions, SplitQuestions, split_epsilon
 from privet.local.table import best_mean, best_oracle
 from privet.mechanisms.coins import usable
 
@@ -116,7 +116,7 @@ class Questionnaire:
         if self.budget is BudgetSharing.SAMPLE:
             shares: tuple[float, ...] = (self.epsilon,) * len(self.questions)
         else:
-            shares = parts_of(self.epsilon, [question.weight for question in self.questions])
+            shares = split_epsilon(self.epsilon, [question.weight for question in self.questions])
         return {question.name: question.part(share) for question, share in zip(self.questions, shares, strict=True)}
 
     @property

@@ -22,7 +22,7 @@ from privet.core.event import Pure
 from privet.core.random import Rng
 from privet.core.unit import Neighbours
 from privet.local.oracle import FrequencyOracle, Tally
-from privet.local.packed_bits import checked_words, is_blank_beyond, lane_counts, words_for
+from privet.local.packed_bits import bit_counts, checked_words, has_clear_padding, words_for
 from privet.local.shares import Floats, Shares
 from privet.mechanisms.coins import WORD, Integers, Words, cost, growth, packed, threshold
 
@@ -126,13 +126,13 @@ class Rappor(FrequencyOracle):
 
     def checked_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
         found = checked_words(reports, 1 + words_for(self.bits))
-        if not is_blank_beyond(found[:, 1:], self.bits) or (found[:, 0] >= self.cohorts).any():
+        if not has_clear_padding(found[:, 1:], self.bits) or (found[:, 0] >= self.cohorts).any():
             raise InvalidInput("reports", "have bits or cohorts that do not exist", "drop what no respondent can send")
         return found
 
     def _count(self, reports: npt.NDArray[Any]) -> Integers:
         """How often each bit was set in each cohort, and then the cohorts' sizes."""
-        counts = [lane_counts(reports[reports[:, 0] == cohort, 1:], self.bits) for cohort in range(self.cohorts)]
+        counts = [bit_counts(reports[reports[:, 0] == cohort, 1:], self.bits) for cohort in range(self.cohorts)]
         sizes = np.bincount(reports[:, 0].astype(np.int64), minlength=self.cohorts)
         return np.concatenate([*counts, sizes])
 

@@ -17,7 +17,16 @@ from privet.local.multiple_questions import State
 from privet.local.questionnaire import VERSION, BudgetSharing, Questionnaire, SurveyQuestion
 from privet.local.shares import Shares
 
-__all__ = ["LONGEST_REPORT", "Collection", "ReportOutcome", "answer_of", "json_object", "named", "report_on", "unnamed"]
+__all__ = [
+    "LONGEST_REPORT",
+    "Collection",
+    "ReportOutcome",
+    "answer_of",
+    "json_object",
+    "report_on",
+    "with_new_id",
+    "without_id",
+]
 
 LONGEST_REPORT = 16_384
 """Bytes in a line; what is longer is no report."""
@@ -72,7 +81,7 @@ def report_on(questionnaire: Questionnaire, answers: Mapping[str, float], rng: R
     return {"privet": VERSION, "survey": questionnaire.digest, "id": rng.bits(16).hex(), "answers": drawn}
 
 
-def unnamed(questionnaire: Questionnaire, line: str | bytes) -> bytes | None:
+def without_id(questionnaire: Questionnaire, line: str | bytes) -> bytes | None:
     """A report without its id, written in the one way there is; None for what is no report of this questionnaire.
 
     Where reports are shuffled, an id would say whose report this is to whoever has seen it with its sender.
@@ -84,7 +93,7 @@ def unnamed(questionnaire: Questionnaire, line: str | bytes) -> bytes | None:
     return json.dumps(said, sort_keys=True).encode()
 
 
-def named(report: bytes, rng: Rng) -> bytes:
+def with_new_id(report: bytes, rng: Rng) -> bytes:
     """A report with a new id, of those to whom it came without one; it links it to nobody."""
     return json.dumps(json.loads(report) | {"id": rng.bits(16).hex()}, sort_keys=True).encode()
 

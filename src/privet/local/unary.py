@@ -13,7 +13,7 @@ import numpy.typing as npt
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.local.oracle import PureOracle
-from privet.local.packed_bits import checked_words, is_blank_beyond, lane_counts, set_lane, words_for
+from privet.local.packed_bits import bit_counts, checked_words, has_clear_padding, set_bit, words_for
 from privet.mechanisms.coins import WORD, Integers, Words, coins, growth, packed, threshold
 
 __all__ = ["BitOracle", "OptimizedUnary", "SymmetricUnary"]
@@ -50,19 +50,19 @@ class BitOracle(PureOracle):
         held = self.checked_values(values)
         rows = packed(rest, (held.size, words_for(self.domain)), rng)
         rows[:, -1] &= np.uint64(WORD - 1 >> -self.domain % 64)
-        set_lane(rows, held, coins(own, held.size, rng))
+        set_bit(rows, held, coins(own, held.size, rng))
         return rows
 
     def checked_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
         found = checked_words(reports, words_for(self.domain))
-        if not is_blank_beyond(found, self.domain):
+        if not has_clear_padding(found, self.domain):
             raise InvalidInput(
                 "reports", f"have bits after the first {self.domain}", "drop what no respondent can send"
             )
         return found
 
     def _count(self, reports: npt.NDArray[Any]) -> Integers:
-        return lane_counts(reports, self.domain)
+        return bit_counts(reports, self.domain)
 
     def _supports(self, counts: Integers) -> Integers:
         return counts

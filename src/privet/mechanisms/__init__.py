@@ -21,7 +21,7 @@ from privet.mechanisms.quantile import Quantile
 from privet.mechanisms.reach import Reach
 from privet.mechanisms.smooth import Sensitivities, SmoothMedian
 from privet.mechanisms.sparse_vector import SparseVector
-from privet.mechanisms.sums import Norm, Sum, VectorSum
+from privet.mechanisms.sums import BoundedSum, Norm, VectorSum
 from privet.mechanisms.table import MECHANISMS, MechanismEntry
 from privet.mechanisms.thresholds import ThresholdedCounts
 from privet.mechanisms.top_k import TopK
@@ -31,6 +31,7 @@ from privet.mechanisms.trial import MechanismTrial, TrialSettings, auditable, me
 __all__ = [
     "MECHANISMS",
     "Binomial",
+    "BoundedSum",
     "Bounds",
     "Categories",
     "Cells",
@@ -57,7 +58,6 @@ __all__ = [
     "Sensitivities",
     "SmoothMedian",
     "SparseVector",
-    "Sum",
     "ThresholdedCounts",
     "TopK",
     "TrialSettings",

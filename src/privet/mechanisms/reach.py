@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
-from privet.accounting.shift import span
+from privet.accounting.neighbor_distance import span
 from privet.core import checked
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput

@@ -19,7 +19,7 @@ from privet.mechanisms.contribution import Chunk, Clipper, Limiter, blocks, numb
 from privet.mechanisms.grid import MOST_STEPS
 from privet.mechanisms.reach import Reach, replaces
 
-__all__ = ["Norm", "Sum", "SumTally", "VectorSum", "checked_bounds"]
+__all__ = ["BoundedSum", "Norm", "SumTally", "VectorSum", "checked_bounds"]
 
 _FINE_BITS = 20
 # Large enough for every clip, so small that the square of a vector of a billion of them is finite.
@@ -40,7 +40,7 @@ def checked_bounds(lower: float, upper: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Sum(Clipper[float]):
+class BoundedSum(Clipper[float]):
     """The sum of clamped numbers, of which one unit makes out at most `rows`.
 
     Guarantee: every number is clamped to [lower, upper] and rounded to a whole multiple of a power of two, at most
@@ -48,7 +48,7 @@ class Sum(Clipper[float]):
     holds to the last bit: rows · max(|lower|, |upper|) when someone comes or goes, rows · (max(upper, 0) - min(lower,
     0)) when replaced. What is missing or no number counts as `missing`, infinite numbers as the bounds; nothing raises.
 
-    >>> Sum(0, 100)([41, 250, None]).l1
+    >>> BoundedSum(0, 100)([41, 250, None]).l1
     100.0
     """
 
@@ -180,7 +180,7 @@ class VectorSum(Clipper[npt.NDArray[np.float64]]):
 class SumTally:
     """The sum of the rows that were added, in whole steps; of numbers, or of vectors."""
 
-    clip: Sum | VectorSum
+    clip: BoundedSum | VectorSum
     limiter: Limiter
     total: Any = field(default=0, repr=False)
 

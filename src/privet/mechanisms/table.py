@@ -28,7 +28,7 @@ from privet.mechanisms.permute_and_flip import PermuteAndFlip
 from privet.mechanisms.quantile import Quantile
 from privet.mechanisms.smooth import SmoothMedian
 from privet.mechanisms.sparse_vector import SparseVector
-from privet.mechanisms.sums import Norm, Sum, VectorSum
+from privet.mechanisms.sums import BoundedSum, Norm, VectorSum
 from privet.mechanisms.thresholds import ThresholdedCounts
 from privet.mechanisms.top_k import TopK
 from privet.mechanisms.tree import RunningSums
@@ -81,8 +81,8 @@ def _cells(unit: Unit, rows: int) -> Histogram:
     return Histogram(Cells(0, 10, 16, missing=5.0), unit, rows)
 
 
-def _clamped(unit: Unit, rows: int) -> Sum:
-    return Sum(-1, 3, unit, rows)
+def _clamped(unit: Unit, rows: int) -> BoundedSum:
+    return BoundedSum(-1, 3, unit, rows)
 
 
 _LETTERS = ("a", "b", "a", None, "zebra", "a", 3.5, "c", "c")

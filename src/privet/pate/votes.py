@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from privet.accounting.shift import span
+from privet.accounting.neighbor_distance import span
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit

@@ -16,11 +16,11 @@ from privet.core.release import Release
 from privet.data.schema import Schema
 from privet.ledger import Charge, Fingerprint, Ledger
 from privet.mechanisms.mechanism import SOURCE
+from privet.query.answer_store import AnswerStore, OpenStore
 from privet.query.answers import Answer
-from privet.query.feed import Data, Feed
-from privet.query.plan import Asked, QueryPlan, columns_read, join_all, parse_questions, plan, require_enough
+from privet.query.plan import QueryPlan, QuestionLike, columns_read, join_all, parse_questions, plan, require_enough
 from privet.query.questions import Question
-from privet.query.stored import Shelf, Stored
+from privet.query.table_source import Data, TableSource
 
 __all__ = ["Account", "Reply", "ask"]
 
@@ -34,7 +34,7 @@ class Account:
     ledger: Ledger
     budget: str
     """The name of the data set's budget."""
-    stored: Stored | None = None
+    stored: AnswerStore | None = None
     """Where answers are kept; without it, nothing is ever free."""
 
 
@@ -53,7 +53,7 @@ class Reply:
 
 def ask(
     data: Data,
-    questions: Sequence[Asked] | Asked,
+    questions: Sequence[QuestionLike] | QuestionLike,
     schema: Schema,
     *,
     account: Account | None,
@@ -102,10 +102,10 @@ def ask(
     checked.confidence("confidence", confidence)
     listed = parse_questions(questions, schema)
     schema.require_sources(columns_read(listed, schema))
-    feed = Feed.of(data, schema, columns_read(listed, schema))
+    feed = TableSource.of(data, schema, columns_read(listed, schema))
     stamp, fingerprint = feed.stamp(), feed.fingerprint()
 
-    def known_to(place: Stored | Shelf | None) -> dict[str, Release[Answer]]:
+    def known_to(place: AnswerStore | OpenStore | None) -> dict[str, Release[Answer]]:
         return {} if fresh or place is None else _known(listed, schema, account, fingerprint, place)
 
     # Before a plan is made: what was answered needs no δ.
@@ -138,7 +138,7 @@ def ask(
 
 
 def _known(
-    listed: Sequence[Question], schema: Schema, account: Account, data: Fingerprint, place: Stored | Shelf
+    listed: Sequence[Question], schema: Schema, account: Account, data: Fingerprint, place: AnswerStore | OpenStore
 ) -> dict[str, Release[Answer]]:
     found = {}
     for question in listed:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import ClassVar, TypeAlias
 
 from privet.core.errors import InvalidInput
-from privet.query.words import KEYWORDS
+from privet.query.tokens import KEYWORDS
 
 __all__ = [
     "All",

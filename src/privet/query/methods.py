@@ -25,11 +25,11 @@ from privet.mechanisms import (
     ThresholdedCounts,
 )
 from privet.mechanisms.grid import MOST_STEPS, NoiseGrid
+from privet.query.aggregation import Aggregation, Label
+from privet.query.budget_share import BudgetShare
 from privet.query.questions import TopKMeasure
-from privet.query.shares import BudgetShare
-from privet.query.sheet import Label, Sheet
-from privet.query.shown import interval_of_shown
 from privet.query.tally import Totals
+from privet.query.threshold_intervals import thresholded_interval
 
 __all__ = ["QuestionMethod", "ReleasedValues", "on_grid"]
 
@@ -69,7 +69,7 @@ def on_grid(steps: npt.NDArray[Any], step: float, grid: NoiseGrid) -> npt.NDArra
 class QuestionMethod:
     """A question with its part of the budget."""
 
-    sheet: Sheet
+    sheet: Aggregation
     share: BudgetShare
 
     @cached_property
@@ -100,7 +100,7 @@ class QuestionMethod:
         """The ends of an interval for one count, where a shown group has passed a threshold and where none has to."""
         found = self._finding
         if isinstance(found, ThresholdedCounts) and isinstance(found.noise, DiscreteLaplaceMechanism):
-            return interval_of_shown(round(noisy), found.noise.scale, found.threshold, confidence)
+            return thresholded_interval(round(noisy), found.noise.scale, found.threshold, confidence)
         width = self.width(confidence)
         # A count that noise took below 0 stands at 0, and may be as large as the noise is: never "from 0 to 0".
         return max(noisy - width, 0.0), max(noisy, 0.0) + width

@@ -17,9 +17,9 @@ from privet.core.errors import InvalidInput
 from privet.data.schema import Schema
 from privet.query import questions as asked
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
-from privet.query.fitting import Misfit, require_fit
 from privet.query.questions import Measure, Question
-from privet.query.words import KEYWORDS, MalformedQuestion, TokenKind, Word, nearest, pointed, words_of
+from privet.query.schema_check import SchemaMismatch, require_answerable
+from privet.query.tokens import KEYWORDS, MalformedQuestion, Token, TokenKind, error_at, suggestion, tokenize
 
 __all__ = ["parse"]
 
@@ -69,40 +69,40 @@ def parse(text: str, schema: Schema) -> Question:
     Question(measure=MeanMeasure(column='age'), where=None, by=('ward',), weight=1.0)
     >>> parse("mean(agee) by ward", clinic)
     Traceback (most recent call last):
-    privet.query.words.MalformedQuestion: question 'mean(»agee«) by ward', character 6: the schema has no column
+    privet.query.tokens.MalformedQuestion: question 'mean(»agee«) by ward', character 6: the schema has no column
     'agee'; did you mean age? there is age, ward
     """
-    reading = _Reading(text, words_of(text))
+    reading = _Reading(text, tokenize(text))
     try:
         question = reading.question()
     except MalformedQuestion:
         raise
     except InvalidInput as error:  # a number that the record refuses
-        raise pointed(text, reading.before, f"{error.argument} {error.problem}", error.advice) from None
+        raise error_at(text, reading.before, f"{error.argument} {error.problem}", error.advice) from None
     try:
-        require_fit(question, schema)
-    except Misfit as error:
-        raise pointed(text, reading.meant(error), error.problem, error.advice) from None
+        require_answerable(question, schema)
+    except SchemaMismatch as error:
+        raise error_at(text, reading.meant(error), error.problem, error.advice) from None
     return question
 
 
 @dataclass
 class _Reading:
     text: str
-    words: list[Word]
+    words: list[Token]
     place: int = 0
     parts: list[tuple[object, int, int]] = field(default_factory=list)
     """The measure, every comparison and the groups, each with the words that it was read from."""
 
     @property
-    def now(self) -> Word:
+    def now(self) -> Token:
         return self.words[self.place]
 
     @property
-    def before(self) -> Word:
+    def before(self) -> Token:
         return self.words[max(self.place - 1, 0)]
 
-    def meant(self, error: Misfit) -> Word:
+    def meant(self, error: SchemaMismatch) -> Token:
         """The word that an error is about, within its part of the question."""
         spans = (self.words[start:end] for part, start, end in self.parts if part is error.part)
         words = [word for word in next(spans, self.words) if word.kind is not TokenKind.SIGN]
@@ -121,7 +121,7 @@ class _Reading:
             if clause not in _CLAUSES:
                 raise self._expected("where, by, weight or the end")
             if clause in seen:
-                raise pointed(self.text, self.now, f"a second {clause}", "write each part once")
+                raise error_at(self.text, self.now, f"a second {clause}", "write each part once")
             seen.add(clause)
             self.place += 1
             if clause == "where":
@@ -137,9 +137,9 @@ class _Reading:
     def _measure(self) -> Measure:
         word, name = self.now, self._lower()
         if word.kind is not TokenKind.NAME or name not in _MEASURES:
-            advice = f"write {_OTHER_WORDS[name]}" if name in _OTHER_WORDS else nearest(name, _MEASURES)
+            advice = f"write {_OTHER_WORDS[name]}" if name in _OTHER_WORDS else suggestion(name, _MEASURES)
             problem = "the question is empty" if word.kind is TokenKind.END else "this cannot be asked for"
-            raise pointed(self.text, word, problem, advice)
+            raise error_at(self.text, word, problem, advice)
         self.place += 1
         if name == "count":
             if self._take("("):
@@ -195,7 +195,7 @@ class _Reading:
         else:
             found = self._comparison()
         if nested > 1:
-            raise pointed(self.text, self.words[inside], "not, more than once", "one is enough, or none")
+            raise error_at(self.text, self.words[inside], "not, more than once", "one is enough, or none")
         return Not(found) if nested else found
 
     def _comparison(self) -> Condition:
@@ -242,7 +242,7 @@ class _Reading:
     def _whole(self, what: str) -> int:
         number = self._number(what)
         if number != int(number) or number < 1:
-            raise pointed(self.text, self.before, "this is no whole number above 0", f"say {what}, such as 5")
+            raise error_at(self.text, self.before, "this is no whole number above 0", f"say {what}, such as 5")
         return int(number)
 
     def _lower(self) -> str:
@@ -266,4 +266,4 @@ class _Reading:
 
     def _expected(self, what: str) -> MalformedQuestion:
         problem = "the question ends here" if self.now.kind is TokenKind.END else "this is not what should stand here"
-        return pointed(self.text, self.now, problem, f"expected {what}")
+        return error_at(self.text, self.now, problem, f"expected {what}")

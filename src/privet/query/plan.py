@@ -22,22 +22,22 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.data.schema import Schema
 from privet.mechanisms.mechanism import SOURCE
+from privet.query.aggregation import Aggregation
+from privet.query.answer_builder import answer_of
 from privet.query.answers import Answer
+from privet.query.budget_share import BudgetShare, NoiseKind
 from privet.query.consistency import agreed
-from privet.query.feed import Data, Feed
-from privet.query.fitting import require_fit
 from privet.query.methods import QuestionMethod, ReleasedValues
 from privet.query.parser import parse
 from privet.query.questions import CountMeasure, HistogramMeasure, Question
-from privet.query.reading import answer_of
-from privet.query.shares import BudgetShare, NoiseKind
-from privet.query.sheet import Sheet
+from privet.query.schema_check import require_answerable
+from privet.query.table_source import Data, TableSource
 from privet.query.tally import Totals, tally_rows
 
-__all__ = ["Asked", "QueryPlan", "columns_read", "join_all", "parse_questions", "plan", "require_enough"]
+__all__ = ["QueryPlan", "QuestionLike", "columns_read", "join_all", "parse_questions", "plan", "require_enough"]
 
 T = TypeVar("T")
-Asked: TypeAlias = str | Question
+QuestionLike: TypeAlias = str | Question
 _BELOW = 1 - 2.0**-40
 """So that parts of ε which are rounded up one by one still add up to less than ε."""
 _NO_NOISE = 1e-9
@@ -76,7 +76,7 @@ class QueryPlan:
     def methods(self) -> tuple[QuestionMethod, ...]:
         """Each question with its part of the budget."""
         return _methods(
-            [Sheet(question, self.schema) for question in self.questions], self.noise, self.amount, self.delta
+            [Aggregation(question, self.schema) for question in self.questions], self.noise, self.amount, self.delta
         )
 
     @property
@@ -100,11 +100,11 @@ class QueryPlan:
         """Every column that is read, the user's among them."""
         return columns_read(self.questions, self.schema)
 
-    def feed(self, data: Data) -> Feed:
+    def feed(self, data: Data) -> TableSource:
         """The table, of which only the header is looked at; refused here if it lacks a column."""
-        return Feed.of(data, self.schema, self.columns)
+        return TableSource.of(data, self.schema, self.columns)
 
-    def tally(self, feed: Feed) -> list[Totals]:
+    def tally(self, feed: TableSource) -> list[Totals]:
         """One pass over the rows. What comes of it is private, and nothing has been drawn."""
         return tally_rows([method.sheet for method in self.methods], feed)
 
@@ -152,7 +152,7 @@ class QueryPlan:
 
 
 def plan(
-    questions: Sequence[Asked] | Asked,
+    questions: Sequence[QuestionLike] | QuestionLike,
     schema: Schema,
     *,
     epsilon: float,
@@ -177,7 +177,7 @@ def plan(
         raise InvalidInput("delta", f"is {delta}, which is too small to count with", "give one such as 1e-9, or 0")
     read = parse_questions(questions, schema)
     require_enough(read, epsilon)
-    sheets = [Sheet(each, schema) for each in read]
+    sheets = [Aggregation(each, schema) for each in read]
     private = next((sheet for sheet in sheets if sheet.private), None)
     if private is not None and delta == 0:
         problem = f"is 0, and the schema has no values for the groups of {str(private.question)!r}: they must be found"
@@ -186,7 +186,7 @@ def plan(
     return QueryPlan(read, schema, epsilon, delta, noise, amount, confidence)
 
 
-def parse_questions(questions: Sequence[Asked] | Asked, schema: Schema) -> tuple[Question, ...]:
+def parse_questions(questions: Sequence[QuestionLike] | QuestionLike, schema: Schema) -> tuple[Question, ...]:
     """The questions as records, each once: what is asked again adds its weight to the first.
 
     >>> from privet.data import Number
@@ -200,7 +200,7 @@ def parse_questions(questions: Sequence[Asked] | Asked, schema: Schema) -> tuple
     found: dict[str, Question] = {}
     for each in listed:
         question = each if isinstance(each, Question) else parse(each, schema)
-        require_fit(question, schema)
+        require_answerable(question, schema)
         first = found.get(str(question))
         found[str(question)] = question if first is None else replace(first, weight=first.weight + question.weight)
     return tuple(found.values())
@@ -225,7 +225,9 @@ def columns_read(questions: Sequence[Question], schema: Schema) -> tuple[str, ..
     return tuple(dict.fromkeys((*(name for each in questions for name in each.columns), *user)))
 
 
-def _methods(sheets: Sequence[Sheet], noise: NoiseKind, amount: float, delta: float) -> tuple[QuestionMethod, ...]:
+def _methods(
+    sheets: Sequence[Aggregation], noise: NoiseKind, amount: float, delta: float
+) -> tuple[QuestionMethod, ...]:
     """The questions, each with its weight's part of the amount; half of δ is for private groups, if there are any."""
     whole = sum(sheet.question.weight for sheet in sheets)
     for_groups = delta / 2 / max(sum(sheet.private for sheet in sheets), 1)
@@ -248,7 +250,7 @@ def _rho(epsilon: float, delta: float) -> float:
     return (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2 * _BELOW
 
 
-def _best(sheets: Sequence[Sheet], epsilon: float, delta: float) -> tuple[NoiseKind, float]:
+def _best(sheets: Sequence[Aggregation], epsilon: float, delta: float) -> tuple[NoiseKind, float]:
     """The kind of noise that makes the smaller errors, and as much of the amount as the accountant allows."""
 
     def fits(noise: NoiseKind, amount: float) -> bool:

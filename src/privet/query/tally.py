@@ -13,9 +13,9 @@ import polars as pl
 from privet.core.errors import InvalidInput
 from privet.mechanisms import Keys
 from privet.mechanisms.keys import KeysTally
-from privet.query.cells import ColumnReader
-from privet.query.feed import Feed
-from privet.query.sheet import Label, Sheet
+from privet.query.aggregation import Aggregation, Label
+from privet.query.column_reader import ColumnReader
+from privet.query.table_source import TableSource
 
 __all__ = ["Totals", "tally_rows"]
 
@@ -24,7 +24,7 @@ __all__ = ["Totals", "tally_rows"]
 class Totals:
     """The private sums of one question; they print nothing of themselves."""
 
-    sheet: Sheet
+    sheet: Aggregation
     public: npt.NDArray[Any] = field(repr=False)
     """[groups, sums] where the groups are public."""
     private: dict[Label, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
@@ -33,7 +33,7 @@ class Totals:
     """How many units are in each private group."""
 
     @staticmethod
-    def of(sheet: Sheet) -> Totals:
+    def of(sheet: Aggregation) -> Totals:
         """Nothing yet."""
         shape = (len(sheet.groups or ()), sheet.sums)
         owners = Keys(sheet.unit, sheet.rows).start() if sheet.private else None
@@ -82,7 +82,7 @@ class Totals:
             np.add.at(self.public, groups[within], sums[within])
 
 
-def tally_rows(sheets: Sequence[Sheet], feed: Feed) -> list[Totals]:
+def tally_rows(sheets: Sequence[Aggregation], feed: TableSource) -> list[Totals]:
     """The sums of every question. What the rows hold decides nothing but these numbers."""
     totals = [Totals.of(sheet) for sheet in sheets]
     if not sheets:
@@ -107,7 +107,7 @@ def tally_rows(sheets: Sequence[Sheet], feed: Feed) -> list[Totals]:
     return totals
 
 
-def _pieces(sheet: Sheet, feed: Feed, names: list[str]) -> Iterator[tuple[pl.LazyFrame, list[int] | None]]:
+def _pieces(sheet: Aggregation, feed: TableSource, names: list[str]) -> Iterator[tuple[pl.LazyFrame, list[int] | None]]:
     schema = sheet.schema
     if schema.user is None:
         for piece in feed.pieces(names):
@@ -117,7 +117,7 @@ def _pieces(sheet: Sheet, feed: Feed, names: list[str]) -> Iterator[tuple[pl.Laz
         yield owned.rows.lazy(), owned.users
 
 
-def _query(sheet: Sheet, cells: ColumnReader, piece: pl.LazyFrame) -> pl.LazyFrame:
+def _query(sheet: Aggregation, cells: ColumnReader, piece: pl.LazyFrame) -> pl.LazyFrame:
     if sheet.question.where is not None:
         piece = piece.filter(cells.meets(sheet.question.where))
     keys = [*sheet.keys(cells), *([sheet.cell(cells).alias("cell")] if sheet.ranked else [])]

@@ -20,7 +20,7 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit, Whose
 from privet.data import Number
-from privet.mechanisms import Cells, Count, DiscreteLaplaceMechanism, Histogram, LaplaceMechanism, Sum
+from privet.mechanisms import BoundedSum, Cells, Count, DiscreteLaplaceMechanism, Histogram, LaplaceMechanism
 from privet.report import Choice, Score
 from privet.report.origin import rounded
 from privet.report.score_intervals import (
@@ -230,8 +230,8 @@ class PrivateScoring:
         return Histogram(Cells(0.0, 1.0, 2), self.unit, self.rows)
 
     @property
-    def _errors(self) -> Sum:
-        return Sum(0.0, 1.0, self.unit, self.rows, missing=1.0)
+    def _errors(self) -> BoundedSum:
+        return BoundedSum(0.0, 1.0, self.unit, self.rows, missing=1.0)
 
     @property
     def _count(self) -> Count:

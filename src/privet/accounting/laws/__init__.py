@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privet.accounting.laws.atoms import Atoms, block, randomized_response
-from privet.accounting.laws.law import Array, Law, delta_of_one, epsilon_of_one, reach
+from privet.accounting.laws.law import Array, Law, law_delta, law_epsilon, reach
 from privet.accounting.laws.noise import GaussianLoss, LaplaceLoss, discrete_gaussian, discrete_laplace
 from privet.accounting.laws.replaced import (
     ReplacedGaussian,
@@ -30,11 +30,11 @@ __all__ = [
     "block",
     "crowd",
     "crowd_below",
-    "delta_of_one",
     "discrete_gaussian",
     "discrete_laplace",
     "draws_of_one_row",
-    "epsilon_of_one",
+    "law_delta",
+    "law_epsilon",
     "randomized_response",
     "reach",
     "replaced_discrete_gaussian",

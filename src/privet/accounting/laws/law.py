@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-__all__ = ["Array", "FiniteLoss", "Law", "between", "delta_of_one", "epsilon_of_one", "normal_cells", "reach"]
+__all__ = ["Array", "FiniteLoss", "Law", "between", "law_delta", "law_epsilon", "normal_cells", "reach"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 _ROUNDING = 1e-14
@@ -97,7 +97,7 @@ def _unbounded_reach(law: Law, tail: float, low: float, high: float) -> tuple[fl
         step *= 2.0
 
 
-def delta_of_one(law: Law, epsilon: float, side: int) -> float:
+def law_delta(law: Law, epsilon: float, side: int) -> float:
     """δ(ε) = P(L ≥ ε) − e^ε·Q(L ≥ ε), rounded up for side = 1 and down for side = −1."""
     p, q = law.cells(np.array([epsilon]))
     above, below = float(p[1]), float(q[1]) if side > 0 else max(float(q[1]), _LEAST)
@@ -111,12 +111,12 @@ def delta_of_one(law: Law, epsilon: float, side: int) -> float:
     return max(found, 5e-324) if side > 0 and epsilon < law.support[1] else found
 
 
-def epsilon_of_one(law: Law, delta: float, side: int) -> float:
+def law_epsilon(law: Law, delta: float, side: int) -> float:
     """The least ε with δ(ε) ≤ delta, bracketed by bisection; the outer end for the asked side."""
-    if delta_of_one(law, 0.0, side) <= delta:
+    if law_delta(law, 0.0, side) <= delta:
         return 0.0
     low, high = 0.0, 1.0
-    while delta_of_one(law, high, side) > delta:
+    while law_delta(law, high, side) > delta:
         low, high = high, 2 * high
         if high > 1e15:
             return math.inf if side > 0 else low
@@ -124,5 +124,5 @@ def epsilon_of_one(law: Law, delta: float, side: int) -> float:
         middle = (low + high) / 2
         if not low < middle < high or high - low <= 1e-13 * high:
             break
-        low, high = (middle, high) if delta_of_one(law, middle, side) > delta else (low, middle)
+        low, high = (middle, high) if law_delta(law, middle, side) > delta else (low, middle)
     return high if side > 0 else low

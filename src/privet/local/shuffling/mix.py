@@ -9,21 +9,21 @@ from privet.core.errors import PrivetError
 from privet.core.random import Rng
 from privet.local.shuffling.onion import MixKey, unpadded
 from privet.local.shuffling.plan import MixPlan
-from privet.local.shuffling.report_format import is_carried
+from privet.local.shuffling.report_format import is_canonical_report
 from privet.mechanisms.selection import random_order
 
-__all__ = ["Batch", "BrokeOff", "Counts", "MixRefused", "Taken"]
+__all__ = ["Batch", "BatchCounts", "ConnectionLost", "LayerOutcome", "MixRefused"]
 
 
 class MixRefused(PrivetError):
     """A batch that must not go on: its guarantee would not hold. Nothing of it is released."""
 
 
-class BrokeOff(MixRefused):
+class ConnectionLost(MixRefused):
     """A connection ended in the middle: nobody can say whether the report was taken."""
 
 
-class Taken(Enum):
+class LayerOutcome(Enum):
     """What became of a layer that arrived."""
 
     ACCEPTED = "accepted"
@@ -32,7 +32,7 @@ class Taken(Enum):
 
 
 @dataclass(frozen=True)
-class Counts:
+class BatchCounts:
     """How a batch fared at one stop."""
 
     accepted: int
@@ -60,25 +60,25 @@ class Batch:
         self._duplicates = self._bad = 0
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> BatchCounts:
         """What has been taken so far."""
-        return Counts(len(self._inner), self._duplicates, self._bad)
+        return BatchCounts(len(self._inner), self._duplicates, self._bad)
 
-    def add(self, layer: bytes) -> Taken:
+    def add(self, layer: bytes) -> LayerOutcome:
         """Take a layer off, if it is one of this batch and was not seen before."""
         if layer in self._seen:
             self._duplicates += 1
-            return Taken.DUPLICATE
+            return LayerOutcome.DUPLICATE
         inner = self._key.peel(layer, self._name) if len(layer) == self._length else None
         if inner is not None and self.is_last:
             report = unpadded(inner)
-            inner = report if report is not None and is_carried(self.plan, report) else None
+            inner = report if report is not None and is_canonical_report(self.plan, report) else None
         if inner is None:
             self._bad += 1
-            return Taken.BAD
+            return LayerOutcome.BAD
         self._seen.add(layer)
         self._inner.append(inner)
-        return Taken.ACCEPTED
+        return LayerOutcome.ACCEPTED
 
     def add_all(self, body: bytes) -> None:
         """Take many layers, one after another; what is left over at the end is a bad one."""
@@ -92,7 +92,7 @@ class Batch:
         """
         found, self._inner = self._inner, []
         if len(found) < self.plan.minimum:
-            counts = Counts(len(found), self._duplicates, self._bad)
+            counts = BatchCounts(len(found), self._duplicates, self._bad)
             raise MixRefused(
                 f"the batch {self.plan.batch!r} is refused at stop {self.place + 1}: {counts}, and the plan asks for "
                 f"{self.plan.minimum:,}; a smaller crowd hides less than was promised, so nothing goes on"

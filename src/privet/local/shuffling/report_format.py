@@ -1,17 +1,17 @@
-"""What a report may be under a plan: the price is of one kind of report, so that nothing else is carried."""
+"""What a report may be under a plan: the price is of one kind of report, so that nothing else is sent."""
 
 from __future__ import annotations
 
 import json
 
 from privet.core.errors import InvalidInput
-from privet.local.reports import json_object, unnamed
+from privet.local.reports import json_object, without_id
 from privet.local.shuffling.plan import MixPlan
 
-__all__ = ["carried", "id_of", "is_carried"]
+__all__ = ["canonical_report", "id_of", "is_canonical_report"]
 
 
-def carried(plan: MixPlan, report: bytes) -> bytes:
+def canonical_report(plan: MixPlan, report: bytes) -> bytes:
     """The report as it travels, or `InvalidInput`: what the plan does not price is not sent.
 
     Under a plan with a survey, it is a report of that survey, without its id. Under one with categories, it is
@@ -20,7 +20,7 @@ def carried(plan: MixPlan, report: bytes) -> bytes:
     """
     read = json_object(report)
     if plan.survey is not None:
-        found = unnamed(plan.survey, report)
+        found = without_id(plan.survey, report)
         if found is None:
             problem = f"is none of the plan's survey {plan.survey.title!r} ({plan.survey.digest})"
             raise InvalidInput("report", problem, "send lines that were made with that questionnaire alone")
@@ -50,9 +50,9 @@ def id_of(report: bytes) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def is_carried(plan: MixPlan, report: bytes) -> bool:
+def is_canonical_report(plan: MixPlan, report: bytes) -> bool:
     """Whether a report that has arrived is one that the plan prices, written as it should be."""
     try:
-        return carried(plan, report) == report
+        return canonical_report(plan, report) == report
     except InvalidInput:
         return False

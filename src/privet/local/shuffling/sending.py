@@ -14,31 +14,39 @@ from typing import Self
 from privet.core.errors import InvalidInput
 from privet.core.locking import locked
 from privet.local.report_files import ReportLine
-from privet.local.shuffling.mix import BrokeOff, MixRefused, Taken
+from privet.local.shuffling.mix import ConnectionLost, LayerOutcome, MixRefused
 from privet.local.shuffling.onion import seal
 from privet.local.shuffling.plan import MixPlan
-from privet.local.shuffling.report_format import carried, id_of
+from privet.local.shuffling.report_format import canonical_report, id_of
 from privet.local.shuffling.server import posted
 
 __all__ = ["SentReports", "send", "send_reports"]
 
 _PATIENCE = 30.0
-_TAKEN = {201: Taken.ACCEPTED, 200: Taken.DUPLICATE, 400: Taken.BAD}
+_TAKEN = {201: LayerOutcome.ACCEPTED, 200: LayerOutcome.DUPLICATE, 400: LayerOutcome.BAD}
 _HASH = re.compile(rb"[0-9a-f]{64}")
 
 
-def send(plan: MixPlan, report: bytes, *, source: tuple[str, int] | None = None) -> Taken:
-    """Send one report, inside of a layer for each stop; raises `MixRefused` where the batch is closed.
-
-    The report must be randomized already: it is worth the plan's ε by itself, whatever becomes of the batch. `source`
-    is the address to send from, where a machine has several. What the plan does not price is refused (see `carried`),
-    and the id of a survey's report stays behind.
+def send(plan: MixPlan, report: bytes, *, source: tuple[str, int] | None = None) -> LayerOutcome:
+    """Send one report, inside of a layer for each stop. The id of a survey's report is not sent.
 
     **Each call is one person.** Every layer is made with a key of its own and no id travels, so that nobody on the way
     could tell a report that is sent again from that of someone with the same answers: it would count as another person,
     on whose number the price rests. Call this once for each report; `privet mix send` keeps notes of what it has sent.
+
+    Args:
+        plan: The public plan of the batch.
+        report: A report that is randomized already: it has the plan's ε by itself, whatever becomes of the batch.
+        source: The address to send from, where a machine has several.
+
+    Returns:
+        What the first server did with the report.
+
+    Raises:
+        InvalidInput: The report is not one that the plan prices (see `canonical_report`).
+        MixRefused: The batch is closed, or the first server does not answer.
     """
-    sealed = seal(carried(plan, report), [stop.key for stop in plan.stops], plan.payload, plan.name)
+    sealed = seal(canonical_report(plan, report), [stop.key for stop in plan.stops], plan.payload, plan.name)
     status, words = posted(plan.servers[0], "/report", sealed, patience=_PATIENCE, source=source)
     if status not in _TAKEN:
         raise MixRefused(words or f"the first server answered {status}")
@@ -76,11 +84,11 @@ def _send_all(plan: MixPlan, lines: Sequence[ReportLine], reports: Sequence[byte
     for place, (line, report) in enumerate(zip(lines, reports, strict=True)):
         sent.add(line)
         try:
-            if send(plan, report) is not Taken.ACCEPTED:
+            if send(plan, report) is not LayerOutcome.ACCEPTED:
                 sent.remove(line)
                 left.append(line)
         except MixRefused as refusal:
-            if isinstance(refusal, BrokeOff):
+            if isinstance(refusal, ConnectionLost):
                 left += lines[place + 1 :]
                 refusal = MixRefused(f"{refusal}; {line} may have been taken, and is not sent again")
             else:
@@ -175,7 +183,7 @@ def _checked(plan: MixPlan, lines: Sequence[ReportLine]) -> list[bytes]:
     reports, seen = [], dict[str, ReportLine]()
     for line in lines:
         try:
-            report = carried(plan, line.report)
+            report = canonical_report(plan, line.report)
         except InvalidInput as error:
             raise InvalidInput("reports", f"in {line}: it {error.problem}; nothing was sent", error.advice) from None
         # Without its id nobody could tell later that a report came twice.

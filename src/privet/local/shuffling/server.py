@@ -15,14 +15,14 @@ from typing import Any
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.shuffling.mix import Batch, BrokeOff, Counts, MixRefused, Taken
+from privet.local.shuffling.mix import Batch, BatchCounts, ConnectionLost, LayerOutcome, MixRefused
 from privet.local.shuffling.onion import MixKey
 from privet.local.shuffling.plan import MixPlan, Stop
 
 __all__ = ["SIGNATURE", "MixServer", "posted"]
 
 SIGNATURE = "X-Privet-Signature"
-_STATUS = {Taken.ACCEPTED: 201, Taken.DUPLICATE: 200, Taken.BAD: 400}
+_STATUS = {LayerOutcome.ACCEPTED: 201, LayerOutcome.DUPLICATE: 200, LayerOutcome.BAD: 400}
 _PATIENCE, _TRY_AGAIN = 10.0, 0.2
 
 
@@ -47,7 +47,7 @@ class MixServer(ThreadingHTTPServer):
             reason = (getattr(error, "strerror", None) or "no such address").lower()
             raise InvalidInput("address", f"cannot be listened on at {host or named}:{port}: {reason}") from None
 
-    def run(self, wait: float) -> Counts:
+    def run(self, wait: float) -> BatchCounts:
         """Take part in the batch, for at most `wait` seconds; raises `MixRefused` where it could not go on."""
         self._wait = checked.positive("wait", wait)
         thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -135,7 +135,7 @@ def posted(
         except ConnectionRefusedError:
             pause.wait(_TRY_AGAIN)
         except (OSError, HTTPException) as error:
-            raise BrokeOff(f"{stop.address} broke off: {str(error) or type(error).__name__}") from None
+            raise ConnectionLost(f"{stop.address} broke off: {str(error) or type(error).__name__}") from None
         finally:
             connection.close()
     raise MixRefused(f"nobody listens at {stop.address}; start every server before the first report is sent")

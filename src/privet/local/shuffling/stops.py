@@ -9,11 +9,11 @@ from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.random import Randomness, Rng
 from privet.core.release import Release
-from privet.local.reports import named
+from privet.local.reports import with_new_id
 from privet.local.shuffling.mix import MixRefused
 from privet.local.shuffling.onion import MixKey
 from privet.local.shuffling.plan import ONE_IN_A_CROWD, MixPlan
-from privet.local.shuffling.report_format import is_carried
+from privet.local.shuffling.report_format import is_canonical_report
 from privet.local.shuffling.server import MixServer
 
 __all__ = ["collected_release", "create_key_file", "open_stop", "shuffled_release"]
@@ -71,7 +71,7 @@ def collected_release(server: MixServer, rng: Rng) -> Release[tuple[bytes, ...]]
     release = shuffled_release(server.plan, server.reports or (), randomness=Randomness.SECURE)
     if server.plan.survey is None:
         return release
-    return release.map(lambda reports: tuple(named(report, rng) for report in reports))
+    return release.map(lambda reports: tuple(with_new_id(report, rng) for report in reports))
 
 
 def shuffled_release(plan: MixPlan, reports: Sequence[bytes], *, randomness: Randomness) -> Release[tuple[bytes, ...]]:
@@ -87,7 +87,7 @@ def shuffled_release(plan: MixPlan, reports: Sequence[bytes], *, randomness: Ran
     if len(reports) < plan.minimum:
         problem = f"the batch {plan.batch!r} has {len(reports):,} reports, and the plan asks for {plan.minimum:,}"
         raise MixRefused(f"{problem}; a smaller crowd hides less than was promised, so nothing is released")
-    strange = sum(not is_carried(plan, report) for report in reports)
+    strange = sum(not is_canonical_report(plan, report) for report in reports)
     if strange:
         raise MixRefused(f"{strange:,} reports of the batch {plan.batch!r} are not what its plan prices")
     return Release.of(

@@ -13,19 +13,19 @@ import math
 
 from privet.accounting.search import largest_count
 
-__all__ = ["interval_of_shown"]
+__all__ = ["thresholded_interval"]
 
 _OUTWARD = 1 - 1e-9
 """So that rounding widens an interval and never narrows it."""
 _MOST = 2**62
 
 
-def interval_of_shown(noisy: int, scale: float, threshold: int, confidence: float) -> tuple[int, int]:
+def thresholded_interval(noisy: int, scale: float, threshold: int, confidence: float) -> tuple[int, int]:
     """All counts n ≥ 1 for which neither tail beyond `noisy` has a chance below (1 - confidence)/2, given it is shown.
 
     It holds the true count of a group that is shown with at least the confidence, however large the group is.
 
-    >>> interval_of_shown(17, 1.0, 15, 0.95), interval_of_shown(200, 1.0, 15, 0.95)
+    >>> thresholded_interval(17, 1.0, 15, 0.95), thresholded_interval(200, 1.0, 15, 0.95)
     ((1, 20), (197, 203))
     """
     miss = (1 - confidence) / 2 * _OUTWARD

@@ -28,8 +28,8 @@ from privet.accounting.laws import (
     replaced_discrete_laplace,
     two_steps,
 )
+from privet.accounting.neighbor_distance import shift, stretch
 from privet.accounting.pure import pure_epsilon
-from privet.accounting.shift import shift, stretch
 from privet.accounting.shuffling import attains, law_of, local_of
 from privet.core import event as events
 from privet.core.errors import NotProven

@@ -31,7 +31,7 @@ from privet.ledger import Fingerprint, Ledger, State
 from privet.query.answers import Answer, Row
 from privet.query.questions import Question
 
-__all__ = ["Kept", "Shelf", "Stored"]
+__all__ = ["AnswerStore", "Kept", "OpenStore"]
 
 _FORMAT = 1
 _WAIT = 60.0
@@ -68,7 +68,7 @@ class Kept(Record):
         return Release(self.answer, self.draws, self.unit, self.randomness, self.guarantee)
 
 
-class Stored:
+class AnswerStore:
     """A file of answers, beside a ledger. Several processes may use it at once: one asks, and the others wait."""
 
     def __init__(self, path: str | os.PathLike[str], *, wait: float = _WAIT) -> None:
@@ -76,7 +76,7 @@ class Stored:
         """How many seconds another process may take with its questions."""
 
     def __repr__(self) -> str:
-        return f"Stored({str(self._path)!r})"
+        return f"AnswerStore({str(self._path)!r})"
 
     def find(self, question: Question, schema: Schema, budget: str, data: Fingerprint, ledger: Ledger) -> Kept | None:
         """The answer that was stored, if the ledger says that it was paid for; waits for nobody who asks."""
@@ -86,11 +86,13 @@ class Stored:
             # Whoever makes the file may not be done yet.
             made = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'secret'").fetchone()
             return (
-                None if made is None else Shelf(connection, self._damaged).find(question, schema, budget, data, ledger)
+                None
+                if made is None
+                else OpenStore(connection, self._damaged).find(question, schema, budget, data, ledger)
             )
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[Shelf]:
+    def held(self) -> Iterator[OpenStore]:
         """The file for one process alone, from before a charge until its answers are kept.
 
         So a question that two processes ask at once is drawn and paid for once: the other one finds the answer. A
@@ -101,7 +103,7 @@ class Stored:
             connection.execute("CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY, value BLOB NOT NULL)")
             made = (1, secrets.token_bytes(32))
             connection.execute("INSERT OR IGNORE INTO secret (one, value) VALUES (?, ?)", made)
-            yield Shelf(connection, self._damaged)
+            yield OpenStore(connection, self._damaged)
 
     @contextlib.contextmanager
     def _open(self, begin: str) -> Iterator[sqlite3.Connection]:
@@ -135,7 +137,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class OpenStore:
     """An open file of answers."""
 
     connection: sqlite3.Connection

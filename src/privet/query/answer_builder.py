@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from privet.data.columns import Category, Number, Outside
 from privet.query import moments
 from privet.query import questions as measures
+from privet.query.aggregation import GRAIN, MISSING, Aggregation
 from privet.query.answers import RANK, ROWS, Answer, Row
 from privet.query.methods import QuestionMethod, ReleasedValues
-from privet.query.sheet import GRAIN, MISSING, Sheet
 
 __all__ = ["answer_of"]
 
@@ -93,7 +93,7 @@ def _moments(method: QuestionMethod, drawn: ReleasedValues, confidence: float) -
     return rows
 
 
-def _called(sheet: Sheet) -> str:
+def _called(sheet: Aggregation) -> str:
     match sheet.question.measure:
         case measures.TopKMeasure():
             return RANK

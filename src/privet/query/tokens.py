@@ -9,7 +9,7 @@ from enum import Enum
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["KEYWORDS", "MalformedQuestion", "TokenKind", "Word", "nearest", "pointed", "words_of"]
+__all__ = ["KEYWORDS", "MalformedQuestion", "Token", "TokenKind", "error_at", "suggestion", "tokenize"]
 
 _LONGEST = 2000
 KEYWORDS = frozenset({"where", "by", "weight", "and", "or", "not", "in", "is"})
@@ -49,7 +49,7 @@ class MalformedQuestion(InvalidInput):
 
 
 @dataclass(frozen=True)
-class Word:
+class Token:
     """A word, its meaning without quotes, and where it stands."""
 
     kind: TokenKind
@@ -58,15 +58,15 @@ class Word:
     end: int
 
 
-def pointed(question: str, word: Word, problem: str, advice: str) -> MalformedQuestion:
+def error_at(question: str, word: Token, problem: str, advice: str) -> MalformedQuestion:
     """The error that points at a word."""
     return MalformedQuestion(question, word.start, word.end, problem, advice)
 
 
-def words_of(question: str) -> list[Word]:
+def tokenize(question: str) -> list[Token]:
     """The words of a question, and its end.
 
-    >>> [word.text for word in words_of("mean(age) where ward = 'north'")]
+    >>> [word.text for word in tokenize("mean(age) where ward = 'north'")]
     ['mean', '(', 'age', ')', 'where', 'ward', '=', 'north', '']
     """
     if not isinstance(question, str) or len(question) > _LONGEST:
@@ -78,9 +78,9 @@ def words_of(question: str) -> list[Word]:
             raise _unknown(question, place)
         if match.lastgroup is not None and match.lastgroup != "blank":
             text, kind = match.group(), TokenKind[match.lastgroup]
-            found.append(Word(kind, text[1:-1] if kind is TokenKind.TEXT else text, place, match.end()))
+            found.append(Token(kind, text[1:-1] if kind is TokenKind.TEXT else text, place, match.end()))
         place = match.end()
-    return [*found, Word(TokenKind.END, "", len(question), len(question))]
+    return [*found, Token(TokenKind.END, "", len(question), len(question))]
 
 
 def _unknown(question: str, place: int) -> MalformedQuestion:
@@ -94,7 +94,7 @@ def _unknown(question: str, place: int) -> MalformedQuestion:
     return MalformedQuestion(question, place, end, "this is neither a name nor a number", advice)
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
+def suggestion(word: str, known: Sequence[str]) -> str:
     """Advice: the known word that is most like this one, and some of the others."""
     import difflib
 

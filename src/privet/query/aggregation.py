@@ -19,11 +19,11 @@ from privet.data.columns import Category, Number
 from privet.data.schema import Schema
 from privet.mechanisms import Reach
 from privet.query import questions as measures
-from privet.query.cells import ColumnReader
-from privet.query.fitting import require_fit
+from privet.query.column_reader import ColumnReader
 from privet.query.questions import Question
+from privet.query.schema_check import require_answerable
 
-__all__ = ["GRAIN", "MISSING", "OTHER", "Label", "Sheet", "unit_of"]
+__all__ = ["GRAIN", "MISSING", "OTHER", "Aggregation", "Label", "unit_of"]
 
 OTHER, MISSING = "(other)", "(missing)"
 """The groups of what is not among the schema's values, and of what is missing."""
@@ -49,7 +49,7 @@ def unit_of(schema: Schema) -> tuple[Unit, int]:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Aggregation:
     """The public facts of a question: they follow from the schema alone.
 
     Guarantee: one row adds to the sums of one group, by at most `bound` steps in all, of which no sum gets more than
@@ -62,7 +62,7 @@ class Sheet:
     schema: Schema
 
     def __post_init__(self) -> None:
-        require_fit(self.question, self.schema)
+        require_answerable(self.question, self.schema)
         if self.groups is not None and len(self.groups) * self.sums > _MOST_SUMS:
             problem = f"needs {len(self.groups) * self.sums:,} sums"
             raise InvalidInput("question", problem, f"use fewer groups; {_MOST_SUMS:,} is the most")

@@ -20,7 +20,7 @@ from privet.data.columns import Category, Number, Outside
 from privet.data.schema import Schema
 from privet.data.source import spelling
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
-from privet.query.fitting import name_of_value, value_as_number
+from privet.query.schema_check import name_of_value, value_as_number
 
 if TYPE_CHECKING:
     from polars.datatypes import DataType

@@ -14,7 +14,7 @@ from privet.accounting.calibrate import (
 )
 from privet.accounting.default_delta import default_delta
 from privet.accounting.neighbours_advice import neighbours_advice
-from privet.accounting.price import AccountantAnswer, delta, epsilon, ladder, upper
+from privet.accounting.price import CONTINUOUS_NOISE, AccountantAnswer, delta, epsilon, ladder, upper
 from privet.accounting.profile import Profile
 from privet.accounting.run_conditions import run_conditions
 from privet.accounting.run_description import RunDescription, RunSettings, SamplingScheme, describe_run
@@ -30,6 +30,7 @@ from privet.accounting.solutions import (
 )
 
 __all__ = [
+    "CONTINUOUS_NOISE",
     "Accountant",
     "AccountantAnswer",
     "PrivacyTarget",

@@ -16,12 +16,30 @@ __all__ = ["delta", "epsilon", "mu"]
 
 
 def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
-    """ε at δ, exact but for rounding, which is outward."""
+    """Return ε at δ, exact but for rounding, which is outward.
+
+    Args:
+        parts: The canonical parts of an event.
+        delta: The δ.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     return gdp_to_epsilon(mu(parts, unit), delta)
 
 
 def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
-    """δ at ε, exact but for rounding, which is outward."""
+    """Return δ at ε, exact but for rounding, which is outward.
+
+    Args:
+        parts: The canonical parts of an event.
+        epsilon: The ε.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     return gdp_to_delta(mu(parts, unit), epsilon)
 
 

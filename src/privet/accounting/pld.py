@@ -54,7 +54,16 @@ def upper_epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> fl
 
 
 def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> Interval:
-    """ε at δ, between certified ends."""
+    """Return ε at δ, between certified ends.
+
+    Args:
+        parts: The canonical parts of an event.
+        delta: The δ.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     require_all(parts, unit, Accountant.PLD)
     found = sorted(_uppers(parts, delta, unit), key=lambda way: -way.epsilon)
     lower = 0.0
@@ -173,7 +182,16 @@ def _lower(found: _Found, delta: float) -> float:
 
 
 def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> Interval:
-    """δ at ε, between certified ends."""
+    """Return δ at ε, between certified ends.
+
+    Args:
+        parts: The canonical parts of an event.
+        epsilon: The ε.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     require_all(parts, unit, Accountant.PLD)
     others = unpriced(parts, unit)
     if not others:

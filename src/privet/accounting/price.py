@@ -23,6 +23,7 @@ from privet.core.guarantee import COMPUTATIONAL, Guarantee, Interval
 from privet.core.unit import Neighbours, Trust, Unit
 
 __all__ = [
+    "CONTINUOUS_NOISE",
     "TOO_LARGE",
     "UNLINKED",
     "AccountantAnswer",
@@ -51,6 +52,8 @@ _CLOSED: dict[Accountant, _ClosedForm] = {
     Accountant.ADVANCED: ADVANCED,
     Accountant.BASIC: BASIC,
 }
+CONTINUOUS_NOISE = "continuous (floating-point) noise"
+"""The assumption of theorems on noise that is any real number: what a computer draws is close to that."""
 TOO_LARGE = 150.0
 """Above this Rényi ε a loss distribution is not worth its time; any certified bound will do."""
 _MOST_RUNS = 10**8
@@ -65,10 +68,22 @@ _CHEAP = (events.Gaussian, events.Concentrated)
 def epsilon(
     event: events.Event, delta: float, *, unit: Unit | None = None, accountant: Accountant | None = None
 ) -> Guarantee:
-    """What the event costs: ε as a certified interval at the given δ.
+    """Return the privacy cost of an event: ε as a certified interval at the given δ.
 
     Without an accountant, `upper` is the least of all methods that are proven for the event, and `lower` a proven lower
     bound (0 where there is none). Raises `NotProven` where no theorem covers the event for the unit.
+
+    Args:
+        event: What is done.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+        accountant: The accountant to use; the least upper end of all that are proven for the event, by default.
+
+    Returns:
+        The guarantee. Its upper end is proven, and so is its lower end, which is 0 where no lower bound is known.
+
+    Raises:
+        NotProven: No theorem covers the event for the unit.
 
     >>> from privet.core.event import Gaussian, Poisson, Repeated, Sampled
     >>> run = Repeated(Sampled(Gaussian(1.1), by=Poisson(256 / 60000)), 14062)
@@ -94,7 +109,16 @@ def epsilon(
 
 @np.errstate(**QUIET)
 def upper(event: events.Event, delta: float, *, unit: Unit | None = None) -> float:
-    """Only the upper end of `epsilon`, in about half the time; what searches use."""
+    """Return only the upper end of `epsilon`, in about half the time; searches use this.
+
+    Args:
+        event: What is done.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+
+    Raises:
+        NotProven: No theorem covers the event for the unit.
+    """
     unit = unit or Unit()
     whole = canonical(event)
     if whole.nonprivate is not None:
@@ -107,7 +131,16 @@ def upper(event: events.Event, delta: float, *, unit: Unit | None = None) -> flo
 
 @np.errstate(**QUIET)
 def quick(event: events.Event, delta: float, *, unit: Unit | None = None) -> float:
-    """A certified upper bound from closed forms alone, in milliseconds; infinite where none covers the event."""
+    """Return a certified upper bound on ε from closed forms alone; infinite where none covers the event.
+
+    Args:
+        event: What is done.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+
+    Raises:
+        NotProven: No theorem covers the event for the unit.
+    """
     unit = unit or Unit()
     whole = canonical(event)
     if whole.nonprivate is not None:
@@ -118,7 +151,15 @@ def quick(event: events.Event, delta: float, *, unit: Unit | None = None) -> flo
 
 @np.errstate(**QUIET)
 def delta(event: events.Event, epsilon: float, *, unit: Unit | None = None) -> Interval:
-    """δ as a certified interval at the given ε, by the best method that is proven for the event.
+    """Return δ as a certified interval at the given ε, by the best method that is proven for the event.
+
+    Args:
+        event: What is done.
+        epsilon: The ε at which δ is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+
+    Raises:
+        NotProven: No theorem covers the event for the unit.
 
     >>> from privet.core.event import Gaussian
     >>> round(delta(Gaussian(1.0), 1.0).upper, 6)
@@ -150,7 +191,13 @@ class AccountantAnswer:
 
 
 def ladder(event: events.Event, delta: float, *, unit: Unit | None = None) -> tuple[AccountantAnswer, ...]:
-    """Every accountant side by side, in the order of `Accountant`; those without a theorem say so."""
+    """Return the answer of every accountant, in the order of `Accountant`; one without a theorem says so.
+
+    Args:
+        event: What is done.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+    """
     rungs = []
     for accountant in Accountant:
         try:
@@ -161,7 +208,12 @@ def ladder(event: events.Event, delta: float, *, unit: Unit | None = None) -> tu
 
 
 def require_one(parts: Sequence[CountedEvent], unit: Unit) -> None:
-    """Raise `NotProven` unless some accountant is proven for all parts."""
+    """Raise `NotProven` unless some accountant is proven for all parts.
+
+    Args:
+        parts: The parts of an event.
+        unit: Whose data is protected.
+    """
     _rungs(parts, unit, None)
 
 
@@ -313,7 +365,7 @@ def _assumptions(parts: Sequence[CountedEvent], unit: Unit) -> tuple[str, ...]:
     found = []
     selections = [part.leaf for part in parts if isinstance(part.leaf, events.Selected)]
     if any(isinstance(part.leaf, (events.Gaussian, events.Laplace)) for part in parts):
-        found.append("real-valued noise")
+        found.append(CONTINUOUS_NOISE)
     if unit.neighbours is Neighbours.ZERO_OUT:
         found.append("the number of rows is public")
     if unit.trust is Trust.DISTRIBUTED:

@@ -70,7 +70,11 @@ class Profile:
 
     @np.errstate(**QUIET)
     def delta(self, epsilon: float) -> float:
-        """A certified upper bound on δ(ε)."""
+        """Return a certified upper bound on δ(ε).
+
+        Args:
+            epsilon: The ε.
+        """
         checked.nonnegative("epsilon", epsilon)
         if not self._sides:
             return price.delta(self.event, epsilon, unit=self.unit).upper
@@ -86,20 +90,37 @@ class Profile:
         return min(curve.delta(epsilon, 1) for curve in curves)
 
     def epsilon(self, delta: float) -> float:
-        """A certified upper bound on ε(δ), as `accounting.epsilon` has it."""
+        """Return a certified upper bound on ε(δ), as `accounting.epsilon` does.
+
+        Args:
+            delta: The δ.
+        """
         return price.upper(self.event, checked.share("delta", delta), unit=self.unit)
 
     def tail(self, loss: float) -> float:
-        """A certified bound on the chance that the privacy loss is above `loss`.
+        """Return a certified bound on the probability that the privacy loss is above `loss`.
 
         From δ(e) = E[(1 − e^(e − L))₊] ≥ P(L > loss)·(1 − e^(e − loss)) for every e < loss.
+
+        Args:
+            loss: The privacy loss.
         """
         tried = [e for e in (loss - aside for aside in _ASIDE) if e >= 0]
         return min([1.0, *(self.delta(e) / -math.expm1(e - loss) for e in tried)])
 
     @np.errstate(**QUIET)
     def density(self, points: int = 400) -> tuple[Array, Array]:
-        """The privacy loss, ready to plot: evenly spaced losses and their density, with the unit present (removed)."""
+        """Return the density of the privacy loss at evenly spaced losses, for a unit that is removed.
+
+        Args:
+            points: The number of losses.
+
+        Returns:
+            The losses and the density at each.
+
+        Raises:
+            NotProven: The event has no loss distribution; Rényi divergences price it as a block.
+        """
         if not self._sides:
             raise NotProven("these parts have no loss distribution of their own; Rényi prices them as a block")
         side = self._sides[0]

@@ -105,14 +105,32 @@ def total(parts: Sequence[CountedEvent], unit: Unit, orders: Sequence[float]) ->
 
 @np.errstate(**QUIET)
 def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
-    """A certified ε at δ: the least over all orders that were tried."""
+    """Return a certified ε at δ: the least over all orders that are tried.
+
+    Args:
+        parts: The canonical parts of an event.
+        delta: The δ.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     checked.share("delta", delta)
     return _best(parts, unit, lambda found: _epsilons(found, delta))[0]
 
 
 @np.errstate(**QUIET)
 def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
-    """A certified δ at ε: the least over all orders that were tried."""
+    """Return a certified δ at ε: the least over all orders that are tried.
+
+    Args:
+        parts: The canonical parts of an event.
+        epsilon: The ε.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     checked.nonnegative("epsilon", epsilon)
     best, outside = _best(parts, unit, lambda found: _log_deltas(found, epsilon))
     return _outside(outside, min(best, 0.0))

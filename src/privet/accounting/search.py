@@ -46,7 +46,13 @@ def falling_root(value: Callable[[float], float], low: float, high: float, *, to
 
 
 def least(objective: Callable[[Array], Array], center: float, radius: float) -> float:
-    """The least value of a bowl-shaped function that is seen around `center`: a grid, then three closer ones."""
+    """Return the least value of a bowl-shaped function that is seen around `center`: a grid, then three closer ones.
+
+    Args:
+        objective: The function, on an array.
+        center: Where the search starts.
+        radius: How far it looks from there.
+    """
     best = math.inf
     for _ in range(4):
         points = center + radius * _POINTS

@@ -72,19 +72,44 @@ class PrivacyTarget:
     unit: Unit
 
     def price(self, event: Event) -> Guarantee:
-        """Return the guarantee of an event at the target's δ."""
+        """Return the guarantee of an event at the target's δ.
+
+        Args:
+            event: What is done.
+        """
         return price_event(event, self.delta, unit=self.unit)
 
     def fits(self, event: Event) -> bool:
-        """Return whether the event costs at most the target."""
+        """Return whether the event costs at most the target.
+
+        Args:
+            event: What is done.
+        """
         return self.price(event).epsilon.upper <= self.epsilon
 
     def least(self, build: Callable[[float], Event]) -> float:
-        """Return what `calibrate.least` does, for this target."""
+        """Return the least value, to 0.1 %, for which `build(value)` costs at most the target.
+
+        Args:
+            build: From the value to the event that is priced.
+
+        Raises:
+            InvalidInput: No value in the range that is searched reaches (ε, δ).
+            NotProven: No theorem covers the event for the unit.
+        """
         return calibrate.least(build, epsilon=self.epsilon, delta=self.delta, unit=self.unit)
 
     def most(self, build: Callable[[float], Event], high: float) -> float:
-        """Return what `calibrate.most` does, for this target."""
+        """Return the largest value, to 0.1 %, for which `build(value)` costs at most the target.
+
+        Args:
+            build: From the value to the event that is priced.
+            high: The largest value that is tried.
+
+        Raises:
+            InvalidInput: No value in the range that is searched reaches (ε, δ).
+            NotProven: No theorem covers the event for the unit.
+        """
         return calibrate.most(build, epsilon=self.epsilon, delta=self.delta, unit=self.unit, high=high)
 
 

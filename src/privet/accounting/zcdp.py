@@ -23,12 +23,30 @@ _TINY = 5e-324
 
 
 def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
-    """A certified ε at δ, from Σρ; where every part is pure, no more than Σε."""
+    """Return a certified ε at δ, from Σρ; where every part is pure, no more than Σε.
+
+    Args:
+        parts: The canonical parts of an event.
+        delta: The δ.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     return min(zcdp_to_epsilon(_total(parts, unit), delta), _pure(parts, unit))
 
 
 def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
-    """A certified δ at ε, from Σρ; where every part is pure, none is needed once ε reaches Σε."""
+    """Return a certified δ at ε, from Σρ; where every part is pure, 0 once ε reaches Σε.
+
+    Args:
+        parts: The canonical parts of an event.
+        epsilon: The ε.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     found = zcdp_to_delta(_total(parts, unit), epsilon)
     return 0.0 if _pure(parts, unit) <= epsilon else found
 

@@ -44,7 +44,15 @@ class HadamardResponse(NumberOracle):
         return 1 << self.domain.bit_length()
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Integers:
-        """One column for each; ε-DP for a replaced answer (Acharya, Sun & Zhang 2019, section 3)."""
+        """Return one column for each; ε-DP for a replaced answer (Acharya, Sun & Zhang 2019, section 3).
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         rows = self.checked_values(values) + 1
         wanted = coins(self.limit, rows.size, rng)
         drawn = rng.below(self.outputs, rows.size)

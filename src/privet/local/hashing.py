@@ -75,7 +75,15 @@ class LocalHashing(NumberOracle):
         return self.hashes * self.bins
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Integers:
-        """hash·g + answer for each; ε-DP for a replaced answer: the hash does not depend on it (Wang et al. 2017)."""
+        """Return hash·g + answer for each; ε-DP for a replaced answer, as the hash does not depend on it.
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         held = self.checked_values(values)
         drawn = rng.below(self.hashes, held.size)
         answers = self.response.randomize(self._hashed(drawn, held), rng)

@@ -40,17 +40,25 @@ class Mean:
     high: float
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Ends of a normal interval, cut to the bounds; its coverage is as stated from some hundred reports on."""
+        """Return the ends of a normal interval, cut to the bounds; it covers as stated from some hundred reports on.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         half = quantile(confidence) * math.sqrt(self.variance)
         return self._within(self.estimate - half), self._within(self.estimate + half)
 
     def drawn(self, share: float) -> Mean:
-        """The same among all who answered, of whom each reported with the chance `share`; numbers vary at worst."""
+        """Return the same estimate for all who answered, of whom each reported with probability `share`.
+
+        Args:
+            share: The probability to report.
+        """
         most = (self.high - self.low) ** 2 / 4
         return replace(self, variance=self.variance + most * (1 - share) / max(self.reports, 1))
 
     def consistent(self) -> float:
-        """The nearest possible mean; free post-processing."""
+        """Return the nearest possible mean; free post-processing."""
         return self._within(self.estimate)
 
     def _within(self, value: float) -> float:
@@ -113,11 +121,19 @@ class MeanMechanism(Randomizer[ReportSum, Mean]):
         """One report for each number of steps above `low`."""
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Integers:
-        """One report for each number; this runs on the side of whoever answers. Numbers are cut to the bounds."""
+        """Return one report for each number, which is cut to the bounds first.
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no number. Nothing is drawn.
+        """
         return self._draw(self._on_grid(values, rng), rng)
 
     def empty(self) -> ReportSum:
-        """The sum of no reports."""
+        """Return the state of no reports."""
         return ReportSum(self)
 
     def _aggregate(self, reports: npt.NDArray[Any]) -> ReportSum:
@@ -125,6 +141,14 @@ class MeanMechanism(Randomizer[ReportSum, Mean]):
         return ReportSum(self, reports.size, int(reports.sum()), float(real @ real))
 
     def checked_reports(self, reports: npt.ArrayLike) -> Integers:
+        """Return reports as an array, if they all could have been made by this mechanism.
+
+        Args:
+            reports: Reports as they were received.
+
+        Raises:
+            InvalidInput: A report could not have been made.
+        """
         low, high = (-_FARTHEST, _FARTHEST) if self.outputs is None else (0, self.outputs - 1)
         return whole_numbers("reports", reports, low, high, "drop what no respondent can send")
 
@@ -141,7 +165,11 @@ class MeanMechanism(Randomizer[ReportSum, Mean]):
         return Mean(n, self.low + half * (1 + mean), half**2 * (floor + slope * square) / n, self.low, self.high)
 
     def variance(self, value: float) -> float:
-        """The variance of one report about this number."""
+        """Return the variance of one report about this number.
+
+        Args:
+            value: The number.
+        """
         slope, floor = self.noise
         half = (self.high - self.low) / 2
         scaled = (min(max(value, self.low), self.high) - self.low) / half - 1

@@ -28,7 +28,14 @@ _Answers: TypeAlias = Sequence[npt.ArrayLike]
 
 
 def split_epsilon(epsilon: float, weights: Sequence[float]) -> tuple[float, ...]:
-    """ε in parts, in proportion to the weights; each is rounded down, so that together they are at most ε.
+    """Return ε in parts, in proportion to the weights; each is rounded down, so that their sum is at most ε.
+
+    Args:
+        epsilon: The ε of all answers together.
+        weights: One for each question.
+
+    Raises:
+        InvalidInput: There are no weights, or one is not positive.
 
     >>> split_epsilon(1.0, [1, 1, 2])
     (0.25, 0.25, 0.5)
@@ -92,7 +99,16 @@ class SplitQuestions(_Questions):
     def of(
         epsilon: float, builders: Sequence[Callable[[float], Part]], weights: Sequence[float] | None = None
     ) -> SplitQuestions:
-        """Questions whose parts of ε sum to it: evenly, or in proportion to the weights."""
+        """Return questions whose parts of ε sum to it.
+
+        Args:
+            epsilon: The ε of all answers together.
+            builders: For each question, from its part of ε to its oracle or mechanism.
+            weights: One for each question; equal, by default.
+
+        Raises:
+            InvalidInput: There are no questions, or a weight is not positive.
+        """
         shares = split_epsilon(epsilon, [1.0] * len(builders) if weights is None else weights)
         return SplitQuestions(tuple(build(share) for build, share in zip(builders, shares, strict=True)))
 
@@ -102,7 +118,15 @@ class SplitQuestions(_Questions):
         return self.parts[0].event if len(self.parts) == 1 else Composed(tuple(part.event for part in self.parts))
 
     def randomize(self, answers: _Answers, rng: Rng) -> tuple[npt.NDArray[Any], ...]:
-        """For each question its reports; answers and reports are in the order of the people."""
+        """Return the reports of each question, in the order of the people.
+
+        Args:
+            answers: For each question, the answers of all people.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         rows = self._rows(answers)
         return tuple(part.randomize(row, rng) for part, row in zip(self.parts, rows, strict=True))
 
@@ -123,7 +147,15 @@ class SampledQuestions(_Questions):
         return Approximate(epsilon, delta, Neighbours.REPLACE) if delta else Pure(epsilon, Neighbours.REPLACE)
 
     def randomize(self, answers: _Answers, rng: Rng) -> tuple[npt.NDArray[Any], ...]:
-        """For each question the reports of those who drew it."""
+        """Return for each question the reports of those who drew it.
+
+        Args:
+            answers: For each question, the answers of all people.
+            rng: The randomness of the reports, and of the question that each person draws.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         rows = self._rows(answers)
         drawn = rng.below(len(self.parts), len(rows[0]))
         return tuple(

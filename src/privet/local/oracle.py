@@ -64,14 +64,21 @@ class FrequencyOracle(Randomizer[Tally, Shares]):
         """The counts of valid reports."""
 
     def empty(self) -> Tally:
-        """A tally of no reports."""
+        """Return the tally of no reports."""
         return Tally(self, 0, np.zeros(self.slots, dtype=np.int64))
 
     def _aggregate(self, reports: npt.NDArray[Any]) -> Tally:
         return Tally(self, len(reports), self._count(reports))
 
     def checked_values(self, values: npt.ArrayLike) -> Integers:
-        """Answers as a row of whole numbers below `domain`; an error does not repeat them."""
+        """Return answers as a row of whole numbers below `domain`; an error does not repeat them.
+
+        Args:
+            values: One answer for each respondent.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         return whole_numbers("values", values, 0, self.domain - 1, "number the answers from 0")
 
 
@@ -101,9 +108,12 @@ class PureOracle(FrequencyOracle):
         return Shares(reports, shares, floor / reports, slope, (float(self.keep), float(self.other)))
 
     def variance(self, share: float) -> float:
-        """The variance of an estimate from one report on average, for a value of this true share; n reports have 1/n.
+        """Return the variance of an estimate from one report, on average; n reports have 1/n of it.
 
         (1-h)·q(1-q)/(p-q)² + h·p(1-p)/(p-q)², with p = `keep` and q = `other`.
+
+        Args:
+            share: The true share of the value.
         """
         keep, other, true = self.keep, self.other, Fraction(share)
         return float((true * keep * (1 - keep) + (1 - true) * other * (1 - other)) / (keep - other) ** 2)
@@ -137,6 +147,15 @@ def collect_reports(oracle: FrequencyOracle, values: npt.ArrayLike, rng: Rng, *,
     """Randomize and aggregate many answers, some at a time, so that memory does not grow with their number.
 
     For simulations, and for those who hold answers and want local guarantees for what they keep of them.
+
+    Args:
+        oracle: The oracle.
+        values: One answer for each respondent.
+        rng: The randomness of the reports.
+        at_once: How many answers are in memory at a time.
+
+    Raises:
+        InvalidInput: A value is no possible answer. Nothing is drawn.
     """
     found, tally = oracle.checked_values(values), oracle.empty()
     for start in range(0, len(found), checked.count("at_once", at_once)):

@@ -24,10 +24,14 @@ __all__ = ["asset", "content_policy", "law_of", "questionnaire_page"]
 
 
 def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> str:
-    """A page that asks, randomizes with the browser's cryptographic generator, and shows the report to be handed on.
+    """Return a page that asks, randomizes with the cryptographic generator of the browser, and shows the report.
 
     With `send`, the report can be posted to where the page came from, once its sender has seen it and says so; without
     it, the page's own content-security policy forbids it every request. The true answers never leave it either way.
+
+    Args:
+        questionnaire: The questionnaire.
+        send: Whether the page may post the report to where it came from.
     """
     spec = {
         "privet": VERSION,
@@ -53,7 +57,14 @@ def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> s
 
 
 def law_of(part: Part) -> dict[str, Any]:
-    """What the page needs to know about a part; thresholds are texts, as they have 64 bits."""
+    """Return what the page needs to know about a randomizer; thresholds are texts, as they have 64 bits.
+
+    Args:
+        part: The oracle or mechanism.
+
+    Raises:
+        InvalidInput: The page cannot draw from it.
+    """
     match part:
         case GeneralizedRandomizedResponse():
             return {"law": "response", "domain": part.domain, "limit": str(part.limit)}

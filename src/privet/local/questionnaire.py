@@ -79,7 +79,11 @@ class SurveyQuestion:
         return not self.options
 
     def part(self, epsilon: float) -> Part:
-        """The best way to report an answer under this ε."""
+        """Return the best way to report an answer under this ε.
+
+        Args:
+            epsilon: The ε of the answer.
+        """
         if self.is_number:
             return best_mean(epsilon, self.low, self.high)
         return best_oracle(len(self.options), epsilon)

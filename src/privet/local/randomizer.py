@@ -82,9 +82,16 @@ class Randomizer(ABC, Generic[S, E]):
 
     @abstractmethod
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> npt.NDArray[Any]:
-        """One report for each answer; this runs on the side of whoever answers.
+        """Return one report for each answer; this runs on the side of whoever answers.
 
         Each report is ε-DP for a replaced answer by itself. What is no answer raises before anything is drawn.
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
         """
 
     @abstractmethod
@@ -135,7 +142,15 @@ class Randomizer(ABC, Generic[S, E]):
         return self._estimate(tally)
 
     def release(self, values: npt.ArrayLike, *, rng: Rng, source: str = "answers") -> Release[npt.NDArray[Any]]:
-        """The reports as a release.
+        """Return the reports as a release.
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
 
         Guarantee: each report is `event`, for the unit `unit`: one person's answer becomes any other one, and whoever
         collects the reports need not be trusted. Exact probabilities (`privet.mechanisms.coins`); how a number is put

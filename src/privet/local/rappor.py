@@ -100,9 +100,16 @@ class Rappor(FrequencyOracle):
         return self.bits + (self.cohorts - 1).bit_length()
 
     def permanent(self, values: npt.ArrayLike, rng: Rng) -> Words:
-        """A cohort and a permanent response for each; the respondent keeps it and never makes another for this value.
+        """Return a cohort and a permanent response for each value; the respondent stores it and never makes another.
 
         ε-DP for a replaced value (Erlingsson, Pihur & Korolova 2014, Thm 1).
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
         """
         held = self.checked_values(values)
         cohort = rng.below(self.cohorts, held.size)
@@ -110,14 +117,27 @@ class Rappor(FrequencyOracle):
         return self._rows(cohort, _filters(self)[cohort, held] ^ changed)
 
     def instantaneous(self, permanent: Words, rng: Rng) -> Words:
-        """A report made from each permanent response; post-processing of it."""
+        """Return a report made from each permanent response; post-processing of it.
+
+        Args:
+            permanent: From `permanent`.
+            rng: The randomness of the reports.
+        """
         kept = self.checked_reports(permanent)
         shape, (low, high) = (len(kept), words_for(self.bits)), self._limits
         zeros, ones = packed(low, shape, rng), packed(high, shape, rng)
         return self._rows(kept[:, 0], (kept[:, 1:] & ones) | (~kept[:, 1:] & zeros))
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Words:
-        """A first report for each value: a row with the cohort and the bits. For later ones keep `permanent`."""
+        """Return a first report for each value, a row with the cohort and the bits; store `permanent` for later ones.
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         return self.instantaneous(self.permanent(values, rng), rng)
 
     def _rows(self, cohort: npt.NDArray[Any], bits: Words) -> Words:
@@ -125,6 +145,14 @@ class Rappor(FrequencyOracle):
         return np.concatenate([cohort.astype(np.uint64)[:, None], bits], axis=1)
 
     def checked_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return reports as an array, if they all could have been made by this oracle.
+
+        Args:
+            reports: Reports as they were received.
+
+        Raises:
+            InvalidInput: A report could not have been made.
+        """
         found = checked_words(reports, 1 + words_for(self.bits))
         if not has_clear_padding(found[:, 1:], self.bits) or (found[:, 0] >= self.cohorts).any():
             raise InvalidInput("reports", "have bits or cohorts that do not exist", "drop what no respondent can send")

@@ -44,7 +44,15 @@ class ReportOutcome(Enum):
 
 
 def answer_of(question: SurveyQuestion, text: str) -> float:
-    """An answer as typed: an option's number or words, or a number within the bounds. Errors do not repeat it."""
+    """Return an answer as it was typed: the number of an option or its words, or a number within the bounds.
+
+    Args:
+        question: The question.
+        text: What was typed.
+
+    Raises:
+        InvalidInput: This is no possible answer; the error does not repeat it.
+    """
     said = text.strip()
     if question.is_number:
         try:
@@ -66,10 +74,18 @@ def answer_of(question: SurveyQuestion, text: str) -> float:
 
 
 def report_on(questionnaire: Questionnaire, answers: Mapping[str, float], rng: Rng) -> dict[str, Any]:
-    """One person's report, as it may leave: a JSON object without any true answer in it.
+    """Return one person's randomized report, a JSON object without any true answer in it.
 
     It is ε-DP for all answers of that person together, under local trust: split questions by composition, a sampled one
     because the question is drawn without looking at the answers.
+
+    Args:
+        questionnaire: The questionnaire.
+        answers: The true answers, by the name of the question.
+        rng: The randomness of the report.
+
+    Raises:
+        InvalidInput: A question is not answered, or an answer is not possible.
     """
     missing = [question.name for question in questionnaire.questions if question.name not in answers]
     if missing:
@@ -82,9 +98,16 @@ def report_on(questionnaire: Questionnaire, answers: Mapping[str, float], rng: R
 
 
 def without_id(questionnaire: Questionnaire, line: str | bytes) -> bytes | None:
-    """A report without its id, written in the one way there is; None for what is no report of this questionnaire.
+    """Return a report without its id, in its only spelling.
 
     Where reports are shuffled, an id would say whose report this is to whoever has seen it with its sender.
+
+    Args:
+        questionnaire: The questionnaire.
+        line: The report.
+
+    Returns:
+        The report; None for what is no report of this questionnaire.
     """
     found = _valid(questionnaire, line)
     if found is None:
@@ -94,7 +117,12 @@ def without_id(questionnaire: Questionnaire, line: str | bytes) -> bytes | None:
 
 
 def with_new_id(report: bytes, rng: Rng) -> bytes:
-    """A report with a new id, of those to whom it came without one; it links it to nobody."""
+    """Return a report with a new random id, which links it to nobody.
+
+    Args:
+        report: A report without an id.
+        rng: The randomness of the id.
+    """
     return json.dumps(json.loads(report) | {"id": rng.bits(16).hex()}, sort_keys=True).encode()
 
 
@@ -114,7 +142,11 @@ class Collection:
         self._seen: set[bytes] = set()
 
     def add(self, line: str | bytes) -> ReportOutcome:
-        """Count a report; what is none is refused and does no harm, and one that was counted before is not again."""
+        """Count a report; an invalid one is refused, and one that was counted before is not counted again.
+
+        Args:
+            line: The report.
+        """
         found = _valid(self.questionnaire, line)
         if found is None or found[0] is None:
             self.refused += 1
@@ -140,7 +172,7 @@ class Collection:
         return state
 
     def estimate(self) -> dict[str, Shares | Mean | None]:
-        """What the reports say about each question; None where nobody answered it."""
+        """Return the estimates of each question; None for a question without answers."""
         sampled = self.questionnaire.budget is BudgetSharing.SAMPLE
         share = 1 / len(self._states) if sampled else 1.0
         return {name: _estimated(self._count(name), share) for name in self._states}

@@ -46,6 +46,9 @@ high = 120
 def draft_questionnaire(path: Path) -> None:
     """Write an example of a questionnaire, to be edited.
 
+    Args:
+        path: The file to write.
+
     Raises:
         InvalidInput: The file exists or cannot be written.
     """

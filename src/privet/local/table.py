@@ -36,7 +36,11 @@ _AS_GOOD = 1.05
 
 
 def best_oracle(domain: int, epsilon: float) -> PureOracle:
-    """The oracle with the least variance for a rare value; of those within 5 % of it, the one with the shortest report.
+    """Return the oracle with the least variance for a rare value, or one within 5 % of it whose report is shorter.
+
+    Args:
+        domain: The number of possible answers.
+        epsilon: The ε of each report.
 
     >>> best_oracle(10, 1.0).__class__.__name__, best_oracle(1000, 1.0).__class__.__name__
     ('GeneralizedRandomizedResponse', 'LocalHashing')
@@ -56,7 +60,12 @@ def best_oracle(domain: int, epsilon: float) -> PureOracle:
 
 
 def best_mean(epsilon: float, low: float = -1.0, high: float = 1.0) -> MeanMechanism:
-    """The mechanism whose variance is least at worst; its reports are bounded.
+    """Return the mechanism whose worst variance is least; its reports are bounded.
+
+    Args:
+        epsilon: The ε of each report.
+        low: The lower bound of the numbers.
+        high: The upper bound of the numbers.
 
     >>> best_mean(1.0).__class__.__name__, best_mean(2.0).__class__.__name__
     ('Duchi', 'Piecewise')

@@ -45,7 +45,15 @@ class BitOracle(PureOracle):
         return self.domain
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Words:
-        """A row of words for each; ε-DP for a replaced answer, which changes two bits (Wang et al. 2017, section 4)."""
+        """Return a row of words for each; ε-DP for a replaced answer, which changes two bits (Wang et al. 2017).
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         own, rest = self.limits
         held = self.checked_values(values)
         rows = packed(rest, (held.size, words_for(self.domain)), rng)

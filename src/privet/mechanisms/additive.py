@@ -89,12 +89,24 @@ class AdditiveNoise(ForReach, ABC):
         return self.law.error(self.steps) * self.grid.step
 
     def interval(self, confidence: float) -> float:
-        """Return the half-width for one coordinate, rounding to the grid included."""
+        """Return the half-width for one coordinate, rounding to the grid included.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         width = self.law.width(self.steps, checked_confidence(confidence))
         return (width + (0.0 if self.grid.exact else 0.5)) * self.grid.step
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[Any]:
         """Return the answer with its noise.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: as `event`, for the unit and neighbors of the reach; the class says by which theorem. The support
         is all multiples of the grid's step, whatever the data. No assumption on floating-point numbers.

@@ -83,7 +83,16 @@ class Binomial(ForReach):
 
     @staticmethod
     def for_epsilon(epsilon: float, delta: float, of: Of = COUNT) -> Binomial:
-        """With the fewest coins that are (ε, δ)-DP for the unit, which the coordinates that it moves share."""
+        """Return the mechanism with the fewest coins that is (ε, δ)-DP for the unit.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated.
+            of: The clipper whose answers are to be released, or its reach.
+
+        Raises:
+            InvalidInput: ε or δ is out of range, or would need more than 2^20 coins.
+        """
         reach = reach_of(of)
         records, moved = reach.unit.records, _moved(reach)
         share = checked.positive("epsilon", epsilon) / (records * moved) * (1 - 2.0**-50)
@@ -112,13 +121,25 @@ class Binomial(ForReach):
         return half * math.exp(float(log))
 
     def interval(self, confidence: float) -> float:
-        """The half-width for one coordinate."""
+        """Return the half-width for one coordinate.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         miss, half = checked_confidence(confidence), self.coins // 2
         # P(|noise| > k) = 2·P(noise < -k), which is 0 for k = half
         return 1.0 + largest_count(lambda k: 2 * float(bdtr(half - k - 1, self.coins, 0.5)) > miss, half - 1, start=-1)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[Any]:
-        """The answer with its noise, as whole numbers.
+        """Return the answer with its noise, as whole numbers.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: (ε, δ) for each coordinate that a unit moves, for the unit and neighbors of the reach, with the
         exact δ of the mass function (Dwork, Kenthapadi, McSherry, Mironov & Naor 2006 have the idea). Outputs that only

@@ -52,7 +52,16 @@ class Bounds(ForClipper):
 
     @staticmethod
     def for_epsilon(epsilon: float, of: Histogram, confidence: float = 0.999) -> Bounds:
-        """ε-DP for the unit of the histogram."""
+        """Return the mechanism that is ε-DP for the unit of the histogram.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            of: A histogram of `Magnitudes`.
+            confidence: With which no empty count passes for a full one.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         return Bounds(DiscreteLaplaceMechanism.for_epsilon(epsilon, of), of, confidence)
 
     @property
@@ -71,12 +80,24 @@ class Bounds(ForClipper):
         return self.noise.expected_error
 
     def interval(self, confidence: float) -> float:
-        """How many rows may lie beyond either bound, as far as noise can hide them, at most."""
+        """Return how many rows may lie beyond either bound, as far as noise can hide them, at most.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         per_count = (1 - checked_confidence(confidence)) ** (1 / self.reach.dimension)
         return self.threshold + self.noise.interval(min(per_count, math.nextafter(1.0, 0.0)))
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[tuple[float, float]]:
-        """(lower, upper), both 0 or powers of two with a sign, lower < upper.
+        """Return (lower, upper), both 0 or powers of two with a sign, lower < upper.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: that of `DiscreteLaplaceMechanism` on the counts, for the unit and neighbors of the histogram; the
         rest is post-processing (Wilson et al. 2020, §5.2). Where no count passes, as without rows, the largest noisy

@@ -39,7 +39,7 @@ class Count(Clipper[int]):
         return Reach(self.unit, linf=most, whole=True, monotone=not replaces(self.unit))
 
     def start(self) -> CountTally:
-        """A count to which chunks of rows are added."""
+        """Start a count to which chunks of rows are added."""
         return CountTally(self, Limiter(self.unit, self.rows))
 
 

@@ -92,6 +92,11 @@ class GaussianMechanism(GaussianNoise):
 
     @staticmethod
     def grid_of(reach: Reach) -> NoiseGrid:
+        """Return a grid of a power of two; the whole numbers where the answers are whole.
+
+        Args:
+            reach: How far one unit moves the answers.
+        """
         plain = NoiseGrid.for_noise(reach, "linf", fine=FINE)
         if GaussianPrice(plain).coordinatewise:
             return plain

@@ -54,7 +54,11 @@ class Categories:
         return len(self.names)
 
     def place(self, values: Chunk) -> npt.NDArray[np.int64]:
-        """Where each value stands in the list."""
+        """Return where each value stands in the list; -1 for a value that is not in it.
+
+        Args:
+            values: One value for each row.
+        """
         listed: Sequence[Any] = values.tolist() if isinstance(values, np.ndarray) else values
         return np.array([self.places.get(name_of(value), -1) for value in listed], dtype=np.int64)
 
@@ -84,11 +88,19 @@ class Cells:
         return np.linspace(self.lower, self.upper, self.size + 1)
 
     def middle(self, cell: int) -> float:
-        """Return the number halfway between the bounds of a cell."""
+        """Return the number halfway between the bounds of a cell.
+
+        Args:
+            cell: The number of the cell, from 0.
+        """
         return float(self.edges[cell] / 2 + self.edges[cell + 1] / 2)
 
     def place(self, values: Chunk) -> npt.NDArray[np.int64]:
-        """The cell [edge, next edge) of each value."""
+        """Return the cell [edge, next edge) of each value; -1 for a missing value that counts nowhere.
+
+        Args:
+            values: One value for each row.
+        """
         found = numbers(values, math.nan if self.missing is None else self.missing)
         lost = np.isnan(found)
         found = np.where(lost, self.lower, found).clip(self.lower, self.upper)
@@ -135,7 +147,11 @@ class Magnitudes:
         return np.concatenate([-powers[::-1], powers])
 
     def place(self, values: Chunk) -> npt.NDArray[np.int64]:
-        """The power of two next above each value's size, with its sign."""
+        """Return the power of two next above each value's size, with its sign; -1 for a missing value.
+
+        Args:
+            values: One value for each row.
+        """
         found = numbers(values)
         fraction, exponent = np.frexp(np.abs(np.nan_to_num(found, nan=0.0)))
         above = exponent - (fraction == 0.5)  # of a power of two, the power itself
@@ -173,7 +189,7 @@ class Histogram(Clipper[npt.NDArray[np.int64]]):
         return Reach(self.unit, l0=2 * most, l1=2 * most, l2=l2, linf=most, dimension=size, whole=True)
 
     def start(self) -> HistogramTally:
-        """Counts to which chunks of rows are added."""
+        """Start counts to which chunks of rows are added."""
         return HistogramTally(self, Limiter(self.unit, self.rows), np.zeros(self.bins.size, dtype=np.int64))
 
 

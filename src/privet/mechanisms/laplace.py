@@ -80,4 +80,9 @@ class LaplaceMechanism(LaplaceNoise):
 
     @staticmethod
     def grid_of(reach: Reach) -> NoiseGrid:
+        """Return a grid of a power of two; the whole numbers where the answers are whole.
+
+        Args:
+            reach: How far one unit moves the answers.
+        """
         return NoiseGrid.for_noise(reach, "l1")

@@ -44,7 +44,17 @@ class Peeling(RepeatedChoice):
 
     @staticmethod
     def for_epsilon(epsilon: float, delta: float, of: Of, *, k: int) -> Peeling:
-        """As much ε for each part as the accountant allows within (ε, δ) for the unit."""
+        """Return the mechanism with as much ε for each part as the accountant allows within (ε, δ).
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated.
+            of: The clipper whose answers are to be released, or its reach.
+            k: The number of coordinates.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         reach = reach_of(of)
         share = calibrate.most(
             lambda each: Peeling(each, reach, k).event,
@@ -77,12 +87,24 @@ class Peeling(RepeatedChoice):
         return laplace_error(self.scale) * self.grid.step
 
     def interval(self, confidence: float) -> float:
-        """The half-width for one coordinate that is released; those that are not may be off by their size."""
+        """Return the half-width for one coordinate that is released; others may be off by their size.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         width = laplace_width(self.scale, checked_confidence(confidence))
         return (width + (0.0 if self.grid.exact else 0.5)) * self.grid.step
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[npt.NDArray[np.float64]]:
-        """The vector, 0 but for k coordinates.
+        """Return the vector, 0 but for k coordinates.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: k choices, each the largest of sizes that a unit moves by its L∞ distance with Laplace noise of twice
         the scale (`ReportNoisyMax`), and k numbers with Laplace noise, all on a grid, for the unit and neighbors of

@@ -57,7 +57,16 @@ class Quantile(ForClipper):
 
     @staticmethod
     def for_epsilon(epsilon: float, of: Histogram, quantile: float = 0.5) -> Quantile:
-        """ε-DP for the unit of the histogram."""
+        """Return the mechanism that is ε-DP for the unit of the histogram.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            of: A histogram of `Cells`.
+            quantile: The share of rows below.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         return Quantile(steps_of(epsilon, of.unit), of, quantile)
 
     @property
@@ -92,11 +101,23 @@ class Quantile(ForClipper):
         return (1 + math.log(self.reach.dimension)) / float(self.rate)
 
     def interval(self, confidence: float) -> float:
-        """How many rows lie between the answer's cell and the quantile, at most."""
+        """Return how many rows lie between the answer's cell and the quantile, at most.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         return math.log(self.reach.dimension / checked_confidence(confidence)) / float(self.rate)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[float]:
-        """The middle of the chosen cell.
+        """Return the middle of the chosen cell.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: ε of one contribution, with a loss of range ε, for the unit and neighbors of the histogram (McSherry
         & Talwar 2007, Thm 6; Smith 2011). Every cell can come out, whatever the data; without rows all are equally

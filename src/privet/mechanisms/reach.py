@@ -69,12 +69,20 @@ class Reach:
             raise InvalidInput("monotone", "is true, and a replaced contribution may move answers both ways", "drop it")
 
     def of(self, value: Any) -> Bounded[Any]:
-        """The value, with these bounds."""
+        """Return the value as one that one unit moves by no more than these bounds.
+
+        Args:
+            value: The private answer.
+        """
         norms = {"l0": self.l0, "l1": self.l1, "l2": self.l2, "linf": self.linf}
         return Bounded(value, self.unit, **norms, whole=self.whole, monotone=self.monotone)
 
     def distance(self, norm: str) -> Fraction:
-        """One of the bounds, exactly."""
+        """Return one of the bounds, exactly.
+
+        Args:
+            norm: One of "l0", "l1", "l2" and "linf".
+        """
         return Fraction(float(getattr(self, norm)))
 
     @property
@@ -88,6 +96,12 @@ class Reach:
         Fractions are refused by what was made for whole answers: there the grid charges nothing for rounding, and each
         of several fractions may move by a step more than the distance says (see `grid`). An answer that might fall when
         someone comes is refused by what was made for those that cannot.
+
+        Args:
+            query: The answer.
+
+        Raises:
+            InvalidInput: The answer is not bounded, or not as this reach has it.
         """
         if not isinstance(query, Bounded):
             raise InvalidInput(

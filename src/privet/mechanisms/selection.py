@@ -138,11 +138,23 @@ class Selection(ChoiceByScore, ABC):
         """Return the index of one of the scores, which are in steps; `rate` is ε a step."""
 
     def interval(self, confidence: float) -> float:
-        """Return how far below the best score the chosen one is, at most."""
+        """Return how far below the best score the chosen one is, at most.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         return Scores(self.reach).largest_gap(self.epsilon, checked_confidence(confidence))
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[int]:
         """Return the index of the chosen one.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: ε of one contribution, for the unit and neighbors of the reach; the class says by which theorem.
         Every index can come out, whatever the data.

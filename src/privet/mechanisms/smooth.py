@@ -94,18 +94,37 @@ class SmoothMedian(ForClipper):
         return laplace_error(2 / self.epsilon * (self._cells.size - 1 or 1)) * self._width
 
     def interval(self, confidence: float) -> float:
-        """The half-width if the smooth sensitivity were the largest: the true one is private."""
+        """Return the half-width if the smooth sensitivity were the largest: the true one is private.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         scale = 2 / self.epsilon * (self._cells.size - 1 or 1)
         return (laplace_width(scale, checked_confidence(confidence)) + 0.5) * self._width
 
     def sensitivities(self, query: Bounded[Any]) -> Sensitivities:
-        """Internal: how far the median of these data can move, beside how far any median can."""
+        """Return how far the median of these data can move, beside how far any median can. Internal.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
+        """
         self.reach.require(query)
         _, local, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
         return Sensitivities((self._cells.size - 1) * self._width, local * self._width, smooth * self._width)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[float]:
-        """The middle of the cell that the noisy median falls in, within the bounds.
+        """Return the middle of the cell that the noisy median falls in, within the bounds.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: (ε, δ) for one row that is replaced, the number of rows being public (Nissim, Raskhodnikova & Smith
         2007, Lemma 2.6, for discrete noise). *Proof.* Let S ≥ 1 be the smooth sensitivity in cells, t = 2S/ε the scale

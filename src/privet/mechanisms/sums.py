@@ -86,11 +86,15 @@ class BoundedSum(Clipper[float]):
         return Reach(self.unit, linf=steps * times(self.unit, self.rows) * self.step, monotone=rises)
 
     def start(self) -> SumTally:
-        """A sum to which chunks of rows are added."""
+        """Start a sum to which chunks of rows are added."""
         return SumTally(self, Limiter(self.unit, self.rows))
 
     def steps(self, values: Chunk) -> npt.NDArray[np.int64]:
-        """Each value clamped, in steps."""
+        """Return each value clamped, in steps.
+
+        Args:
+            values: One value for each row.
+        """
         found = np.clip(numbers(values, self.default), self.lower, self.upper)
         return np.rint(found / self.step).astype(np.int64)
 
@@ -147,11 +151,18 @@ class VectorSum(Clipper[npt.NDArray[np.float64]]):
         return Reach(self.unit, **{self.norm.value: bound}, dimension=self.dimension)  # type: ignore[arg-type]
 
     def start(self) -> SumTally:
-        """A sum to which chunks of rows are added."""
+        """Start a sum to which chunks of rows are added."""
         return SumTally(self, Limiter(self.unit, self.rows), np.zeros(self.dimension, dtype=np.int64))
 
     def steps(self, rows: Chunk) -> npt.NDArray[np.int64]:
-        """Each row clipped, in steps."""
+        """Return each row clipped, in steps.
+
+        Args:
+            rows: One vector for each row.
+
+        Raises:
+            InvalidInput: The rows are not vectors of the right length.
+        """
         found = np.nan_to_num(self._numbers(rows), nan=0.0, posinf=_HUGE, neginf=-_HUGE).clip(-_HUGE, _HUGE)
         if self.norm is Norm.LINF:
             return np.trunc(found.clip(-self.clip, self.clip) / self.step).astype(np.int64)

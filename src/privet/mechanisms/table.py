@@ -68,7 +68,13 @@ class MechanismEntry:
     """Whether the mechanism is proven for a unit."""
 
     def build(self, epsilon: float, delta: float, clipper: Any) -> Any:
-        """Return the mechanism that costs (ε, δ) for the unit of a clipper; one that needs no δ ignores it."""
+        """Return the mechanism that costs (ε, δ) for the unit of a clipper; one that needs no δ ignores it.
+
+        Args:
+            epsilon: The privacy cost of one release.
+            delta: The δ at which ε is stated.
+            clipper: The clipper whose answers are to be released.
+        """
         make = self.make or self.kind.for_epsilon
         return make(epsilon, *((delta,) if self.needs_delta else ()), clipper, **self.options)
 

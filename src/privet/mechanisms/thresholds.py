@@ -58,13 +58,31 @@ class ThresholdedCounts(ForClipper):
 
     @staticmethod
     def laplace(epsilon: float, delta: float, of: Keys) -> ThresholdedCounts:
-        """(ε, δ)-DP for the unit, ε by the noise and δ by the threshold."""
+        """Return the mechanism with Laplace noise that is (ε, δ)-DP: ε by the noise, δ by the threshold.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated.
+            of: The keys.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         noise = DiscreteLaplaceMechanism.for_epsilon(epsilon, of)
         return ThresholdedCounts(noise, _least(noise, _target(delta, of), of.keys), of)
 
     @staticmethod
     def gaussian(epsilon: float, delta: float, of: Keys) -> ThresholdedCounts:
-        """(ε, δ)-DP for the unit, with half of δ for the noise and half for the threshold: for users of many keys."""
+        """Return the mechanism with Gaussian noise that is (ε, δ)-DP; for users of many keys.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated: half of it is for the noise, and half for the threshold.
+            of: The keys.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         noise = DiscreteGaussianMechanism.for_epsilon(epsilon, delta / 2, of)
         return ThresholdedCounts(noise, _least(noise, _target(delta / 2, of), of.keys), of)
 
@@ -84,11 +102,23 @@ class ThresholdedCounts(ForClipper):
         return self.noise.expected_error
 
     def interval(self, confidence: float) -> float:
-        """The half-width for one count; a key with `threshold` + this many units is shown."""
+        """Return the half-width for one count; a key with `threshold` + this many units is released.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         return self.noise.interval(confidence)
 
     def release(self, query: Bounded[dict[Any, int]], *, rng: Rng, source: str = SOURCE) -> Release[dict[Any, int]]:
-        """The keys that are shown, in order, with their noisy counts.
+        """Return the keys whose noisy count reaches the threshold, in order, with these counts.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: as the event, for the unit and neighbors of the keys (Korolova, Kenthapadi, Mishra & Ntoulas 2009;
         Wilson et al. 2020, Thm 2). A key that only one unit has is shown with probability at most δ over all its keys;

@@ -33,7 +33,17 @@ class TopK(RepeatedChoice):
 
     @staticmethod
     def for_epsilon(epsilon: float, of: Of, *, k: int, delta: float = 0.0) -> TopK:
-        """As much ε for each choice as the accountant allows within (ε, δ) for the unit; a δ pays for many choices."""
+        """Return the mechanism with as much ε for each choice as the accountant allows within (ε, δ).
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            of: The clipper whose answers are to be released, or its reach.
+            k: The number of choices.
+            delta: The δ at which ε is stated; more than 0 allows more ε for each of many choices.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         unit = reach_of(of).unit
         share = steps_of(epsilon / checked.count("k", k), unit)
         if delta > 0:
@@ -53,11 +63,23 @@ class TopK(RepeatedChoice):
         return event.Repeated(event.Exponential(self.epsilon), self.k)
 
     def interval(self, confidence: float) -> float:
-        """How far below the best score left any of the chosen ones is, at most."""
+        """Return how far below the best score that is left any of the chosen ones is, at most.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         return Scores(self.reach).largest_gap(self.epsilon, checked_confidence(confidence) / self.k)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[tuple[int, ...]]:
-        """The places, in the order in which they were chosen.
+        """Return the indices, in the order in which they were chosen.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: the composition of k exponential mechanisms for the unit and neighbors of the reach; leaving out
         what was chosen before is post-processing of earlier answers (adaptive composition).

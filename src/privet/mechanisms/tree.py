@@ -49,7 +49,16 @@ class RunningSums(ForReach):
 
     @staticmethod
     def for_epsilon(epsilon: float, delta: float, of: Of) -> RunningSums:
-        """With the least noise that the accountant prices at (ε, δ) for the unit, to 0.1 %."""
+        """Return the mechanism with the least noise, to 0.1 %, that costs (ε, δ) for the unit.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated.
+            of: The clipper whose answers are to be released, or its reach.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         reach = reach_of(of)
 
         def build(multiplier: float) -> event.Event:
@@ -81,7 +90,11 @@ class RunningSums(ForReach):
         return gaussian_error(self.sigma / self.grid.step) * math.sqrt(self.levels) * self.grid.step * (1 + 1e-3)
 
     def interval(self, confidence: float) -> float:
-        """The half-width for one running sum, the worst of them; rounding included."""
+        """Return the half-width for one running sum, the worst of them, rounding included.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         miss = checked_confidence(confidence) / self.levels
         rounding = 0.0 if self.grid.exact else 0.5 * self.reach.dimension
         each = gaussian_width(self.sigma / self.grid.step, miss)
@@ -91,11 +104,24 @@ class RunningSums(ForReach):
         return (min(each * self.levels, together) + rounding) * self.grid.step
 
     def start(self, *, rng: Rng, source: str = SOURCE) -> TreeSession:
-        """Running sums of steps that arrive one by one; charge for the event first."""
+        """Start running sums of steps that arrive one by one; charge for the event first.
+
+        Args:
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+        """
         return TreeSession(self, rng, Draw(source, self.event, secrets.token_hex(16)))
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[npt.NDArray[np.float64]]:
-        """The running sums, one for each step.
+        """Return the running sums, one for each step.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: `levels` discrete Gaussian releases (of vectors, where a unit moves several steps), for the unit and
         neighbors of the reach: a level holds each step once, so that a unit moves its partial sums by at most its L1
@@ -122,7 +148,13 @@ class TreeSession:
         self._exact, self._noisy = [0] * self.plan.levels, [0] * self.plan.levels
 
     def add(self, step: Bounded[Any]) -> Release[float]:
-        """The sum up to and with this step.
+        """Return the sum up to and with this step.
+
+        Args:
+            step: The next step, bounded for the unit of the reach.
+
+        Raises:
+            InvalidInput: The step could move further than the plan says, or is one too many.
 
         Guarantee: as for `RunningSums.release`, for all sums of the session together, provided that over all steps a
         unit moves no more of them, and no further, than the plan's reach says. They are one draw, which `join` counts

@@ -66,10 +66,20 @@ class DataDependent(PrivateRecord, Unpublishable):
 
 
 def data_dependent(plan: Plan, votes: Votes, delta: float, *, orders: Sequence[float] = ORDERS) -> DataDependent:
-    """Internal: the ε that all questions of the plan cost these data, the least over the orders.
+    """Return the ε that all queries of the plan cost these data, the least over the orders. Internal.
 
     Every question of the plan counts, answered or not, with the chance that it is answered in its price; where the
     plan stops early that is post-processing. The questions must not depend on earlier answers.
+
+    Args:
+        plan: The plan of the queries.
+        votes: The private votes.
+        delta: The δ at which ε is stated.
+        orders: The Rényi orders, fixed beforehand.
+
+    Raises:
+        InvalidInput: The votes are not those of the plan.
+        NotProven: A unit can change more than one teacher.
     """
     require_one_teacher(plan.unit)
     share = checked.share("delta", delta)

@@ -123,10 +123,18 @@ class Gnss:
         return cost_table(self.plan, self.order)
 
     def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[SanitizedEpsilon]:
-        """The limit, with its failure probability and its own price.
+        """Return the limit, with its failure probability and its own privacy cost.
+
+        Args:
+            votes: The private votes.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The votes are not those of the plan.
 
         Guarantee: (ε, δ)-DP as `event` has it, for the plan's unit, whatever the votes are: normal noise in proportion
-        to a β-smooth bound (`gnss_rdp`), and normal noise on the logarithm of that bound. Assumes real-valued noise;
+        to a β-smooth bound (`gnss_rdp`), and normal noise on the logarithm of that bound. Assumes continuous noise;
         the first number is rounded up to a public grid. With probability 1 - `failure` both noises stay within their
         limits, and then the labels' D_a on these data, in the direction away from them, is at most `rdp`, provided that
         the questions were fixed beforehand.

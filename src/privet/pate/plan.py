@@ -73,11 +73,23 @@ class Plan:
         return votes if test is None else Composed((Repeated(test.event(self.unit), self.questions), votes))
 
     def guarantee(self, delta: float) -> Guarantee:
-        """What everything costs, whatever the votes are."""
+        """Return the privacy cost of all queries, whatever the votes are.
+
+        Args:
+            delta: The δ at which ε is stated.
+        """
         return price.epsilon(self.event, delta, unit=self.unit)
 
     def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Labels]:
-        """The labels.
+        """Return the labels.
+
+        Args:
+            votes: The private votes.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The votes are not those of the plan.
 
         Guarantee: that of `event`, for `unit`, whatever the votes are. *Why.* A unit changes `moved_teachers(unit)`
         teachers, provided that a record's shard depends on its own id alone and a teacher on its shard and on
@@ -93,7 +105,15 @@ class Plan:
         return Release.of(labels, self.event, unit=self.unit, source=source, randomness=rng.kind)
 
     def counts(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Counted]:
-        """The noisy counts of every question, of which a label is the largest: more for a student, at the same price.
+        """Return the noisy counts of every query, of which a label is the arg-max, at the same privacy cost.
+
+        Args:
+            votes: The private votes.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The votes are not those of the plan, or the aggregator leaves queries without an answer.
 
         Guarantee: that of `event`, for `unit`, whatever the votes are: that event is the price of the noisy counts, of
         which `release` keeps the arg-max alone. No data-dependent price holds for them. Every question is answered, so
@@ -108,7 +128,15 @@ class Plan:
 
 
 def matching(plan: Plan, votes: Votes) -> None:
-    """Refuse votes that are not what the plan asks for; what is compared is public."""
+    """Refuse votes that are not what the plan asks for; what is compared is public.
+
+    Args:
+        plan: The plan of the queries.
+        votes: The private votes.
+
+    Raises:
+        InvalidInput: The votes are not those of the plan.
+    """
     if not isinstance(votes, Votes):
         raise InvalidInput("votes", f"is a {type(votes).__name__}", "count them with Votes(counts, teachers=...)")
     for name in ("questions", "teachers", "labels"):
@@ -129,9 +157,23 @@ def most_questions(
     limit: int = _MOST,
     beside: tuple[Event, ...] = (),
 ) -> Plan:
-    """The plan with the most questions that costs at most (ε, δ), of which the share `answered` may be answered.
+    """Return the plan with the most queries that costs at most (ε, δ).
 
     What is `beside` it, such as a score, is paid from the same (ε, δ).
+
+    Args:
+        aggregator: The aggregator.
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        teachers: The number of teachers.
+        labels: The number of labels.
+        answered: The share of queries that may be answered.
+        unit: Whose data is protected; one example, added or removed, by default.
+        limit: The largest number of queries that is tried.
+        beside: Events, such as that of a private score, that are charged to the same (ε, δ).
+
+    Raises:
+        InvalidInput: (ε, δ) does not allow a single query.
 
     >>> from privet.pate import GNMax
     >>> most_questions(GNMax(100.0), epsilon=1.0, delta=1e-5, teachers=250, labels=10).questions
@@ -169,9 +211,23 @@ def least_noise(
     unit: Unit | None = None,
     beside: tuple[Event, ...] = (),
 ) -> Plan:
-    """The plan with the least noise, to 0.1 %, that costs at most (ε, δ); more of `build`'s number must be more noise.
+    """Return the plan with the least noise, to 0.1 %, that costs at most (ε, δ).
 
     What is `beside` it, such as a score, is paid from the same (ε, δ).
+
+    Args:
+        build: From the noise to an aggregator; a larger number must be more noise.
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        questions: The number of queries.
+        teachers: The number of teachers.
+        labels: The number of labels.
+        answers: How many of them are answered at most; all, by default.
+        unit: Whose data is protected; one example, added or removed, by default.
+        beside: Events, such as that of a private score, that are charged to the same (ε, δ).
+
+    Raises:
+        InvalidInput: No noise in the range that is searched reaches (ε, δ).
 
     >>> from privet.pate import GNMax
     >>> plan = least_noise(GNMax, epsilon=1.0, delta=1e-5, questions=100, teachers=250, labels=10)

@@ -121,7 +121,7 @@ class SmoothCeiling:
     """Release the logarithm of a smooth ceiling of the data-dependent price, with discrete Gaussian noise.
 
     All of it is fixed before any vote is seen. Neighbors' logarithms differ by β at most, so that the noise is that of
-    one number of known sensitivity: cheaper than `Gnss`, and without real-valued noise.
+    one number of known sensitivity: cheaper than `Gnss`, and without the assumption of continuous noise.
 
     >>> from privet.pate import Confident
     >>> plan = Plan(Confident(200, 150.0, 40.0), questions=640, teachers=250, labels=10)
@@ -147,11 +147,20 @@ class SmoothCeiling:
 
     @classmethod
     def suited(cls, plan: Plan, delta: float, guess: Sequence[int], *, failure: float = 1e-3) -> SmoothCeiling:
-        """The order, β and noise with the least ε if the votes turn out like the guess: a largest count a question.
+        """Return the order, β and noise with the least ε if the votes turn out like a guess.
 
         The guess is public: from votes on public data, from an earlier release, or an assumption such as "nine in ten
         agree". *Never* from the votes at hand: then the choice itself would tell of them. Whatever the guess is, the
         release is as private, and its limit as true; where it is far from the votes, the limit is wide.
+
+        Args:
+            plan: The plan of the queries.
+            delta: The δ at which ε is stated.
+            guess: The largest count of each query, from public knowledge.
+            failure: The probability that the limit may be too low.
+
+        Raises:
+            InvalidInput: The guess is not one count for each query.
 
         >>> from privet.pate import GNMax
         >>> plan = Plan(GNMax(30.0), questions=300, teachers=250, labels=10)
@@ -198,7 +207,15 @@ class SmoothCeiling:
         return cost_table(self.plan, self.order)
 
     def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[SanitizedEpsilon]:
-        """The limit, with its failure probability and its own price.
+        """Return the limit, with its failure probability and its own privacy cost.
+
+        Args:
+            votes: The private votes.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The votes are not those of the plan.
 
         Guarantee: that of `event`, for the plan's unit, whatever the votes are: the logarithm of the ceiling, rounded
         up to a grid of β/128, moves by 128 steps at most. With probability 1 - `failure` over the noise, the labels'

@@ -114,7 +114,14 @@ class Votes(PrivateRecord):
 
     @staticmethod
     def cast(ballots: Any, *, labels: int) -> Votes:
-        """Counted from one row for each question and one column for each teacher: the label, from 0, it votes for.
+        """Return the counts of votes that are given one by one.
+
+        Args:
+            ballots: One row for each query and one column for each teacher: the label, from 0, it votes for.
+            labels: The number of labels.
+
+        Raises:
+            InvalidInput: The votes are not whole numbers, or name labels that do not exist.
 
         >>> Votes.cast([[0, 1, 1]], labels=2).teachers
         3

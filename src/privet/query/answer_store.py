@@ -79,7 +79,21 @@ class AnswerStore:
         return f"AnswerStore({str(self._path)!r})"
 
     def find(self, question: Question, schema: Schema, budget: str, data: Fingerprint, ledger: Ledger) -> Kept | None:
-        """The answer that was stored, if the ledger says that it was paid for; waits for nobody who asks."""
+        """Return the answer that was stored, if the ledger was charged for it; does not wait for other processes.
+
+        Args:
+            question: The question.
+            schema: The schema of the table.
+            budget: The name of the budget that paid.
+            data: The fingerprint of the table.
+            ledger: The ledger of the budget.
+
+        Returns:
+            The answer; None if there is none.
+
+        Raises:
+            LedgerError: The file is damaged, or does not belong to the ledger.
+        """
         if not self._path.exists():
             return None
         with self._open("BEGIN") as connection:
@@ -93,10 +107,13 @@ class AnswerStore:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[OpenStore]:
-        """The file for one process alone, from before a charge until its answers are kept.
+        """Open the file for one process alone, from before a charge until its answers are stored.
 
         So a question that two processes ask at once is drawn and paid for once: the other one finds the answer. A
         process that dies lets go of the file. What is kept is on the disk when this is left, and not before.
+
+        Raises:
+            LedgerError: Another process holds the file for too long, or it is damaged.
         """
         with self._open("BEGIN IMMEDIATE") as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, body TEXT NOT NULL)")
@@ -144,7 +161,21 @@ class OpenStore:
     damaged: Callable[[str], LedgerError]
 
     def find(self, question: Question, schema: Schema, budget: str, data: Fingerprint, ledger: Ledger) -> Kept | None:
-        """The answer that was stored, if the ledger says that it was paid for."""
+        """Return the answer that was stored, if the ledger was charged for it.
+
+        Args:
+            question: The question.
+            schema: The schema of the table.
+            budget: The name of the budget that paid.
+            data: The fingerprint of the table.
+            ledger: The ledger of the budget.
+
+        Returns:
+            The answer; None if there is none.
+
+        Raises:
+            LedgerError: The file is damaged, or does not belong to the ledger.
+        """
         wanted = self._key(question, schema, budget, data)
         found = self.connection.execute("SELECT body FROM answers WHERE key = ?", (wanted,)).fetchone()
         if found is None:
@@ -161,7 +192,16 @@ class OpenStore:
     def keep(
         self, question: Question, schema: Schema, budget: str, data: Fingerprint, release: Release[Answer], entry: str
     ) -> None:
-        """Keep an answer, in place of an older one."""
+        """Store an answer, in place of an older one.
+
+        Args:
+            question: The question.
+            schema: The schema of the table.
+            budget: The name of the budget that paid.
+            data: The fingerprint of the table.
+            release: The answer.
+            entry: The ledger's entry that was charged for it.
+        """
         kept = Kept(
             release.value,
             release.draws,

@@ -59,9 +59,16 @@ _OTHER_WORDS = {
 
 
 def parse(text: str, schema: Schema) -> Question:
-    """The question that a text asks of tables with this schema. Nothing of any table is read.
+    """Return the question that a text asks of tables with this schema. Nothing of any table is read.
 
     What cannot be understood, and what the schema does not have, is a `MalformedQuestion` that points at the word.
+
+    Args:
+        text: The question, such as `mean(age) by ward`.
+        schema: The schema of the table.
+
+    Raises:
+        MalformedQuestion: The text cannot be understood, or the schema cannot answer it; the error points at the word.
 
     >>> from privet.data import Category, Number
     >>> clinic = Schema((Number("age", 0, 100), Category("ward", ("north", "south"))))

@@ -101,15 +101,34 @@ class QueryPlan:
         return columns_read(self.questions, self.schema)
 
     def feed(self, data: Data) -> TableSource:
-        """The table, of which only the header is looked at; refused here if it lacks a column."""
+        """Open a table, of which only the header is read.
+
+        Args:
+            data: The table: a file, or a frame.
+
+        Raises:
+            InvalidInput: The table cannot be read, or lacks a column.
+        """
         return TableSource.of(data, self.schema, self.columns)
 
     def tally(self, feed: TableSource) -> list[Totals]:
-        """One pass over the rows. What comes of it is private, and nothing has been drawn."""
+        """Return the sums of every question, in one pass over the rows; they are private, and nothing is drawn.
+
+        Args:
+            feed: The table, from `feed`.
+
+        Raises:
+            InvalidInput: The table is damaged.
+        """
         return tally_rows([method.sheet for method in self.methods], feed)
 
     def draw(self, totals: Sequence[Totals], *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
-        """The answers, from sums that `tally` made.
+        """Return the answers, from sums that `tally` made.
+
+        Args:
+            totals: The sums, from `tally`.
+            rng: The randomness of the noise.
+            name: The name of the data, for the ledger.
 
         Guarantee: (ε, δ) of the plan for its unit, add/remove: one row, or all rows of one user. The event is what is
         done. Assumes that the schema, the header and the types of columns are public. No row raises, and none changes
@@ -120,7 +139,15 @@ class QueryPlan:
         return replace(values.map(self._answers), guarantee=self.guarantee)
 
     def answer(self, data: Data, *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
-        """`feed`, `tally` and `draw` in one call, for whoever keeps no ledger, or has charged it already.
+        """Answer in one call (`feed`, `tally`, `draw`), without a ledger, or after it was charged.
+
+        Args:
+            data: The table: a file, or a frame.
+            rng: The randomness of the noise.
+            name: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The table cannot be read, or lacks a column.
 
         Guarantee: that of `draw`.
         """
@@ -159,9 +186,19 @@ def plan(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> QueryPlan:
-    """The plan for some questions, as texts or records, within (ε, δ). Reads no row and charges nothing.
+    """Return the plan for some questions within (ε, δ). Reads no row and charges nothing.
 
     A question that is there more than once is one question, with all its weights.
+
+    Args:
+        questions: The questions, as texts or records.
+        schema: What is public about the table.
+        epsilon: The ε of all answers together.
+        delta: The δ of all answers together.
+        confidence: The confidence of each interval.
+
+    Raises:
+        InvalidInput: A question is malformed, or ε or δ is out of range.
 
     >>> from privet.data import Category, Number
     >>> age = Number("age", 0, 100, source="domain limit")
@@ -187,7 +224,14 @@ def plan(
 
 
 def parse_questions(questions: Sequence[QuestionLike] | QuestionLike, schema: Schema) -> tuple[Question, ...]:
-    """The questions as records, each once: what is asked again adds its weight to the first.
+    """Return the questions as records, each once: a question that is repeated adds its weight to the first.
+
+    Args:
+        questions: The questions, as texts or records.
+        schema: What is public about the table.
+
+    Raises:
+        InvalidInput: There is no question, or one is malformed.
 
     >>> from privet.data import Number
     >>> people = Schema((Number("age", 0, 100),))
@@ -207,7 +251,15 @@ def parse_questions(questions: Sequence[QuestionLike] | QuestionLike, schema: Sc
 
 
 def require_enough(questions: Sequence[Question], epsilon: float) -> None:
-    """Refuse an ε, or a weight, that leaves a question next to nothing; names what was typed."""
+    """Refuse an ε, or a weight, that leaves a question next to nothing.
+
+    Args:
+        questions: The questions, as texts or records.
+        epsilon: The ε of all answers together.
+
+    Raises:
+        InvalidInput: The ε of a question is too small.
+    """
     whole = sum(each.weight for each in questions)
     for each in questions:
         part = epsilon * (each.weight / whole)
@@ -220,7 +272,12 @@ def require_enough(questions: Sequence[Question], epsilon: float) -> None:
 
 
 def columns_read(questions: Sequence[Question], schema: Schema) -> tuple[str, ...]:
-    """Every column that these questions read, the user's among them."""
+    """Return every column that these questions read, the user's among them.
+
+    Args:
+        questions: The questions, as texts or records.
+        schema: What is public about the table.
+    """
     user = () if schema.user is None else (schema.user,)
     return tuple(dict.fromkeys((*(name for each in questions for name in each.columns), *user)))
 

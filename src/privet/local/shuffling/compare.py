@@ -29,7 +29,15 @@ class TrustCosts:
 
 
 def cost_of_trust(reports: int, *, epsilon: float, delta: float) -> TrustCosts:
-    """The three errors for one number of honest reports; one answer is replaced by the other one (replace).
+    """Return the three errors for one number of honest reports, where one answer is replaced by the other one.
+
+    Args:
+        reports: The number of honest reports.
+        epsilon: The ε that all three models give.
+        delta: The δ.
+
+    Raises:
+        InvalidInput: A number is out of range.
 
     >>> costs = cost_of_trust(10_000, epsilon=1.0, delta=1e-6)
     >>> f"{costs.central:.5f} {costs.shuffled:.5f} {costs.local:.5f}"

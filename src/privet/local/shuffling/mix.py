@@ -65,7 +65,11 @@ class Batch:
         return BatchCounts(len(self._inner), self._duplicates, self._bad)
 
     def add(self, layer: bytes) -> LayerOutcome:
-        """Take a layer off, if it is one of this batch and was not seen before."""
+        """Take a layer off, if it is one of this batch and has not arrived before.
+
+        Args:
+            layer: What arrived.
+        """
         if layer in self._seen:
             self._duplicates += 1
             return LayerOutcome.DUPLICATE
@@ -81,14 +85,24 @@ class Batch:
         return LayerOutcome.ACCEPTED
 
     def add_all(self, body: bytes) -> None:
-        """Take many layers, one after another; what is left over at the end is a bad one."""
+        """Add many layers, one after another; an incomplete one at the end is bad.
+
+        Args:
+            body: The layers, end to end.
+        """
         for start in range(0, len(body), self._length):
             self.add(body[start : start + self._length])
 
     def close(self, rng: Rng) -> list[bytes]:
-        """What goes on, in an order that is uniform among all (Fisher & Yates) and that is not kept anywhere.
+        """Return the opened layers in an order that is uniform among all (Fisher & Yates) and is not stored anywhere.
 
         Refuses a batch with fewer than the plan's minimum left: a smaller crowd hides less than was promised.
+
+        Args:
+            rng: The randomness of the order.
+
+        Raises:
+            MixRefused: Fewer than the plan's minimum are left.
         """
         found, self._inner = self._inner, []
         if len(found) < self.plan.minimum:

@@ -157,11 +157,22 @@ class MixPlan:
         return hashlib.sha256(json.dumps([VERSION, self.batch, numbers, stops, survey]).encode()).digest()
 
     def length(self, place: int) -> int:
-        """How long every layer is that arrives at this stop."""
+        """Return how long every layer is that arrives at a stop.
+
+        Args:
+            place: The number of the stop, from 0.
+        """
         return length_of(self.payload, len(self.stops) - place)
 
     def place_of(self, key: str) -> int:
-        """Which stop has this public key."""
+        """Return which stop has this public key.
+
+        Args:
+            key: The public key.
+
+        Raises:
+            InvalidInput: No stop has it.
+        """
         keys = [stop.key for stop in self.stops]
         if key not in keys:
             raise InvalidInput("key", "is that of no stop in the plan", "put its public half into the plan")

@@ -12,11 +12,18 @@ __all__ = ["canonical_report", "id_of", "is_canonical_report"]
 
 
 def canonical_report(plan: MixPlan, report: bytes) -> bytes:
-    """The report as it travels, or `InvalidInput`: what the plan does not price is not sent.
+    """Return the report as it is sent; what the plan does not price is not sent.
 
     Under a plan with a survey, it is a report of that survey, without its id. Under one with categories, it is
     `{"answer": k}` with one of them. Both are written in one way only, so that nothing but answers tells them apart.
     Under any other plan it is the sender's business, but no report of a survey, whose ε the plan does not know.
+
+    Args:
+        plan: The public plan of the batch.
+        report: The report.
+
+    Raises:
+        InvalidInput: The plan does not price this report.
     """
     read = json_object(report)
     if plan.survey is not None:
@@ -38,10 +45,13 @@ def canonical_report(plan: MixPlan, report: bytes) -> bytes:
 
 
 def id_of(report: bytes) -> str | None:
-    """The id of a report that has one: what tells, before it is sent, whether it was sent already.
+    """Return the id of a report that has one: it tells whether the report was sent before.
 
     It is read and not looked for among the bytes: one report may be written in many ways, with its words in another
     order or other spaces between them, and is one person's in all of them.
+
+    Args:
+        report: The report.
 
     >>> id_of(b'{"id": "7f", "answer": 1}') == id_of(b'{"answer":1,"id":"\\\\u0037f"}')
     True
@@ -51,7 +61,12 @@ def id_of(report: bytes) -> str | None:
 
 
 def is_canonical_report(plan: MixPlan, report: bytes) -> bool:
-    """Whether a report that has arrived is one that the plan prices, written as it should be."""
+    """Return whether a report that has arrived is one that the plan prices, in its only spelling.
+
+    Args:
+        plan: The public plan of the batch.
+        report: The report.
+    """
     try:
         return canonical_report(plan, report) == report
     except InvalidInput:

@@ -145,12 +145,23 @@ class SentReports:
         return self._name(line) in self._hashes
 
     def add(self, line: ReportLine) -> None:
-        """Note a report as sent; the note is on the disk before this returns."""
+        """Note a report as sent; the note is on the disk before this returns.
+
+        Args:
+            line: The report.
+
+        Raises:
+            InvalidInput: There is no room for the note.
+        """
         self._hashes.add(self._name(line))
         self._note(self._name(line))
 
     def remove(self, line: ReportLine) -> None:
-        """Take a note back: the report was refused for certain."""
+        """Withdraw a note: the report was refused for certain.
+
+        Args:
+            line: The report.
+        """
         self._hashes.discard(self._name(line))
         self._note("-" + self._name(line))
 

@@ -48,7 +48,17 @@ class MixServer(ThreadingHTTPServer):
             raise InvalidInput("address", f"cannot be listened on at {host or named}:{port}: {reason}") from None
 
     def run(self, wait: float) -> BatchCounts:
-        """Take part in the batch, for at most `wait` seconds; raises `MixRefused` where it could not go on."""
+        """Take part in the batch.
+
+        Args:
+            wait: The longest time to wait for reports or for the batch, in seconds.
+
+        Returns:
+            What arrived at this stop.
+
+        Raises:
+            MixRefused: The batch could not be passed on.
+        """
         self._wait = checked.positive("wait", wait)
         thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
@@ -71,7 +81,14 @@ class MixServer(ThreadingHTTPServer):
         return self._counts
 
     def take_report(self, layer: bytes) -> int:
-        """One report, at the first stop; the status of the answer."""
+        """Take one report, at the first stop.
+
+        Args:
+            layer: The sealed report.
+
+        Returns:
+            The HTTP status of the reply.
+        """
         with self._lock:
             if not self._open:
                 return 409
@@ -82,7 +99,15 @@ class MixServer(ThreadingHTTPServer):
             return _STATUS[taken]
 
     def take_batch(self, body: bytes, signature: bytes) -> tuple[int, str]:
-        """A whole batch, from the stop before; status and words of the answer."""
+        """Take a whole batch, from the stop before.
+
+        Args:
+            body: The layers, end to end.
+            signature: The code that the stop before has made.
+
+        Returns:
+            The HTTP status and the text of the reply.
+        """
         before = self.plan.stops[self.place - 1].key
         wanted = self._key.signature(body, self.plan.name, before, sends=False)
         if not hmac.compare_digest(wanted, signature):

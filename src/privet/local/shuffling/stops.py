@@ -22,6 +22,9 @@ __all__ = ["collected_release", "create_key_file", "open_stop", "shuffled_releas
 def create_key_file(path: Path) -> MixKey:
     """Make a key for one stop and one batch, and write its private half to a file that only its owner can read.
 
+    Args:
+        path: The file to write.
+
     Raises:
         InvalidInput: The file exists or cannot be written.
     """
@@ -75,7 +78,15 @@ def collected_release(server: MixServer, rng: Rng) -> Release[tuple[bytes, ...]]
 
 
 def shuffled_release(plan: MixPlan, reports: Sequence[bytes], *, randomness: Randomness) -> Release[tuple[bytes, ...]]:
-    """The multiset of a batch's reports, sorted, as a release; refused where there are too few, or others.
+    """Return the multiset of the reports of a batch, sorted, as a release.
+
+    Args:
+        plan: The public plan of the batch.
+        reports: What arrived at the collector.
+        randomness: That of the reports and of the servers' orders.
+
+    Raises:
+        MixRefused: There are too few reports, or others than the plan prices.
 
     Guarantee: `plan.event` for one person whose answer becomes any other one (replace), under shuffled trust: (ε, δ) as
     in `plan.guarantee`, by the privacy blanket (Balle, Bell, Gascón & Nissim 2019; proof in

@@ -55,7 +55,7 @@ def attack(epsilon: float, trials: int, rng: Rng) -> Attack:
     """The same attack on noisy counts: Ann is well or ill by a fair coin, and the attacker knows everyone else."""
     made = plan(QUESTION, SCHEMA, epsilon=epsilon)
     tables = [clinic(ann) for ann in (0, 1)]
-    totals = [made.tally(made.feed(table)) for table in tables]
+    totals = [made.tally(made.open(table)) for table in tables]
     without_ann = len(tables[0].head(-1).filter(pl.col("diabetes") == 1))
     right = 0
     for ann in rng.below(2, trials).tolist():

@@ -50,7 +50,7 @@ def accuracy(people: int, epsilon: float, trials: int, rng: Rng) -> Accuracy:
     count, mean = (plan(text, SCHEMA, epsilon=epsilon) for text in ("count", "mean(age)"))
     errors = []
     for made, truth in ((count, people), (mean, float(np.mean(ages)))):
-        totals = made.tally(made.feed(table))
+        totals = made.tally(made.open(table))
         errors.append(np.mean([abs(made.draw(totals, rng=rng).value[0].value - truth) for _ in range(trials)]))
     return Accuracy(people, epsilon, count.methods[0].additive.expected_error, float(errors[0]), float(errors[1]))
 

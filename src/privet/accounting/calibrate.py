@@ -182,8 +182,8 @@ def randomized_response_epsilon(
     unit = unit or Unit(neighbours=Neighbours.REPLACE)
     count = checked.count("count", count)
 
-    def build(each: float) -> Event:
-        return Repeated(RandomizedResponse(each, categories), count)
+    def build(answer_epsilon: float) -> Event:
+        return Repeated(RandomizedResponse(answer_epsilon, categories), count)
 
     return most(build, epsilon=epsilon, delta=delta, unit=unit, high=1e4)
 

@@ -192,5 +192,5 @@ def _percent(share: float) -> str:
         return "0 %" if percent <= 0 else "100 %"
     smaller = min(percent, 100 - percent)
     digits = max(0, (1 if percent < 10 or smaller < 1 else 0) - math.floor(math.log10(min(smaller, 10))))
-    shown = math.ceil(percent * 10**digits * (1 - 1e-12)) / 10**digits
-    return f"{shown:.{digits}f}".rstrip("0").rstrip(".") + " %" if digits else f"{shown:.0f} %"
+    rounded = math.ceil(percent * 10**digits * (1 - 1e-12)) / 10**digits
+    return f"{rounded:.{digits}f}".rstrip("0").rstrip(".") + " %" if digits else f"{rounded:.0f} %"

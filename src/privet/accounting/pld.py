@@ -65,12 +65,12 @@ def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> Interval
         NotProven: No theorem covers a part for the unit.
     """
     require_all(parts, unit, Accountant.PLD)
-    found = sorted(_uppers(parts, delta, unit), key=lambda way: -way.epsilon)
+    uppers = sorted(_uppers(parts, delta, unit), key=lambda way: -way.epsilon)
     lower = 0.0
-    for way in found:
+    for way in uppers:
         if way.epsilon > lower:
             lower = max(lower, _lower(way, delta))
-    return between(lower, max((way.epsilon for way in found), default=0.0))
+    return between(lower, max((way.epsilon for way in uppers), default=0.0))
 
 
 @dataclass
@@ -91,15 +91,15 @@ def _uppers(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> list[_Fo
     if delta <= _LEAST_DELTA:
         return [_Found(way, way.above.largest if way.above else 0.0) for way in directions(parts, unit, 1e-12, joined)]
     ways = directions(parts, unit, delta, joined)
-    found = [_upper(way, delta, _FINE, 0.0) for way in ways[:1]]
+    uppers = [_upper(way, delta, _FINE, 0.0) for way in ways[:1]]
     for way in ways[1:]:  # a coarser grid shows that the other direction is cheaper, where it is
-        if way.above == found[0].direction.above:  # they differ in their lower bounds alone
-            found.append(replace(found[0], direction=way))
+        if way.above == uppers[0].direction.above:  # they differ in their lower bounds alone
+            uppers.append(replace(uppers[0], direction=way))
             continue
-        first = found[0].epsilon
+        first = uppers[0].epsilon
         other = _upper(way, delta, 10 * _FINE, first if math.isfinite(first) else 0.0)
-        found.append(other if other.epsilon <= first else _upper(way, delta, _FINE, 0.0))
-    return found
+        uppers.append(other if other.epsilon <= first else _upper(way, delta, _FINE, 0.0))
+    return uppers
 
 
 def _upper(way: Direction, delta: float, fine: float, at_least: float) -> _Found:
@@ -115,28 +115,28 @@ def _upper(way: Direction, delta: float, fine: float, at_least: float) -> _Found
     tilt, guess = above.tilt_for(delta)
     step = above.first_step(tilt, fine * max(_LEAST_FINE, guess, at_least) * _looser(guess))
     priced = above.curve(step, tilt, worse=True).epsilon(delta, 1)
-    found = _Found(way, min(priced, above.largest), tilt, step)
+    result = _Found(way, min(priced, above.largest), tilt, step)
     if guess > _POOR * max(_LEAST_FINE, at_least, priced) or math.isinf(priced):
-        _again(found, above, delta, fine, max(_LEAST_FINE, at_least), guess)
-    return found
+        _again(result, above, delta, fine, max(_LEAST_FINE, at_least), guess)
+    return result
 
 
-def _again(found: _Found, above: Side, delta: float, fine: float, at_least: float, guess: float) -> None:
+def _again(best: _Found, above: Side, delta: float, fine: float, at_least: float, guess: float) -> None:
     """Where the first guess was poor (few large losses): a grid for the ε that was found, and gentler tilts.
 
     Any tilt and any step are certified, so the least counts.
     """
-    tilt, tries, work = found.tilt / 2, _TRIES, 0
-    while tries > 0 and (work < _MOST_SUMS or math.isinf(found.epsilon)):
-        aim = found.epsilon if math.isfinite(found.epsilon) else guess
+    tilt, tries, work = best.tilt / 2, _TRIES, 0
+    while tries > 0 and (work < _MOST_SUMS or math.isinf(best.epsilon)):
+        aim = best.epsilon if math.isfinite(best.epsilon) else guess
         step = above.first_step(tilt, fine * max(at_least, aim) * _looser(aim))
         curve = above.curve(step, tilt, worse=True)
         work, priced = work + len(curve.losses), curve.epsilon(delta, 1)
-        better = priced < found.epsilon * (1 - _BETTER)
-        if priced < found.epsilon:
-            found.epsilon, found.tilt, found.step = priced, tilt, step
+        better = priced < best.epsilon * (1 - _BETTER)
+        if priced < best.epsilon:
+            best.epsilon, best.tilt, best.step = priced, tilt, step
         tilt, tries = tilt / 2, tries - 1
-        if math.isfinite(found.epsilon) and not better:
+        if math.isfinite(best.epsilon) and not better:
             tries = min(tries, 1)
 
 
@@ -144,9 +144,9 @@ def _looser(epsilon: float) -> float:
     return 1.0 if epsilon < _LARGE else 10.0
 
 
-def _lower(found: _Found, delta: float) -> float:
+def _lower(best: _Found, delta: float) -> float:
     """A lower bound; where both ends close in on one truth, refine the grid (for either end) until they meet."""
-    below, above = found.direction.below, found.direction.above
+    below, above = best.direction.below, best.direction.above
     if below is None:
         return 0.0
     if delta <= _LEAST_DELTA:
@@ -155,20 +155,20 @@ def _lower(found: _Found, delta: float) -> float:
         return gdp_epsilon_below(mu, delta)
     if (law := below.single) is not None:
         return law_epsilon(law, delta, -1)
-    tilt, step = (found.tilt, found.step) if found.step > 0 else (below.tilt_for(delta)[0], below.widest / 4000)
+    tilt, step = (best.tilt, best.step) if best.step > 0 else (below.tilt_for(delta)[0], below.widest / 4000)
     lower, before = 0.0, math.inf
     for _ in range(6):
         curve = below.curve(step, tilt, worse=False)
         lower = max(lower, curve.epsilon(delta, -1))
-        gap, close = found.epsilon - lower, _CLOSE * max(1.0, found.epsilon) * _looser(found.epsilon)
-        if above != below or found.epsilon > 100 or gap <= close:
+        gap, close = best.epsilon - lower, _CLOSE * max(1.0, best.epsilon) * _looser(best.epsilon)
+        if above != below or best.epsilon > 100 or gap <= close:
             break
         if gap > 3 * close:  # with few large losses half the tilt is often better; any tilt is certified
             gentler = below.curve(step, tilt / 2, worse=False).epsilon(delta, -1)
             if gentler > lower:
                 tilt, lower = tilt / 2, gentler
-                found.epsilon = min(found.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
-                gap = found.epsilon - lower
+                best.epsilon = min(best.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
+                gap = best.epsilon - lower
         if gap <= close:
             break
         finer = max(0.2, min(0.6, 0.8 * math.sqrt(close / gap)))
@@ -177,7 +177,7 @@ def _lower(found: _Found, delta: float) -> float:
             break
         before = gap
         if gap > 3 * close:
-            found.epsilon = min(found.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
+            best.epsilon = min(best.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
     return lower
 
 
@@ -201,8 +201,8 @@ def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> Interval
         spent = renyi.delta(others, portion * epsilon, unit)
         if spent < 1:
             joined = block(portion * epsilon, spent)
-            found = _delta(directions(parts, unit, 1e-12, joined), epsilon)
-            best = between(max(found.lower, best.lower), min(found.upper, best.upper))
+            interval = _delta(directions(parts, unit, 1e-12, joined), epsilon)
+            best = between(max(interval.lower, best.lower), min(interval.upper, best.upper))
     return best
 
 

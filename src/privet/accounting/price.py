@@ -98,11 +98,11 @@ def epsilon(
             Interval(0.0, math.inf), delta, unit, "none", assumptions=(f"no guarantee: {whole.nonprivate}",)
         )
     rungs = _rungs(whole.parts, unit, accountant)
-    found = _answers(rungs, lambda rung: (_one(rung, whole.parts, delta, unit), rung))
-    if accountant is None and not _fine((rung, interval.upper) for interval, rung in found):
-        found += [(Interval(0.0, other), rung) for rung, other in _in_two_steps(whole.parts, delta, unit)]
-    best, method = min(found, key=lambda pair: pair[0].upper)
-    ends = between(max(interval.lower for interval, _ in found), best.upper)
+    answers = _answers(rungs, lambda rung: (_one(rung, whole.parts, delta, unit), rung))
+    if accountant is None and not _fine((rung, interval.upper) for interval, rung in answers):
+        answers += [(Interval(0.0, other), rung) for rung, other in _in_two_steps(whole.parts, delta, unit)]
+    best, method = min(answers, key=lambda pair: pair[0].upper)
+    ends = between(max(interval.lower for interval, _ in answers), best.upper)
     error = ends.upper - ends.lower if method is Accountant.PLD and math.isfinite(ends.upper) else 0.0
     return Guarantee(ends, delta, unit, method.value, error, _assumptions(whole.parts, unit))
 
@@ -123,10 +123,10 @@ def upper(event: events.Event, delta: float, *, unit: Unit | None = None) -> flo
     whole = canonical(event)
     if whole.nonprivate is not None:
         return math.inf
-    found = _answers(_rungs(whole.parts, unit, None), lambda rung: (rung, _upper(rung, whole.parts, delta, unit)))
-    if not _fine(found):
-        found += _in_two_steps(whole.parts, delta, unit)
-    return min(value for _, value in found)
+    answers = _answers(_rungs(whole.parts, unit, None), lambda rung: (rung, _upper(rung, whole.parts, delta, unit)))
+    if not _fine(answers):
+        answers += _in_two_steps(whole.parts, delta, unit)
+    return min(value for _, value in answers)
 
 
 @np.errstate(**QUIET)
@@ -171,14 +171,14 @@ def delta(event: events.Event, epsilon: float, *, unit: Unit | None = None) -> I
     if whole.nonprivate is not None:
         return Interval(0.0, 1.0)
     rungs = _rungs(whole.parts, unit, None)
-    found = _answers(rungs, lambda rung: (_delta_of(rung, whole.parts, epsilon, unit), rung))
-    if not any(rung is Accountant.PLD and interval.upper < 1 for interval, rung in found):
+    answers = _answers(rungs, lambda rung: (_delta_of(rung, whole.parts, epsilon, unit), rung))
+    if not any(rung is Accountant.PLD and interval.upper < 1 for interval, rung in answers):
         others = _in_two_steps(whole.parts, epsilon, unit, of_delta=True)
-        found += [(Interval(0.0, value), rung) for rung, value in others]
-    best = min(interval.upper for interval, _ in found)
+        answers += [(Interval(0.0, value), rung) for rung, value in others]
+    best = min(interval.upper for interval, _ in answers)
     if best == 0 and upper(event, 0.0, unit=unit) > epsilon:
         best = 5e-324  # underflowed, and not pure
-    return between(max(interval.lower for interval, _ in found), best)
+    return between(max(interval.lower for interval, _ in answers), best)
 
 
 @dataclass(frozen=True)
@@ -217,11 +217,11 @@ def require_one(parts: Sequence[CountedEvent], unit: Unit) -> None:
     _rungs(parts, unit, None)
 
 
-def _rungs(parts: Sequence[CountedEvent], unit: Unit, wanted: Accountant | None) -> list[Accountant]:
+def _rungs(parts: Sequence[CountedEvent], unit: Unit, chosen: Accountant | None) -> list[Accountant]:
     """The accountants that are proven for every part; raises where there is none."""
-    table.require_all(parts, unit, wanted)
-    if wanted is not None:
-        return [wanted]
+    table.require_all(parts, unit, chosen)
+    if chosen is not None:
+        return [chosen]
     common = set(Accountant).intersection(*(table.proven(part, unit) for part in parts))
     if not common:
         raise NotProven("no single accountant is proven for all parts of this event; price them one by one")
@@ -230,16 +230,16 @@ def _rungs(parts: Sequence[CountedEvent], unit: Unit, wanted: Accountant | None)
 
 def _answers(rungs: Sequence[Accountant], ask: Callable[[Accountant], T]) -> list[T]:
     """What the accountants say; one may find no theorem for a part's size or dimension, but not all of them."""
-    found: list[T] = []
+    answers: list[T] = []
     refusal: NotProven | None = None
     for rung in rungs:
         try:
-            found.append(ask(rung))
+            answers.append(ask(rung))
         except NotProven as reason:
             refusal = refusal or reason
-    if refusal is not None and not found:
+    if refusal is not None and not answers:
         raise refusal
-    return found
+    return answers
 
 
 def _one(rung: Accountant, parts: Sequence[CountedEvent], delta: float, unit: Unit) -> Interval:
@@ -268,9 +268,9 @@ def _upper(rung: Accountant, parts: Sequence[CountedEvent], delta: float, unit: 
     return grouped if plain is None else min(grouped, _upper(rung, plain, delta, unit))
 
 
-def _fine(found: Iterable[tuple[Accountant, float]]) -> bool:
+def _fine(answers: Iterable[tuple[Accountant, float]]) -> bool:
     """Whether loss distributions have answered: no detour through two steps is then as good."""
-    return any(rung is Accountant.PLD and value <= TOO_LARGE for rung, value in found)
+    return any(rung is Accountant.PLD and value <= TOO_LARGE for rung, value in answers)
 
 
 def _in_two_steps(
@@ -329,7 +329,7 @@ def _without_sampling(parts: Sequence[CountedEvent]) -> list[CountedEvent] | Non
     Given which rows are drawn, neighboring sums are as far apart as the drawn records make them, at most as far as all
     of them do, and a mixture of pairs is no easier to tell apart than the worst of them (joint convexity).
     """
-    found: list[CountedEvent] = []
+    unsampled: list[CountedEvent] = []
     for part in parts:
         leaf: events.Leaf = part.leaf
         if isinstance(leaf, events.Selected):
@@ -343,40 +343,42 @@ def _without_sampling(parts: Sequence[CountedEvent]) -> list[CountedEvent] | Non
             return None
         if isinstance(leaf, events.Shuffled):
             leaf = events.Shuffled(leaf.event, 1)  # each report by itself, without a crowd
-        found.append(CountedEvent(leaf, None, part.count))
-    return found
+        unsampled.append(CountedEvent(leaf, None, part.count))
+    return unsampled
 
 
 def _delta_of(rung: Accountant, parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> Interval:
     k, single = (unit.records, _alone(unit)) if _grouped(parts, unit) else (1, unit)
     if rung is not Accountant.PLD:
-        found = Interval(0.0, certain(_CLOSED[rung].delta(parts, portion(epsilon, k), single), 1.0))
+        interval = Interval(0.0, certain(_CLOSED[rung].delta(parts, portion(epsilon, k), single), 1.0))
     elif gate(parts, 1e-10, single) > TOO_LARGE:
         return Interval(0.0, 1.0)
     else:
-        found = pld.delta(parts, portion(epsilon, k), single)
+        interval = pld.delta(parts, portion(epsilon, k), single)
     if k == 1:
-        return found
+        return interval
     lower = pld.delta(parts, epsilon, single).lower if rung is Accountant.PLD else 0.0
-    return between(lower, group_delta(lambda _: found.upper, epsilon, k))
+    return between(lower, group_delta(lambda _: interval.upper, epsilon, k))
 
 
 def _assumptions(parts: Sequence[CountedEvent], unit: Unit) -> tuple[str, ...]:
-    found = []
+    assumptions = []
     selections = [part.leaf for part in parts if isinstance(part.leaf, events.Selected)]
     if any(isinstance(part.leaf, (events.Gaussian, events.Laplace)) for part in parts):
-        found.append(CONTINUOUS_NOISE)
+        assumptions.append(CONTINUOUS_NOISE)
     if unit.neighbours is Neighbours.ZERO_OUT:
-        found.append("the number of rows is public")
+        assumptions.append("the number of rows is public")
     if unit.trust is Trust.DISTRIBUTED:
-        found.append(COMPUTATIONAL)
+        assumptions.append(COMPUTATIONAL)
     if crowds := [part.leaf.reports for part in parts if isinstance(part.leaf, events.Shuffled)]:
-        found.append(f"at least {min(crowds):,} reports of a batch are honest: one a person, by the same randomizer")
-        found.append(UNLINKED)
+        assumptions.append(
+            f"at least {min(crowds):,} reports of a batch are honest: one a person, by the same randomizer"
+        )
+        assumptions.append(UNLINKED)
         if unit.trust is Trust.SHUFFLED:
-            found.append(COMPUTATIONAL)
+            assumptions.append(COMPUTATIONAL)
     if selections:
-        found.append("the number of runs, and every run but the best, stay hidden")
+        assumptions.append("the number of runs, and every run but the best, stay hidden")
     for leaf in selections:
-        found.extend(_assumptions(canonical(leaf.event).parts, unit))
-    return tuple(dict.fromkeys(found))
+        assumptions.extend(_assumptions(canonical(leaf.event).parts, unit))
+    return tuple(dict.fromkeys(assumptions))

@@ -60,13 +60,13 @@ class Profile:
 
     @cached_property
     def _curves(self) -> list[list[LossCurve]]:
-        found = []
+        curves = []
         for side in self._sides:
             closed = side.gaussian is not None or side.single is not None
             tilts = dict(side.tilt_for(target) for target in (() if closed else _TARGETS))
             steps = {tilt: side.first_step(tilt, _FINE * max(0.05, guess)) for tilt, guess in tilts.items()}
-            found.append([side.curve(step, tilt, worse=True) for tilt, step in steps.items()])
-        return found
+            curves.append([side.curve(step, tilt, worse=True) for tilt, step in steps.items()])
+        return curves
 
     @np.errstate(**QUIET)
     def delta(self, epsilon: float) -> float:
@@ -78,9 +78,9 @@ class Profile:
         checked.nonnegative("epsilon", epsilon)
         if not self._sides:
             return price.delta(self.event, epsilon, unit=self.unit).upper
-        found = max(self._one(side, curves, epsilon) for side, curves in zip(self._sides, self._curves, strict=True))
+        largest = max(self._one(side, curves, epsilon) for side, curves in zip(self._sides, self._curves, strict=True))
         beyond = any(side.largest > epsilon for side in self._sides)
-        return max(found, 5e-324) if beyond else found  # underflowed, and not pure
+        return max(largest, 5e-324) if beyond else largest  # underflowed, and not pure
 
     def _one(self, side: Side, curves: list[LossCurve], epsilon: float) -> float:
         if side.gaussian is not None:

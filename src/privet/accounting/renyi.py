@@ -92,14 +92,14 @@ def total(parts: Sequence[CountedEvent], unit: Unit, orders: Sequence[float]) ->
     """The curve of everything together: Rényi divergences add up, adaptively too (Mironov 2017, Prop. 1)."""
     curves = [curve(part, unit, orders) for part in parts]
     exact = [_exact(part, unit) for part in parts]
-    holds = math.fsum(math.log1p(-each.delta) if each.delta < 1 else -math.inf for each in curves)
+    holds = math.fsum(math.log1p(-addend.delta) if addend.delta < 1 else -math.inf for addend in curves)
     values = np.zeros(len(orders))
-    for each in curves:
-        values = values + np.asarray(each.values)
+    for addend in curves:
+        values = values + np.asarray(addend.values)
     values = values * _UP
     for at in np.flatnonzero(np.isinf(np.asarray(orders))):
         known = zip(parts, exact, curves, strict=True)
-        values[at] = sum_up((part.count, e) if e is not None else (1, found.values[at]) for part, e, found in known)
+        values[at] = sum_up((part.count, e) if e is not None else (1, one.values[at]) for part, e, one in known)
     return RenyiCurve(tuple(orders), tuple(values.tolist()), min(1.0, -math.expm1(holds) * _UP))
 
 
@@ -177,16 +177,16 @@ def _known(values: Array) -> Array:
     return np.where(np.isnan(values), math.inf, values)
 
 
-def _epsilons(found: RenyiCurve, delta: float) -> Array:
-    orders, values = np.asarray(found.orders), np.asarray(found.values)
-    if delta < found.delta:
+def _epsilons(bounds: RenyiCurve, delta: float) -> Array:
+    orders, values = np.asarray(bounds.orders), np.asarray(bounds.values)
+    if delta < bounds.delta:
         return np.full_like(orders, math.inf)
-    inner = (delta - found.delta) / (1 - found.delta) if found.delta > 0 else delta
+    inner = (delta - bounds.delta) / (1 - bounds.delta) if bounds.delta > 0 else delta
     return each_epsilon(orders, values, inner)
 
 
-def _log_deltas(found: RenyiCurve, epsilon: float) -> Array:
-    return each_log_delta(np.asarray(found.orders), np.asarray(found.values), epsilon)
+def _log_deltas(bounds: RenyiCurve, epsilon: float) -> Array:
+    return each_log_delta(np.asarray(bounds.orders), np.asarray(bounds.values), epsilon)
 
 
 def _outside(offset: float, log_delta: float) -> float:
@@ -196,8 +196,8 @@ def _outside(offset: float, log_delta: float) -> float:
 def _best(parts: Sequence[CountedEvent], unit: Unit, score: Callable[[RenyiCurve], Array]) -> tuple[float, float]:
     """The least score over the default orders, over further ones if the best lies at an end, and over closer ones."""
     orders = _DEFAULT
-    found = total(parts, unit, orders)
-    scores = score(found)
+    first = total(parts, unit, orders)
+    scores = score(first)
     at = int(np.argmin(scores[:-1]))
     pure = float(scores[-1])
     if at in (0, len(orders) - 2):
@@ -215,7 +215,7 @@ def _best(parts: Sequence[CountedEvent], unit: Unit, score: Callable[[RenyiCurve
         scores = score(total(parts, unit, closer))
         at, orders = int(np.argmin(scores)), closer
         best = min(best, float(scores[at]))
-    return best, found.delta
+    return best, first.delta
 
 
 def _summed(part: CountedEvent) -> bool:

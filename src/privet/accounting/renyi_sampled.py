@@ -103,13 +103,15 @@ def _by_moments(leaf: events.Leaf, rate: float, unit: Unit, orders: Array) -> Ar
 
 def _gaussian(leaf: Any, rate: float, unit: Unit, orders: Array) -> Array:
     moved = shift(unit) / leaf.noise_multiplier
-    found = _by_moments(leaf, rate, unit, orders)
-    between = (orders != np.floor(orders)) | ~np.isfinite(found)
+    bounds = _by_moments(leaf, rate, unit, orders)
+    between = (orders != np.floor(orders)) | ~np.isfinite(bounds)
     between &= np.isfinite(orders)
     if np.any(between):
         a = orders[between]
-        found[between] = np.minimum(found[between], np.minimum(poisson_chords(a, rate, moved), _split(a, rate, moved)))
-    return found
+        bounds[between] = np.minimum(
+            bounds[between], np.minimum(poisson_chords(a, rate, moved), _split(a, rate, moved))
+        )
+    return bounds
 
 
 def _split(orders: Array, rate: float, moved: float) -> Array:

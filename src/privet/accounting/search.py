@@ -34,13 +34,13 @@ def falling_root(value: Callable[[float], float], low: float, high: float, *, to
             middle = min(max(guess, low + margin), high - margin)
         if not low < middle < high:
             break
-        found = value(middle)
-        if found > 0:
+        at_middle = value(middle)
+        if at_middle > 0:
             at_high = at_high / 2 if side > 0 else at_high
-            low, at_low, side = middle, found, 1
+            low, at_low, side = middle, at_middle, 1
         else:
             at_low = at_low / 2 if side < 0 else at_low
-            high, at_high, side = middle, found, -1
+            high, at_high, side = middle, at_middle, -1
         slow = 0 if slow == 2 or high - low <= width / 2 else slow + 1
     return high
 

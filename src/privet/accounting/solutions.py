@@ -145,8 +145,8 @@ def solve_run(target: PrivacyTarget, settings: RunSettings, find: RunParameter |
     >>> solve_run(PrivacyTarget(3.0, 1e-5, Unit()), RunSettings(sample_rate=0.01, steps=1000)).value
     0.81368
     """
-    wanted = find or _not_given(settings)
-    if wanted is RunParameter.RATE:
+    parameter = find or _not_given(settings)
+    if parameter is RunParameter.RATE:
         _refuse(settings, "sample_rate", "batch_size")
         if settings.scheme is not SamplingScheme.POISSON:
             problem = f"is {settings.scheme.value}, and a rate is found for poisson alone"
@@ -156,7 +156,7 @@ def solve_run(target: PrivacyTarget, settings: RunSettings, find: RunParameter |
         steps = checked.count("steps", settings.steps)
         return _highest_rate(target, _required_noise(settings), steps, settings.population)
     batches = describe_batches(settings, target.unit)
-    if wanted is RunParameter.NOISE:
+    if parameter is RunParameter.NOISE:
         _refuse(settings, "noise_multiplier")
         return _least_noise(target, batches, count_repetitions(settings, batches))
     _refuse(settings, "epochs", "steps")

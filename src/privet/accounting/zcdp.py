@@ -47,8 +47,8 @@ def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
     Raises:
         NotProven: No theorem covers a part for the unit.
     """
-    found = zcdp_to_delta(_total(parts, unit), epsilon)
-    return 0.0 if _pure(parts, unit) <= epsilon else found
+    from_rho = zcdp_to_delta(_total(parts, unit), epsilon)
+    return 0.0 if _pure(parts, unit) <= epsilon else from_rho
 
 
 def rho(leaf: events.Leaf, unit: Unit) -> float:
@@ -65,9 +65,9 @@ def rho(leaf: events.Leaf, unit: Unit) -> float:
     >>> rho(events.Gaussian(2.0), Unit())
     0.125
     """
-    found = _RHO[type(leaf)](leaf, unit)
+    value = _RHO[type(leaf)](leaf, unit)
     free = isinstance(leaf, events.Concentrated) or pure_epsilon(leaf, unit) == 0
-    return found if found > 0 or free else _TINY  # what underflows to 0 still costs something
+    return value if value > 0 or free else _TINY  # what underflows to 0 still costs something
 
 
 def _total(parts: Sequence[CountedEvent], unit: Unit) -> float:

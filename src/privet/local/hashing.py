@@ -104,11 +104,11 @@ class LocalHashing(NumberOracle):
         rest = counts.reshape(-1, g)[:, None, :]
         for _ in range(m):
             split = rest.reshape(rest.shape[0] // g, g, rest.shape[1], g)
-            found = np.zeros((split.shape[0], g, split.shape[2], g), dtype=np.int64)
+            summed = np.zeros((split.shape[0], g, split.shape[2], g), dtype=np.int64)
             for v in range(g):
                 for a in range(g):
-                    found[:, v] += np.roll(split[:, a], -a * v % g, axis=-1)
-            rest = found.reshape(found.shape[0], -1, g)
+                    summed[:, v] += np.roll(split[:, a], -a * v % g, axis=-1)
+            rest = summed.reshape(summed.shape[0], -1, g)
         # The digits of v came in from the lowest, each in front of those before it: the order of the values.
         return rest[0, : self.domain, 0]
 

@@ -186,7 +186,7 @@ class MeanMechanism(Randomizer[ReportSum, Mean]):
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iufb") or np.isnan(numbers).any():
             raise InvalidInput("values", "are not a row of numbers", "leave those out who do not answer")
         cut = np.clip(numbers.astype(np.float64), self.low, self.high)
-        place = np.clip((cut - self.low) / (self.high - self.low) * self.steps, 0, self.steps)
-        below = np.floor(place)
-        above = rng.uniform(numbers.size) < place - below
+        position = np.clip((cut - self.low) / (self.high - self.low) * self.steps, 0, self.steps)
+        below = np.floor(position)
+        above = rng.uniform(numbers.size) < position - below
         return (below + above).astype(np.int64)

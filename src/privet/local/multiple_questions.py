@@ -48,8 +48,8 @@ def split_epsilon(epsilon: float, weights: Sequence[float]) -> tuple[float, ...]
 
 
 def _down(exact: Fraction) -> float:
-    found = float(exact)
-    return found if Fraction(found) <= exact else math.nextafter(found, 0.0)
+    near = float(exact)
+    return near if Fraction(near) <= exact else math.nextafter(near, 0.0)
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def collect_reports(oracle: FrequencyOracle, values: npt.ArrayLike, rng: Rng, *,
     Raises:
         InvalidInput: A value is no possible answer. Nothing is drawn.
     """
-    found, tally = oracle.checked_values(values), oracle.empty()
-    for start in range(0, len(found), checked.count("at_once", at_once)):
-        tally = oracle.aggregate(oracle.randomize(found[start : start + at_once], rng), tally)
+    answers, tally = oracle.checked_values(values), oracle.empty()
+    for start in range(0, len(answers), checked.count("at_once", at_once)):
+        tally = oracle.aggregate(oracle.randomize(answers[start : start + at_once], rng), tally)
     return tally

@@ -29,10 +29,10 @@ def checked_words(reports: npt.ArrayLike, width: int) -> Words:
 
 def set_bit(rows: Words, lane: Integers, on: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> None:
     """Write one bit of each row."""
-    place, shift = np.arange(len(rows)), (lane & 63).astype(np.uint64)
+    row, shift = np.arange(len(rows)), (lane & 63).astype(np.uint64)
     column = lane >> 6
-    cleared = rows[place, column] & ~(np.uint64(1) << shift)
-    rows[place, column] = cleared | (on.astype(np.uint64) << shift)
+    cleared = rows[row, column] & ~(np.uint64(1) << shift)
+    rows[row, column] = cleared | (on.astype(np.uint64) << shift)
 
 
 def has_clear_padding(rows: Words, lanes: int) -> bool:

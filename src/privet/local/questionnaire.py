@@ -137,9 +137,9 @@ class Questionnaire:
     @property
     def digest(self) -> str:
         """A short name that changes with every word and number of the questionnaire."""
-        said = [self.title, self.epsilon, self.budget.value, VERSION]
-        asked = [[q.name, q.text, q.options, q.low, q.high, q.weight] for q in self.questions]
-        return hashlib.sha256(json.dumps([said, asked]).encode()).hexdigest()[:16]
+        head = [self.title, self.epsilon, self.budget.value, VERSION]
+        questions = [[q.name, q.text, q.options, q.low, q.high, q.weight] for q in self.questions]
+        return hashlib.sha256(json.dumps([head, questions]).encode()).hexdigest()[:16]
 
 
 def read_questionnaire(path: Path) -> Questionnaire:

@@ -123,10 +123,10 @@ class Rappor(FrequencyOracle):
             permanent: From `permanent`.
             rng: The randomness of the reports.
         """
-        kept = self.checked_reports(permanent)
-        shape, (low, high) = (len(kept), words_for(self.bits)), self._limits
+        stored = self.checked_reports(permanent)
+        shape, (low, high) = (len(stored), words_for(self.bits)), self._limits
         zeros, ones = packed(low, shape, rng), packed(high, shape, rng)
-        return self._rows(kept[:, 0], (kept[:, 1:] & ones) | (~kept[:, 1:] & zeros))
+        return self._rows(stored[:, 0], (stored[:, 1:] & ones) | (~stored[:, 1:] & zeros))
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Words:
         """Return a first report for each value, a row with the cohort and the bits; store `permanent` for later ones.
@@ -153,10 +153,10 @@ class Rappor(FrequencyOracle):
         Raises:
             InvalidInput: A report could not have been made.
         """
-        found = checked_words(reports, 1 + words_for(self.bits))
-        if not has_clear_padding(found[:, 1:], self.bits) or (found[:, 0] >= self.cohorts).any():
+        rows = checked_words(reports, 1 + words_for(self.bits))
+        if not has_clear_padding(rows[:, 1:], self.bits) or (rows[:, 0] >= self.cohorts).any():
             raise InvalidInput("reports", "have bits or cohorts that do not exist", "drop what no respondent can send")
-        return found
+        return rows
 
     def _count(self, reports: npt.NDArray[Any]) -> Integers:
         """How often each bit was set in each cohort, and then the cohorts' sizes."""
@@ -183,7 +183,7 @@ class Rappor(FrequencyOracle):
         are drawn evenly, and the bits of one report are independent.
         """
         own, rest = map(float, self._marginals)
-        noise_own, noise_rest = (each * (1 - each) / (own - rest) ** 2 for each in (own, rest))
+        noise_own, noise_rest = (chance * (1 - chance) / (own - rest) ** 2 for chance in (own, rest))
         solved = _solution(self).reshape(self.domain, self.cohorts, self.bits)
         filters = _unpacked(self)
         total = np.zeros(self.domain)
@@ -197,14 +197,14 @@ class Rappor(FrequencyOracle):
 @lru_cache(maxsize=4)
 def _filters(plan: Rappor) -> Words:
     """The Bloom filter of every value in every cohort: public, and the same for everybody."""
-    found = np.zeros((plan.cohorts, plan.domain, words_for(plan.bits)), dtype=np.uint64)
+    filters = np.zeros((plan.cohorts, plan.domain, words_for(plan.bits)), dtype=np.uint64)
     for cohort in range(plan.cohorts):
         for value in range(plan.domain):
             for number in range(plan.hashes):
                 digest = hashlib.sha256(f"privet rappor {cohort} {number} {value}".encode()).digest()
                 word, bit = divmod(int.from_bytes(digest[:16]) % plan.bits, 64)
-                found[cohort, value, word] |= np.uint64(1 << bit)
-    return found
+                filters[cohort, value, word] |= np.uint64(1 << bit)
+    return filters
 
 
 def _unpacked(plan: Rappor) -> Floats:

@@ -53,10 +53,10 @@ def answer_of(question: SurveyQuestion, text: str) -> float:
     Raises:
         InvalidInput: This is no possible answer; the error does not repeat it.
     """
-    said = text.strip()
+    typed = text.strip()
     if question.is_number:
         try:
-            number = float(said)
+            number = float(typed)
         except ValueError:
             number = float("nan")
         if not question.low <= number <= question.high:
@@ -64,10 +64,10 @@ def answer_of(question: SurveyQuestion, text: str) -> float:
             raise InvalidInput(question.name, "has an answer that is not within its bounds", bounds)
         return number
     words = [option.casefold() for option in question.options]
-    if said.casefold() in words:
-        return words.index(said.casefold())
-    if said.isascii() and said.isdigit() and 1 <= int(said[:6]) <= len(words):
-        return int(said[:6]) - 1
+    if typed.casefold() in words:
+        return words.index(typed.casefold())
+    if typed.isascii() and typed.isdigit() and 1 <= int(typed[:6]) <= len(words):
+        return int(typed[:6]) - 1
     raise InvalidInput(
         question.name, "has an answer that is none of its options", f"give 1 to {len(words)}, or its words"
     )
@@ -90,10 +90,10 @@ def report_on(questionnaire: Questionnaire, answers: Mapping[str, float], rng: R
     missing = [question.name for question in questionnaire.questions if question.name not in answers]
     if missing:
         raise InvalidInput("answers", f"lack {', '.join(missing)}", "answer every question")
-    asked = list(questionnaire.parts.items())
+    parts = list(questionnaire.parts.items())
     if questionnaire.budget is BudgetSharing.SAMPLE:
-        asked = [asked[rng.below(len(asked))]]
-    drawn = {name: int(part.randomize(np.array([answers[name]]), rng)[0]) for name, part in asked}
+        parts = [parts[rng.below(len(parts))]]
+    drawn = {name: int(part.randomize(np.array([answers[name]]), rng)[0]) for name, part in parts}
     return {"privet": VERSION, "survey": questionnaire.digest, "id": rng.bits(16).hex(), "answers": drawn}
 
 
@@ -109,11 +109,11 @@ def without_id(questionnaire: Questionnaire, line: str | bytes) -> bytes | None:
     Returns:
         The report; None for what is no report of this questionnaire.
     """
-    found = _valid(questionnaire, line)
-    if found is None:
+    valid = _valid(questionnaire, line)
+    if valid is None:
         return None
-    said = {"privet": VERSION, "survey": questionnaire.digest, "answers": found[1]}
-    return json.dumps(said, sort_keys=True).encode()
+    body = {"privet": VERSION, "survey": questionnaire.digest, "answers": valid[1]}
+    return json.dumps(body, sort_keys=True).encode()
 
 
 def with_new_id(report: bytes, rng: Rng) -> bytes:
@@ -147,12 +147,12 @@ class Collection:
         Args:
             line: The report.
         """
-        found = _valid(self.questionnaire, line)
-        if found is None or found[0] is None:
+        valid = _valid(self.questionnaire, line)
+        if valid is None or valid[0] is None:
             self.refused += 1
             self.others += _is_of_another(self.questionnaire, line)
             return ReportOutcome.REFUSED
-        name, answers = found[0], found[1]
+        name, answers = valid[0], valid[1]
         if name in self._seen:
             self.duplicates += 1
             return ReportOutcome.DUPLICATE
@@ -205,8 +205,8 @@ def _valid(questionnaire: Questionnaire, line: str | bytes) -> tuple[bytes | Non
     if "id" in read and not (isinstance(name, str) and _ID.fullmatch(name)):
         return None
     parts = questionnaire.parts
-    wanted = 1 if questionnaire.budget is BudgetSharing.SAMPLE else len(parts)
-    if len(answers) != wanted or not set(answers) <= set(parts):
+    expected = 1 if questionnaire.budget is BudgetSharing.SAMPLE else len(parts)
+    if len(answers) != expected or not set(answers) <= set(parts):
         return None
     if not all(type(value) is int and 0 <= value < _LARGEST for value in answers.values()):
         return None

@@ -108,5 +108,5 @@ def on_simplex(values: Floats) -> Floats:
     """
     falling = np.sort(values)[::-1]
     shifts = (np.cumsum(falling) - 1.0) / np.arange(1, values.size + 1)
-    kept = int(np.flatnonzero(falling - shifts > 0)[-1])
-    return np.asarray(np.maximum(values - shifts[kept], 0.0))
+    last = int(np.flatnonzero(falling - shifts > 0)[-1])
+    return np.asarray(np.maximum(values - shifts[last], 0.0))

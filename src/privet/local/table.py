@@ -70,4 +70,6 @@ def best_mean(epsilon: float, low: float = -1.0, high: float = 1.0) -> MeanMecha
     >>> best_mean(1.0).__class__.__name__, best_mean(2.0).__class__.__name__
     ('Duchi', 'Piecewise')
     """
-    return min((Duchi(epsilon, low, high), Piecewise(epsilon, low, high)), key=lambda each: each.worst_variance)
+    return min(
+        (Duchi(epsilon, low, high), Piecewise(epsilon, low, high)), key=lambda mechanism: mechanism.worst_variance
+    )

@@ -62,12 +62,12 @@ class BitOracle(PureOracle):
         return rows
 
     def checked_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
-        found = checked_words(reports, words_for(self.domain))
-        if not has_clear_padding(found, self.domain):
+        rows = checked_words(reports, words_for(self.domain))
+        if not has_clear_padding(rows, self.domain):
             raise InvalidInput(
                 "reports", f"have bits after the first {self.domain}", "drop what no respondent can send"
             )
-        return found
+        return rows
 
     def _count(self, reports: npt.NDArray[Any]) -> Integers:
         return bit_counts(reports, self.domain)

@@ -160,7 +160,7 @@ def _distance(reach: Reach) -> int:
 
 def _heads(coins: int, size: int, rng: Rng) -> Integers:
     """Heads less half of the coins, `size` times."""
-    found = np.empty(size, dtype=np.int64)
-    for place in range(size):
-        found[place] = int.from_bytes(rng.bits(coins // 8), "little").bit_count() - coins // 2
-    return found
+    heads = np.empty(size, dtype=np.int64)
+    for index in range(size):
+        heads[index] = int.from_bytes(rng.bits(coins // 8), "little").bit_count() - coins // 2
+    return heads

@@ -44,7 +44,7 @@ class Categories:
     def __post_init__(self) -> None:
         names = tuple(self.names)
         object.__setattr__(self, "names", names)
-        object.__setattr__(self, "places", {name: place for place, name in enumerate(names)})
+        object.__setattr__(self, "places", {name: index for index, name in enumerate(names)})
         if not names or len(self.places) != len(names):
             raise InvalidInput("names", "are none, or the same one twice", "list every category once")
 
@@ -101,13 +101,15 @@ class Cells:
         Args:
             values: One value for each row.
         """
-        found = numbers(values, math.nan if self.missing is None else self.missing)
-        lost = np.isnan(found)
-        found = np.where(lost, self.lower, found).clip(self.lower, self.upper)
-        places = ((found - self.lower) / (self.upper - self.lower) * self.size).astype(np.int64).clip(0, self.size - 1)
+        clamped = numbers(values, math.nan if self.missing is None else self.missing)
+        lost = np.isnan(clamped)
+        clamped = np.where(lost, self.lower, clamped).clip(self.lower, self.upper)
+        places = (
+            ((clamped - self.lower) / (self.upper - self.lower) * self.size).astype(np.int64).clip(0, self.size - 1)
+        )
         edges = self.edges  # what rounding put one cell too high or too low is put right
-        places -= (found < edges[places]) & (places > 0)
-        places += (found >= edges[places + 1]) & (places < self.size - 1)
+        places -= (clamped < edges[places]) & (places > 0)
+        places += (clamped >= edges[places + 1]) & (places < self.size - 1)
         places[lost] = -1
         return places
 
@@ -152,11 +154,11 @@ class Magnitudes:
         Args:
             values: One value for each row.
         """
-        found = numbers(values)
-        fraction, exponent = np.frexp(np.abs(np.nan_to_num(found, nan=0.0)))
+        array = numbers(values)
+        fraction, exponent = np.frexp(np.abs(np.nan_to_num(array, nan=0.0)))
         above = exponent - (fraction == 0.5)  # of a power of two, the power itself
-        size = np.where(found == 0, 0, np.clip(above.astype(np.int64) - self.least, 0, self.half))
-        return np.where(np.isnan(found), -1, self.half + np.where(found < 0, -size, size)).astype(np.int64)
+        size = np.where(array == 0, 0, np.clip(above.astype(np.int64) - self.least, 0, self.half))
+        return np.where(np.isnan(array), -1, self.half + np.where(array < 0, -size, size)).astype(np.int64)
 
 
 @dataclass(frozen=True)

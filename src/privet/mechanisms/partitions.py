@@ -144,6 +144,6 @@ class Partitions(ForClipper):
         names = list(query.value)
         counts = np.array([query.value[name] for name in names], dtype=np.int64)
         drawn = rng.words(len(names))
-        kept = (counts > 0) & (drawn <= chances[np.clip(counts, 0, len(chances) - 1)])
-        value = in_order([name for name, keep in zip(names, kept, strict=True) if keep])
+        passes = (counts > 0) & (drawn <= chances[np.clip(counts, 0, len(chances) - 1)])
+        value = in_order([name for name, keep in zip(names, passes, strict=True) if keep])
         return Release.of(value, self.event, unit=query.unit, source=source, randomness=rng.kind)

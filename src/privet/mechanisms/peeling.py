@@ -57,7 +57,7 @@ class Peeling(RepeatedChoice):
         """
         reach = reach_of(of)
         share = calibrate.most(
-            lambda each: Peeling(each, reach, k).event,
+            lambda share_of_each: Peeling(share_of_each, reach, k).event,
             epsilon=epsilon,
             delta=delta,
             unit=reach.unit,
@@ -120,6 +120,6 @@ class Peeling(RepeatedChoice):
             noisy = sizes + discrete_laplace(wide, len(steps), rng)
             left[int(np.where(left, noisy, np.iinfo(np.int64).min).argmax())] = False
         taken = np.flatnonzero(~left)
-        found = np.zeros(len(steps))
-        found[taken] = self.grid.back(steps[taken] + discrete_laplace(self.scale, len(taken), rng))
-        return Release.of(found, self.event, unit=query.unit, source=source, randomness=rng.kind)
+        vector = np.zeros(len(steps))
+        vector[taken] = self.grid.back(steps[taken] + discrete_laplace(self.scale, len(taken), rng))
+        return Release.of(vector, self.event, unit=query.unit, source=source, randomness=rng.kind)

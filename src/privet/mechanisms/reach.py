@@ -57,13 +57,13 @@ class Reach:
         checked.count("dimension", self.dimension)
         if self.l1 is None and self.l2 is None and self.linf is None:
             raise InvalidInput("l1", "and all other distances are missing", "state how far one unit moves the answer")
-        found = {name: getattr(self, name) for name in _NORMS}
-        for name, bound in found.items():
+        given = {name: getattr(self, name) for name in _NORMS}
+        for name, bound in given.items():
             if bound is not None and not _SMALLEST <= checked.positive(name, bound) <= _LARGEST:
                 raise InvalidInput(
                     name, f"is {bound}, which is outside of 2^-900 to 2^900", "use another unit of measure"
                 )
-        for name, bound in zip(_NORMS, _implied(self.dimension, found), strict=True):
+        for name, bound in zip(_NORMS, _implied(self.dimension, given), strict=True):
             object.__setattr__(self, name, bound)
         if replaces(self.unit) and self.monotone:
             raise InvalidInput("monotone", "is true, and a replaced contribution may move answers both ways", "drop it")
@@ -137,10 +137,10 @@ Of: TypeAlias = Reach | HasReach
 
 def reach_of(of: Of) -> Reach:
     """The reach of a clipper, or the reach itself."""
-    found = of if isinstance(of, Reach) else getattr(of, "reach", None)
-    if not isinstance(found, Reach):
+    reach = of if isinstance(of, Reach) else getattr(of, "reach", None)
+    if not isinstance(reach, Reach):
         raise InvalidInput("of", f"is a {type(of).__name__}", "give the clipper whose answers are to be released")
-    return found
+    return reach
 
 
 class ForClipper:
@@ -188,10 +188,10 @@ def _implied(dimension: int, given: dict[str, float | None]) -> tuple[float, flo
 
 
 def _product(first: float, second: float) -> float:
-    found = first * second
-    if math.isinf(found):
+    product = first * second
+    if math.isinf(product):
         return math.inf
-    return found if Fraction(found) >= Fraction(first) * Fraction(second) else math.nextafter(found, math.inf)
+    return product if Fraction(product) >= Fraction(first) * Fraction(second) else math.nextafter(product, math.inf)
 
 
 def _root(value: float) -> float:

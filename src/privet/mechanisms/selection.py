@@ -194,6 +194,6 @@ def random_order(size: int, rng: Rng) -> Integers:
         return order
     picks = rng.below(np.arange(size, 1, -1, dtype=np.int64)).tolist()
     listed = order.tolist()
-    for place, pick in zip(range(size - 1, 0, -1), picks, strict=True):
-        listed[place], listed[pick] = listed[pick], listed[place]
+    for index, pick in zip(range(size - 1, 0, -1), picks, strict=True):
+        listed[index], listed[pick] = listed[pick], listed[index]
     return np.array(listed, dtype=np.int64)

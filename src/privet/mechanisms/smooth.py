@@ -135,8 +135,8 @@ class SmoothMedian(ForClipper):
         Every cell can come out, whatever the data.
         """
         self.reach.require(query)
-        place, _, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
-        drawn = place + discrete_laplace(2 / self.epsilon * smooth * (1 + 2.0**-40), None, rng)
+        median, _, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
+        drawn = median + discrete_laplace(2 / self.epsilon * smooth * (1 + 2.0**-40), None, rng)
         chosen = min(max(drawn, 0), self._cells.size - 1)
         return Release.of(self._cells.middle(chosen), self.event, unit=query.unit, source=source, randomness=rng.kind)
 
@@ -156,8 +156,8 @@ class SmoothMedian(ForClipper):
         rank = (rows + 1) // 2
         furthest = math.ceil(math.log(max(last, 2)) / self.beta)  # from here on e^(-kβ)·last is below 1
         ranks = np.arange(rank - furthest - 1, rank + furthest + 2)
-        found = np.searchsorted(upto, np.clip(ranks, 1, max(rows, 1)), side="left").clip(0, last)
-        sorted_rows = np.where(ranks < 1, 0, np.where(ranks > rows, last, found))
+        cells = np.searchsorted(upto, np.clip(ranks, 1, max(rows, 1)), side="left").clip(0, last)
+        sorted_rows = np.where(ranks < 1, 0, np.where(ranks > rows, last, cells))
         center = furthest + 1
         local, smooth = 0.0, 1.0
         for k in range(furthest + 1):

@@ -102,8 +102,8 @@ class SparseVector(ForReach):
             confidence: The confidence, between 0 and 1.
         """
         # No noise is larger than this: Dwork & Roth 2014, Thm 3.24, with the discrete tail 2·e^(-m/t)/(1 + e^(-1/t)).
-        each = checked_confidence(confidence) / (self.reach.dimension + self.answers)
-        return sum(float(scale) * math.log(1 / each) + 1 for scale in self.scales) * self.grid.step + self.grid.step
+        miss = checked_confidence(confidence) / (self.reach.dimension + self.answers)
+        return sum(float(scale) * math.log(1 / miss) + 1 for scale in self.scales) * self.grid.step + self.grid.step
 
     def start(self, *, rng: Rng, source: str = SOURCE) -> SparseSession:
         """Start a session for one query after another; charge for the event first.
@@ -129,12 +129,12 @@ class SparseVector(ForReach):
         """
         self.reach.require(query)
         session = self.start(rng=rng, source=source)
-        found = []
+        answers = []
         for step in self.grid.steps(query.value).reshape(-1).tolist():
             if session.left == 0:
                 break
-            found.append(session._answer(step))  # noqa: SLF001 - the other half of this class
-        return Release(tuple(found), (session.draw,), query.unit, rng.kind)
+            answers.append(session._answer(step))  # noqa: SLF001 - the other half of this class
+        return Release(tuple(answers), (session.draw,), query.unit, rng.kind)
 
 
 @dataclass

@@ -95,8 +95,8 @@ class BoundedSum(Clipper[float]):
         Args:
             values: One value for each row.
         """
-        found = np.clip(numbers(values, self.default), self.lower, self.upper)
-        return np.rint(found / self.step).astype(np.int64)
+        clamped = np.clip(numbers(values, self.default), self.lower, self.upper)
+        return np.rint(clamped / self.step).astype(np.int64)
 
 
 class Norm(Enum):
@@ -163,28 +163,28 @@ class VectorSum(Clipper[npt.NDArray[np.float64]]):
         Raises:
             InvalidInput: The rows are not vectors of the right length.
         """
-        found = np.nan_to_num(self._numbers(rows), nan=0.0, posinf=_HUGE, neginf=-_HUGE).clip(-_HUGE, _HUGE)
+        vectors = np.nan_to_num(self._numbers(rows), nan=0.0, posinf=_HUGE, neginf=-_HUGE).clip(-_HUGE, _HUGE)
         if self.norm is Norm.LINF:
-            return np.trunc(found.clip(-self.clip, self.clip) / self.step).astype(np.int64)
-        lengths = np.abs(found).sum(1) if self.norm is Norm.L1 else np.sqrt(np.square(found).sum(1))
+            return np.trunc(vectors.clip(-self.clip, self.clip) / self.step).astype(np.int64)
+        lengths = np.abs(vectors).sum(1) if self.norm is Norm.L1 else np.sqrt(np.square(vectors).sum(1))
         factors = np.where(lengths <= self.clip * _MARGIN, 1.0, self.clip * _MARGIN / np.maximum(lengths, self.step))
-        return np.trunc(found * factors[:, None] / self.step).astype(np.int64)
+        return np.trunc(vectors * factors[:, None] / self.step).astype(np.int64)
 
     def _numbers(self, rows: Chunk) -> npt.NDArray[np.float64]:
         """Rows as float64; one that is not a vector of the right length is 0, where not all of them are wrong."""
         try:
-            found = np.array(rows, dtype=np.float64)
+            vectors = np.array(rows, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            found = np.zeros((len(rows), self.dimension))
-            for place, row in enumerate(rows):
+            vectors = np.zeros((len(rows), self.dimension))
+            for index, row in enumerate(rows):
                 if isinstance(row, (Sequence, np.ndarray)) and len(row) == self.dimension:
-                    found[place] = numbers(row, 0.0)
+                    vectors[index] = numbers(row, 0.0)
         if not len(rows):
             return np.zeros((0, self.dimension))
-        if found.ndim != 2 or found.shape[1] != self.dimension:
-            problem = f"have the shape {found.shape}, and vectors of {self.dimension} numbers are wanted"
+        if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
+            problem = f"have the shape {vectors.shape}, and vectors of {self.dimension} numbers are wanted"
             raise InvalidInput("rows", problem, "give one vector for each row")
-        return found
+        return vectors
 
 
 @dataclass

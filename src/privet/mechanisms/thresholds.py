@@ -128,8 +128,8 @@ class ThresholdedCounts(ForClipper):
         names = list(query.value)
         noisy = np.array([query.value[name] for name in names], dtype=np.int64)
         noisy += self.noise.draw(len(names), rng)
-        shown = {name: int(count) for name, count in zip(names, noisy, strict=True) if count >= self.threshold}
-        value = {name: shown[name] for name in in_order(list(shown))}
+        released = {name: int(count) for name, count in zip(names, noisy, strict=True) if count >= self.threshold}
+        value = {name: released[name] for name in in_order(list(released))}
         return Release.of(value, self.event, unit=query.unit, source=source, randomness=rng.kind)
 
 

@@ -48,7 +48,7 @@ class TopK(RepeatedChoice):
         share = steps_of(epsilon / checked.count("k", k), unit)
         if delta > 0:
             allowed = most(
-                lambda each: event.Repeated(event.Exponential(each), k),
+                lambda choice_epsilon: event.Repeated(event.Exponential(choice_epsilon), k),
                 epsilon=epsilon,
                 delta=delta,
                 unit=unit,

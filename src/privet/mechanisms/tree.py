@@ -97,11 +97,11 @@ class RunningSums(ForReach):
         """
         miss = checked_confidence(confidence) / self.levels
         rounding = 0.0 if self.grid.exact else 0.5 * self.reach.dimension
-        each = gaussian_width(self.sigma / self.grid.step, miss)
+        level_width = gaussian_width(self.sigma / self.grid.step, miss)
         together = (
             gaussian_width(self.sigma / self.grid.step * math.sqrt(self.levels), miss * self.levels) + self.levels
         )
-        return (min(each * self.levels, together) + rounding) * self.grid.step
+        return (min(level_width * self.levels, together) + rounding) * self.grid.step
 
     def start(self, *, rng: Rng, source: str = SOURCE) -> TreeSession:
         """Start running sums of steps that arrive one by one; charge for the event first.

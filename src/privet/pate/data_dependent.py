@@ -86,10 +86,10 @@ def data_dependent(plan: Plan, votes: Votes, delta: float, *, orders: Sequence[f
     matching(plan, votes)
     missed, support = log_missed(plan.aggregator, votes.counts), plan.aggregator.support(votes.counts)
     costs = [float(tested_cost(plan, support, label_cost(plan, missed, order), order).sum()) for order in orders]
-    found = [rdp_to_epsilon([order], [cost], share) for order, cost in zip(orders, costs, strict=True)]
-    at = int(np.argmin(found))
+    epsilons = [rdp_to_epsilon([order], [cost], share) for order, cost in zip(orders, costs, strict=True)]
+    at = int(np.argmin(epsilons))
     whatever = plan.guarantee(share).epsilon.upper  # holds for these data as well
-    return DataDependent(min(found[at], whatever), share, orders[at], votes.questions)
+    return DataDependent(min(epsilons[at], whatever), share, orders[at], votes.questions)
 
 
 def require_one_teacher(unit: Unit) -> Unit:
@@ -153,8 +153,8 @@ def rdp_of(event: Event, unit: Unit, order: float) -> float:
 def _gaps(counts: Counts) -> Counts:
     """How far each other label is behind the largest count; the first of the largest is left out."""
     ordered = np.sort(counts, axis=1)
-    found: Counts = ordered[:, -1:] - ordered[:, :-1]
-    return found
+    gaps: Counts = ordered[:, -1:] - ordered[:, :-1]
+    return gaps
 
 
 def _summed(logs: Reals) -> Reals:

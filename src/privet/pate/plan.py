@@ -100,8 +100,8 @@ class Plan:
         plan is charged in full, also where fewer questions are answered.
         """
         matching(self, votes)
-        found = self.aggregator.labels_of(votes.counts, self.most, rng)
-        labels = tuple(None if label == NO_ANSWER else int(label) for label in found)
+        drawn = self.aggregator.labels_of(votes.counts, self.most, rng)
+        labels = tuple(None if label == NO_ANSWER else int(label) for label in drawn)
         return Release.of(labels, self.event, unit=self.unit, source=source, randomness=rng.kind)
 
     def counts(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Counted]:
@@ -122,8 +122,8 @@ class Plan:
         matching(self, votes)
         if not isinstance(self.aggregator, NoisyArgmax) or self.most < self.questions:
             raise InvalidInput("aggregator", "leaves questions without an answer", "use GNMax or LNMax for all of them")
-        found = self.aggregator.noisy(votes.counts, rng)
-        counted = tuple(tuple(map(int, row)) for row in found)
+        noisy = self.aggregator.noisy(votes.counts, rng)
+        counted = tuple(tuple(map(int, row)) for row in noisy)
         return Release.of(counted, self.event, unit=self.unit, source=source, randomness=rng.kind)
 
 

@@ -76,8 +76,8 @@ def cost_table(plan: Plan, order: float) -> Reals:
 def widened(table: Reals) -> Reals:
     """At each place the largest of the table there and one step to either side."""
     ends = np.pad(table, 1, mode="edge")
-    found: Reals = np.maximum(table, np.maximum(ends[2:], ends[:-2]))
-    return found
+    largest: Reals = np.maximum(table, np.maximum(ends[2:], ends[:-2]))
+    return largest
 
 
 def ceiling_of(table: Reals, largest: Counts, beta: float) -> float:
@@ -86,15 +86,15 @@ def ceiling_of(table: Reals, largest: Counts, beta: float) -> float:
     At least Σ table[v] (d = 0). On neighboring data every v is one more or less at most, so that what is within d here
     is within d + 1 there: the ceilings differ by a factor of e^β at most.
     """
-    asked = np.bincount(largest, minlength=len(table)).astype(np.float64)
-    found, decay = _FLOOR, 1.0
-    most = float(asked.sum() * table.max())
+    queries = np.bincount(largest, minlength=len(table)).astype(np.float64)
+    ceiling, decay = _FLOOR, 1.0
+    most = float(queries.sum() * table.max())
     for _ in range(len(table)):
-        if decay * most <= found:  # nothing further away can be more
+        if decay * most <= ceiling:  # nothing further away can be more
             break
-        found = max(found, decay * float(asked @ table))
+        ceiling = max(ceiling, decay * float(queries @ table))
         table, decay = widened(table), decay * math.exp(-beta)
-    return found * (1 + 1e-12)
+    return ceiling * (1 + 1e-12)
 
 
 def checked_terms(plan: Plan, delta: float, order: float, failure: float) -> None:
@@ -226,8 +226,8 @@ class SmoothCeiling:
         # a little less than β, so that rounding cannot move the logarithm by more than β
         ceiling = ceiling_of(self.table, votes.counts.max(axis=1), self.smooth * (1 - 1e-9))
         noisy = math.ceil(math.log(ceiling) / self._step) + discrete_gaussian(self.event.sigma, None, rng)
-        found = self._limit(noisy)
-        return Release.of(found, self.event, unit=self.plan.unit, source=source, randomness=rng.kind)
+        limit = self._limit(noisy)
+        return Release.of(limit, self.event, unit=self.plan.unit, source=source, randomness=rng.kind)
 
     @property
     def _step(self) -> float:

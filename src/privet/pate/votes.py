@@ -97,19 +97,19 @@ class Votes(PrivateRecord):
     teachers: int
 
     def __init__(self, counts: Any, *, teachers: int) -> None:
-        found = _whole("counts", counts, "one row for each question and one column for each label")
+        array = _whole("counts", counts, "one row for each question and one column for each label")
         if checked.count("teachers", teachers) < 2:
             raise InvalidInput("teachers", "is 1: a vote of one hides nothing", "split the data among 2 or more")
-        if found.shape[0] < 1 or found.shape[1] < 2:
-            shape = f"{found.shape[0]} questions and {found.shape[1]} labels"
+        if array.shape[0] < 1 or array.shape[1] < 2:
+            shape = f"{array.shape[0]} questions and {array.shape[1]} labels"
             raise InvalidInput("counts", f"has {shape}", "ask 1 question or more with 2 labels or more")
-        if found.min() < 0:
+        if array.min() < 0:
             raise InvalidInput("counts", "has a count below 0", "count the teachers who voted for each label")
-        if (found.sum(axis=1) != teachers).any():
+        if (array.sum(axis=1) != teachers).any():
             problem = f"has a row that does not add up to the {teachers} teachers"
             raise InvalidInput("counts", problem, "every teacher votes for one label in every question")
-        found.setflags(write=False)
-        for name, value in zip(self.__slots__, (found, found.shape[1], found.shape[0], teachers), strict=True):
+        array.setflags(write=False)
+        for name, value in zip(self.__slots__, (array, array.shape[1], array.shape[0], teachers), strict=True):
             object.__setattr__(self, name, value)
 
     @staticmethod
@@ -126,22 +126,22 @@ class Votes(PrivateRecord):
         >>> Votes.cast([[0, 1, 1]], labels=2).teachers
         3
         """
-        found = _whole("ballots", ballots, "one row for each question and one column for each teacher")
+        array = _whole("ballots", ballots, "one row for each question and one column for each teacher")
         checked.count("labels", labels, 2)
-        if found.size and not 0 <= found.min() <= found.max() < labels:
+        if array.size and not 0 <= array.min() <= array.max() < labels:
             raise InvalidInput("ballots", f"has a vote outside of 0 to {labels - 1}", "number the labels from 0")
-        cells = found + labels * np.arange(len(found))[:, None]
-        counts = np.bincount(cells.reshape(-1), minlength=labels * len(found)).reshape(len(found), labels)
-        return Votes(counts, teachers=found.shape[1])
+        cells = array + labels * np.arange(len(array))[:, None]
+        counts = np.bincount(cells.reshape(-1), minlength=labels * len(array)).reshape(len(array), labels)
+        return Votes(counts, teachers=array.shape[1])
 
     def __repr__(self) -> str:
         return f"Votes(<private counts of {self.questions} questions>, teachers={self.teachers}, labels={self.labels})"
 
 
-def _whole(argument: str, value: Any, wanted: str) -> Counts:
-    found = np.asarray(value)
-    if found.ndim != 2:
-        raise InvalidInput(argument, f"has {found.ndim} dimensions", f"give {wanted}")
-    if found.dtype.kind not in "iu":
-        raise InvalidInput(argument, f"holds {found.dtype} and not whole numbers", "give votes as integers")
-    return found.astype(np.int64)
+def _whole(argument: str, value: Any, shape: str) -> Counts:
+    array = np.asarray(value)
+    if array.ndim != 2:
+        raise InvalidInput(argument, f"has {array.ndim} dimensions", f"give {shape}")
+    if array.dtype.kind not in "iu":
+        raise InvalidInput(argument, f"holds {array.dtype} and not whole numbers", "give votes as integers")
+    return array.astype(np.int64)

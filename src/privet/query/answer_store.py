@@ -142,8 +142,10 @@ class AnswerStore:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-                said = f"another process is asking, and holds the answers in {str(self._path)!r}"
-                raise LedgerError(f"{said}; ask again when it is done, or wait longer than {self._wait:g} s") from None
+                waiting = f"another process is asking, and holds the answers in {str(self._path)!r}"
+                raise LedgerError(
+                    f"{waiting}; ask again when it is done, or wait longer than {self._wait:g} s"
+                ) from None
             raise self._damaged(str(error)) from None
         finally:
             connection.close()
@@ -176,18 +178,18 @@ class OpenStore:
         Raises:
             LedgerError: The file is damaged, or does not belong to the ledger.
         """
-        wanted = self._key(question, schema, budget, data)
-        found = self.connection.execute("SELECT body FROM answers WHERE key = ?", (wanted,)).fetchone()
-        if found is None:
+        key = self._key(question, schema, budget, data)
+        row = self.connection.execute("SELECT body FROM answers WHERE key = ?", (key,)).fetchone()
+        if row is None:
             return None
         try:
-            kept: Kept = Kept.from_json(str(found[0]))
+            answer: Kept = Kept.from_json(str(row[0]))
         except InvalidInput as error:
             raise self.damaged(str(error)) from None
-        entry = ledger.entry(kept.entry)
+        entry = ledger.entry(answer.entry)
         if entry.budget != budget or entry.state not in _PAID:
-            raise self.damaged(f"{kept.entry} is no entry of {budget!r} that was drawn")
-        return kept
+            raise self.damaged(f"{answer.entry} is no entry of {budget!r} that was drawn")
+        return answer
 
     def keep(
         self, question: Question, schema: Schema, budget: str, data: Fingerprint, release: Release[Answer], entry: str
@@ -202,7 +204,7 @@ class OpenStore:
             release: The answer.
             entry: The ledger's entry that was charged for it.
         """
-        kept = Kept(
+        answer = Kept(
             release.value,
             release.draws,
             release.unit,
@@ -212,11 +214,11 @@ class OpenStore:
             datetime.now(UTC).isoformat(timespec="seconds"),
         )
         key = self._key(question, schema, budget, data)
-        self.connection.execute("INSERT OR REPLACE INTO answers (key, body) VALUES (?, ?)", (key, kept.to_json()))
+        self.connection.execute("INSERT OR REPLACE INTO answers (key, body) VALUES (?, ?)", (key, answer.to_json()))
 
     def _key(self, question: Question, schema: Schema, budget: str, data: Fingerprint) -> str:
-        found = self.connection.execute("SELECT value FROM secret WHERE one = 1").fetchone()
-        if found is None or not isinstance(found[0], bytes) or len(found[0]) != 32:
+        row = self.connection.execute("SELECT value FROM secret WHERE one = 1").fetchone()
+        if row is None or not isinstance(row[0], bytes) or len(row[0]) != 32:
             raise self.damaged("its key is gone")
-        parts = [_FORMAT, budget, data.keyed(found[0]), schema.without_sources().to_toml(), str(question)]
-        return hmac.digest(found[0], json.dumps(parts).encode(), "sha256").hex()
+        parts = [_FORMAT, budget, data.keyed(row[0]), schema.without_sources().to_toml(), str(question)]
+        return hmac.digest(row[0], json.dumps(parts).encode(), "sha256").hex()

@@ -102,11 +102,11 @@ def ask(
     checked.confidence("confidence", confidence)
     listed = parse_questions(questions, schema)
     schema.require_sources(columns_read(listed, schema))
-    feed = TableSource.of(data, schema, columns_read(listed, schema))
-    stamp, fingerprint = feed.stamp(), feed.fingerprint()
+    table = TableSource.of(data, schema, columns_read(listed, schema))
+    stamp, fingerprint = table.stamp(), table.fingerprint()
 
-    def known_to(place: AnswerStore | OpenStore | None) -> dict[str, Release[Answer]]:
-        return {} if fresh or place is None else _known(listed, schema, account, fingerprint, place)
+    def known_to(index: AnswerStore | OpenStore | None) -> dict[str, Release[Answer]]:
+        return {} if fresh or index is None else _known(listed, schema, account, fingerprint, index)
 
     # Before a plan is made: what was answered needs no δ.
     known = known_to(account.stored)
@@ -118,18 +118,18 @@ def ask(
         if not new:
             return _reply(listed, known, known, confidence)
         require_enough(listed, epsilon)
-        part = sum(each.weight for each in new) / sum(each.weight for each in listed)
+        part = sum(item.weight for item in new) / sum(item.weight for item in listed)
         made = plan(new, schema, epsilon=epsilon * part, delta=delta * part, confidence=confidence)
         charge = _reserved(account, made, fingerprint)
         with ExitStack() as undo:
             undo.callback(charge.abort)
-            totals = made.tally(feed)
-            if feed.stamp() != stamp:  # an answer must be kept under the fingerprint of its own data
+            totals = made.tally(table)
+            if table.stamp() != stamp:  # an answer must be kept under the fingerprint of its own data
                 raise InvalidInput("data", "changed while they were read", "ask again when nobody writes them")
             undo.pop_all()  # up to here nothing was drawn
         charge.draw()
         answers = made.draw(totals, rng=rng, name=account.budget)
-        drawn = {str(question): answers.map(_at(place)) for place, question in enumerate(new)}
+        drawn = {str(question): answers.map(_at(index)) for index, question in enumerate(new)}
         if shelf is not None:
             for question in new:
                 shelf.keep(question, schema, account.budget, fingerprint, drawn[str(question)], charge.id)
@@ -138,26 +138,26 @@ def ask(
 
 
 def _known(
-    listed: Sequence[Question], schema: Schema, account: Account, data: Fingerprint, place: AnswerStore | OpenStore
+    listed: Sequence[Question], schema: Schema, account: Account, data: Fingerprint, store: AnswerStore | OpenStore
 ) -> dict[str, Release[Answer]]:
-    found = {}
+    releases = {}
     for question in listed:
-        kept = place.find(question, schema, account.budget, data, account.ledger)
-        if kept is not None:
-            found[str(question)] = kept.release()
-    return found
+        answer = store.find(question, schema, account.budget, data, account.ledger)
+        if answer is not None:
+            releases[str(question)] = answer.release()
+    return releases
 
 
 def _reply(
     listed: Sequence[Question],
     known: Mapping[str, Release[Answer]],
-    found: Mapping[str, Release[Answer]],
+    releases: Mapping[str, Release[Answer]],
     confidence: float,
     charged: Guarantee | None = None,
     head: str | None = None,
 ) -> Reply:
-    said = _said_of(confidence)
-    release = _joined([found[str(question)].map(said) for question in listed])
+    with_note = _said_of(confidence)
+    release = _joined([releases[str(question)].map(with_note) for question in listed])
     return Reply(release, tuple(str(question) in known for question in listed), charged, head)
 
 
@@ -171,8 +171,8 @@ def _reserved(account: Account, made: QueryPlan, data: Fingerprint) -> Charge:
     )
 
 
-def _at(place: int) -> Callable[[tuple[Answer, ...]], Answer]:
-    return lambda answers: answers[place]
+def _at(index: int) -> Callable[[tuple[Answer, ...]], Answer]:
+    return lambda answers: answers[index]
 
 
 def _said_of(confidence: float) -> Callable[[Answer], Answer]:
@@ -181,8 +181,10 @@ def _said_of(confidence: float) -> Callable[[Answer], Answer]:
     def said(answer: Answer) -> Answer:
         if answer.confidence == confidence:
             return answer
-        stored, wanted = (f"{100 * each:g} %" for each in (answer.confidence, confidence))
-        note = f"it was stored with {stored} confidence, which is shown; {wanted} needs a fresh draw, which is paid for"
+        stored, requested = (f"{100 * level:g} %" for level in (answer.confidence, confidence))
+        note = (
+            f"it was stored with {stored} confidence, which is shown; {requested} needs a fresh draw, which is paid for"
+        )
         return replace(answer, notes=(*answer.notes, note))
 
     return said

@@ -132,6 +132,6 @@ def columns_of(condition: Condition | None) -> tuple[str, ...]:
         case Not():
             return columns_of(condition.condition)
         case All() | AnyOf():
-            return tuple(dict.fromkeys(name for each in condition.conditions for name in columns_of(each)))
+            return tuple(dict.fromkeys(name for part in condition.conditions for name in columns_of(part)))
         case _:
             return (condition.column,)

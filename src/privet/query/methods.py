@@ -58,18 +58,18 @@ def on_grid(steps: npt.NDArray[Any], step: float, grid: NoiseGrid) -> npt.NDArra
     """
     shift = math.frexp(grid.step)[1] - math.frexp(step)[1]
     if shift <= 0:
-        whole = [int(each) << -shift for each in steps.reshape(-1)]
+        whole = [int(number) << -shift for number in steps.reshape(-1)]
     else:
         half = 1 << (shift - 1)
-        whole = [(int(each) + half) >> shift for each in steps.reshape(-1)]
-    return np.array([min(max(each, -MOST_STEPS), MOST_STEPS) for each in whole], dtype=np.float64) * grid.step
+        whole = [(int(number) + half) >> shift for number in steps.reshape(-1)]
+    return np.array([min(max(number, -MOST_STEPS), MOST_STEPS) for number in whole], dtype=np.float64) * grid.step
 
 
 @dataclass(frozen=True)
 class QuestionMethod:
     """A question with its part of the budget."""
 
-    sheet: Aggregation
+    aggregation: Aggregation
     share: BudgetShare
 
     @cached_property
@@ -81,15 +81,15 @@ class QuestionMethod:
     def _valuing(self) -> tuple[Event, ...]:
         if self._shown:
             return ()
-        if self.sheet.ranked:
+        if self.aggregation.ranked:
             return (Exponential(self._quantile.epsilon),)
         return (self._top.event,) if self._chosen else (self.additive.event,)
 
     @property
     def _shown(self) -> bool:
         """Whether finding the groups also counts them: where one unit is one row, and rows are counted."""
-        counted = self.sheet.whole and not self.sheet.ranked
-        return self.sheet.private and counted and self.sheet.unit.whose is Whose.EXAMPLE
+        counted = self.aggregation.whole and not self.aggregation.ranked
+        return self.aggregation.private and counted and self.aggregation.unit.whose is Whose.EXAMPLE
 
     @property
     def threshold(self) -> int | None:
@@ -98,34 +98,34 @@ class QuestionMethod:
 
     def ends(self, noisy: float, confidence: float) -> tuple[float, float]:
         """The ends of an interval for one count, where a shown group has passed a threshold and where none has to."""
-        found = self._finding
-        if isinstance(found, ThresholdedCounts) and isinstance(found.noise, DiscreteLaplaceMechanism):
-            return thresholded_interval(round(noisy), found.noise.scale, found.threshold, confidence)
+        finding = self._finding
+        if isinstance(finding, ThresholdedCounts) and isinstance(finding.noise, DiscreteLaplaceMechanism):
+            return thresholded_interval(round(noisy), finding.noise.scale, finding.threshold, confidence)
         width = self.width(confidence)
         # A count that noise took below 0 stands at 0, and may be as large as the noise is: never "from 0 to 0".
         return max(noisy - width, 0.0), max(noisy, 0.0) + width
 
     @property
     def _chosen(self) -> bool:
-        return isinstance(self.sheet.question.measure, TopKMeasure) and not self.sheet.private
+        return isinstance(self.aggregation.question.measure, TopKMeasure) and not self.aggregation.private
 
     @cached_property
     def _finding(self) -> Partitions | ThresholdedCounts | None:
         """What finds private groups."""
-        if not self.sheet.private:
+        if not self.aggregation.private:
             return None
         if self._shown:
-            return ThresholdedCounts.laplace(self.share.pure, self.share.delta, Keys(self.sheet.unit, 1))
+            return ThresholdedCounts.laplace(self.share.pure, self.share.delta, Keys(self.aggregation.unit, 1))
         return self._partitions
 
     @property
     def _partitions(self) -> Partitions:
         share = self.share.part(_FOR_GROUPS)
-        return Partitions.for_epsilon(share.pure, share.delta, Keys(self.sheet.unit, self.sheet.rows))
+        return Partitions.for_epsilon(share.pure, share.delta, Keys(self.aggregation.unit, self.aggregation.rows))
 
     @property
     def _rest(self) -> BudgetShare:
-        return self.share.part(1 - _FOR_GROUPS) if self.sheet.private else self.share
+        return self.share.part(1 - _FOR_GROUPS) if self.aggregation.private else self.share
 
     @cached_property
     def additive(self) -> LaplaceMechanism | GaussianMechanism | ThresholdedCounts:
@@ -137,89 +137,90 @@ class QuestionMethod:
     @cached_property
     def _public(self) -> LaplaceMechanism | GaussianMechanism:
         """The noise for the groups of the schema."""
-        return self._noise(len(self.sheet.groups or ()))
+        return self._noise(len(self.aggregation.groups or ()))
 
     def _noise(self, groups: int) -> LaplaceMechanism | GaussianMechanism:
-        return self._rest.additive(self.sheet.reach(groups))
+        return self._rest.additive(self.aggregation.reach(groups))
 
     @property
     def _quantile(self) -> mechanisms.Quantile:
-        return mechanisms.Quantile(self._rest.choice, self.sheet.histogram, self.quantile)
+        return mechanisms.Quantile(self._rest.choice, self.aggregation.histogram, self.quantile)
 
     @property
     def quantile(self) -> float:
         """Which quantile is chosen, where one is."""
-        return self.sheet.share(self._rest.choice)
+        return self.aggregation.share(self._rest.choice)
 
     @property
     def _top(self) -> mechanisms.TopK:
-        measure = self.sheet.question.measure
+        measure = self.aggregation.question.measure
         k = measure.k if isinstance(measure, TopKMeasure) else 1
-        return mechanisms.TopK(self.share.part(1 / k).choice, self.sheet.reach(len(self.sheet.groups or ())), k)
+        groups = self.aggregation.groups or ()
+        return mechanisms.TopK(self.share.part(1 / k).choice, self.aggregation.reach(len(groups)), k)
 
     def width(self, confidence: float) -> float:
         """How far one noisy sum is off, at most, or how many rows lie between a quantile and what was chosen."""
-        if self.sheet.ranked:
+        if self.aggregation.ranked:
             return self._quantile.interval(confidence)
         return self._top.interval(confidence) if self._chosen else self.additive.interval(confidence)
 
     def joint_width(self, confidence: float) -> float:
         """The same for all sums of one group together (union bound)."""
-        return self.width(1 - (1 - confidence) / self.sheet.sums)
+        return self.width(1 - (1 - confidence) / self.aggregation.sums)
 
     @property
     def deviation(self) -> float:
         """About how large the error is, for a comparison of one kind of noise with another."""
-        return 1 / self._rest.choice if self.sheet.ranked or self._chosen else self.additive.expected_error
+        return 1 / self._rest.choice if self.aggregation.ranked or self._chosen else self.additive.expected_error
 
     def release(self, totals: Totals, *, rng: Rng, source: str) -> Release[ReleasedValues]:
         """The draws for one question, after the charge.
 
-        Guarantee: the composition of `events`, for the unit of the sheet, add/remove. Sums and counts: exact discrete
+        Guarantee: the composition of `events`, for the unit of the schema, add/remove. Sums and counts: exact discrete
         noise on a grid (`privet.mechanisms`), in L1 or L2 for all groups together. Quantiles: one choice for each
         group, and a unit's rows, wherever they are, lose ε in proportion to their number, so that all choices together
         are one exponential mechanism of ε. Private groups: shown by partition selection; what is asked of them later
         depends on what was shown (adaptive composition). Without rows, the answers are noise.
         """
-        if not self.sheet.private:
-            return self._valued(self.sheet.groups or (), totals.public, rng, source)
+        if not self.aggregation.private:
+            return self._valued(self.aggregation.groups or (), totals.public, rng, source)
         if totals.owners is None:
             raise RuntimeError("private groups are counted where they are asked for")
         owners = totals.owners.bounded()
         if isinstance(self._finding, ThresholdedCounts):
             return self._finding.release(owners, rng=rng, source=source).map(_counted)
-        found: Release[tuple[Label, ...]] = self._partitions.release(owners, rng=rng, source=source)
-        none = np.zeros(self.sheet.sums, dtype=totals.public.dtype)
-        sums = np.array([totals.private.get(label, none) for label in found.value], dtype=totals.public.dtype)
-        values = self._valued(found.value, sums.reshape(len(found.value), self.sheet.sums), rng, source)
-        return Release.join(found, values).map(lambda both: both[1])
+        groups: Release[tuple[Label, ...]] = self._partitions.release(owners, rng=rng, source=source)
+        none = np.zeros(self.aggregation.sums, dtype=totals.public.dtype)
+        sums = np.array([totals.private.get(label, none) for label in groups.value], dtype=totals.public.dtype)
+        values = self._valued(groups.value, sums.reshape(len(groups.value), self.aggregation.sums), rng, source)
+        return Release.join(groups, values).map(lambda both: both[1])
 
     def _valued(
         self, groups: Sequence[Label], sums: npt.NDArray[Any], rng: Rng, source: str
     ) -> Release[ReleasedValues]:
-        sheet = self.sheet
-        if sheet.ranked:
-            chosen = [self._quantile.release(sheet.histogram.reach.of(each), rng=rng).value for each in sums]
-            found = np.array(chosen, dtype=np.float64).reshape(len(groups), 1)
+        aggregation = self.aggregation
+        if aggregation.ranked:
+            chosen = [self._quantile.release(aggregation.histogram.reach.of(counts), rng=rng).value for counts in sums]
+            quantiles = np.array(chosen, dtype=np.float64).reshape(len(groups), 1)
             (event,) = self._valuing
-            drawn = ReleasedValues(tuple(groups), found)
-            return Release.of(drawn, event, unit=sheet.unit, source=source, randomness=rng.kind)
+            drawn = ReleasedValues(tuple(groups), quantiles)
+            return Release.of(drawn, event, unit=aggregation.unit, source=source, randomness=rng.kind)
         if self._chosen:
             top = self._top
-            places = top.release(top.reach.of(sums.reshape(-1)), rng=rng, source=source)
-            return places.map(
+            indices = top.release(top.reach.of(sums.reshape(-1)), rng=rng, source=source)
+            return indices.map(
                 lambda best: ReleasedValues(
-                    tuple(groups[place] for place in best),
+                    tuple(groups[index] for index in best),
                     np.arange(1, len(best) + 1, dtype=np.float64).reshape(len(best), 1),
                 )
             )
-        noise = self._noise(len(groups)) if sheet.private else self._public
+        noise = self._noise(len(groups)) if aggregation.private else self._public
         flat = np.zeros(noise.reach.dimension, dtype=object)
         flat[: sums.size] = sums.reshape(-1)
-        noisy = noise.release(noise.reach.of(on_grid(flat, sheet.step, noise.grid)), rng=rng, source=source)
-        shape = (len(groups), sheet.sums)
+        noisy = noise.release(noise.reach.of(on_grid(flat, aggregation.step, noise.grid)), rng=rng, source=source)
+        shape = (len(groups), aggregation.sums)
         return noisy.map(lambda value: ReleasedValues(tuple(groups), np.atleast_1d(value)[: sums.size].reshape(shape)))
 
 
-def _counted(shown: dict[Label, int]) -> ReleasedValues:
-    return ReleasedValues(tuple(shown), np.array(list(shown.values()), dtype=np.float64).reshape(len(shown), 1))
+def _counted(counts: dict[Label, int]) -> ReleasedValues:
+    return ReleasedValues(tuple(counts), np.array(list(counts.values()), dtype=np.float64).reshape(len(counts), 1))

@@ -113,8 +113,8 @@ class _Reading:
         """The word that an error is about, within its part of the question."""
         spans = (self.words[start:end] for part, start, end in self.parts if part is error.part)
         words = [word for word in next(spans, self.words) if word.kind is not TokenKind.SIGN]
-        found = [word for word in words if word.text == error.word] or words
-        return found[-1 if error.last else 0]
+        matching = [word for word in words if word.text == error.word] or words
+        return matching[-1 if error.last else 0]
 
     def question(self) -> Question:
         measure = self._measure()
@@ -155,9 +155,9 @@ class _Reading:
             return asked.CountMeasure()
         self._need("(", f"`(` and a column, as in {name}(age)")
         column = self._column()
-        found = self._rest(name, column)
+        measure = self._rest(name, column)
         self._need(")", "`)`")
-        return found
+        return measure
 
     def _rest(self, name: str, column: str) -> Measure:
         if name == "covariance":
@@ -197,19 +197,19 @@ class _Reading:
         while self._keyword("not"):
             nested += 1
         if self._take("("):
-            found = self._any()
+            condition = self._any()
             self._need(")", "`)`")
         else:
-            found = self._comparison()
+            condition = self._comparison()
         if nested > 1:
             raise error_at(self.text, self.words[inside], "not, more than once", "one is enough, or none")
-        return Not(found) if nested else found
+        return Not(condition) if nested else condition
 
     def _comparison(self) -> Condition:
         start, column = self.place, self._column()
-        found, negated = self._compared(column)
-        self.parts.append((found, start, self.place))
-        return Not(found) if negated else found
+        condition, negated = self._compared(column)
+        self.parts.append((condition, start, self.place))
+        return Not(condition) if negated else condition
 
     def _compared(self, column: str) -> tuple[Condition, bool]:
         """What follows a column, and whether it is denied."""

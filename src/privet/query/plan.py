@@ -82,7 +82,7 @@ class QueryPlan:
     @property
     def unit(self) -> Unit:
         """Whose data is protected: one row, or one user of the schema."""
-        return self.methods[0].sheet.unit
+        return self.methods[0].aggregation.unit
 
     @cached_property
     def event(self) -> Composed:
@@ -92,15 +92,15 @@ class QueryPlan:
     @cached_property
     def guarantee(self) -> Guarantee:
         """What that costs."""
-        found = accounting.epsilon(self.event, self.delta, unit=self.unit)
-        return replace(found, assumptions=(*found.assumptions, *self.schema.assumptions_for(self.columns)))
+        guarantee = accounting.epsilon(self.event, self.delta, unit=self.unit)
+        return replace(guarantee, assumptions=(*guarantee.assumptions, *self.schema.assumptions_for(self.columns)))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is read, the user's among them."""
         return columns_read(self.questions, self.schema)
 
-    def feed(self, data: Data) -> TableSource:
+    def open(self, data: Data) -> TableSource:
         """Open a table, of which only the header is read.
 
         Args:
@@ -111,16 +111,16 @@ class QueryPlan:
         """
         return TableSource.of(data, self.schema, self.columns)
 
-    def tally(self, feed: TableSource) -> list[Totals]:
+    def tally(self, table: TableSource) -> list[Totals]:
         """Return the sums of every question, in one pass over the rows; they are private, and nothing is drawn.
 
         Args:
-            feed: The table, from `feed`.
+            table: The table, from `open`.
 
         Raises:
             InvalidInput: The table is damaged.
         """
-        return tally_rows([method.sheet for method in self.methods], feed)
+        return tally_rows([method.aggregation for method in self.methods], table)
 
     def draw(self, totals: Sequence[Totals], *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
         """Return the answers, from sums that `tally` made.
@@ -139,7 +139,7 @@ class QueryPlan:
         return replace(values.map(self._answers), guarantee=self.guarantee)
 
     def answer(self, data: Data, *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
-        """Answer in one call (`feed`, `tally`, `draw`), without a ledger, or after it was charged.
+        """Answer in one call (`open`, `tally`, `draw`), without a ledger, or after it was charged.
 
         Args:
             data: The table: a file, or a frame.
@@ -151,31 +151,31 @@ class QueryPlan:
 
         Guarantee: that of `draw`.
         """
-        return self.draw(self.tally(self.feed(data)), rng=rng, name=name)
+        return self.draw(self.tally(self.open(data)), rng=rng, name=name)
 
     def _answers(self, drawn: tuple[ReleasedValues, ...]) -> tuple[Answer, ...]:
         counts = self._agreed(drawn)
         pairs = zip(self.methods, drawn, counts, strict=True)
-        return tuple(answer_of(method, each, mine, self.confidence) for method, each, mine in pairs)
+        return tuple(answer_of(method, values, mine, self.confidence) for method, values, mine in pairs)
 
     def _agreed(self, drawn: Sequence[ReleasedValues]) -> list[list[float] | None]:
         """The counts of questions about the same rows, made to agree."""
-        found: list[list[float] | None] = [None] * len(drawn)
+        counts: list[list[float] | None] = [None] * len(drawn)
         same: dict[str, list[int]] = {}
-        for place, method in enumerate(self.methods):
-            sheet = method.sheet
-            if isinstance(sheet.question.measure, (CountMeasure, HistogramMeasure)) and not sheet.private:
-                same.setdefault(str(sheet.question.where), []).append(place)
-        for places in same.values():
-            if len(places) == 1 and len(drawn[places[0]].values) == 1:
+        for index, method in enumerate(self.methods):
+            aggregation = method.aggregation
+            if isinstance(aggregation.question.measure, (CountMeasure, HistogramMeasure)) and not aggregation.private:
+                same.setdefault(str(aggregation.question.where), []).append(index)
+        for indices in same.values():
+            if len(indices) == 1 and len(drawn[indices[0]].values) == 1:
                 continue  # one number agrees with itself
-            lists: list[npt.NDArray[np.float64]] = [drawn[place].values[:, 0] for place in places]
-            errors = [self.methods[place].additive.expected_error for place in places]
-            for place, values in zip(
-                places, agreed(lists, [max(error, _NO_NOISE) ** 2 for error in errors]), strict=True
+            lists: list[npt.NDArray[np.float64]] = [drawn[index].values[:, 0] for index in indices]
+            errors = [self.methods[index].additive.expected_error for index in indices]
+            for index, values in zip(
+                indices, agreed(lists, [max(error, _NO_NOISE) ** 2 for error in errors]), strict=True
             ):
-                found[place] = values.tolist()
-        return found
+                counts[index] = values.tolist()
+        return counts
 
 
 def plan(
@@ -214,12 +214,12 @@ def plan(
         raise InvalidInput("delta", f"is {delta}, which is too small to count with", "give one such as 1e-9, or 0")
     read = parse_questions(questions, schema)
     require_enough(read, epsilon)
-    sheets = [Aggregation(each, schema) for each in read]
-    private = next((sheet for sheet in sheets if sheet.private), None)
+    aggregations = [Aggregation(question, schema) for question in read]
+    private = next((aggregation for aggregation in aggregations if aggregation.private), None)
     if private is not None and delta == 0:
         problem = f"is 0, and the schema has no values for the groups of {str(private.question)!r}: they must be found"
         raise InvalidInput("delta", problem, "give one such as 1e-6, or list the values in the schema")
-    noise, amount = (NoiseKind.LAPLACE, epsilon * _BELOW) if delta == 0 else _best(sheets, epsilon, delta)
+    noise, amount = (NoiseKind.LAPLACE, epsilon * _BELOW) if delta == 0 else _best(aggregations, epsilon, delta)
     return QueryPlan(read, schema, epsilon, delta, noise, amount, confidence)
 
 
@@ -241,13 +241,13 @@ def parse_questions(questions: Sequence[QuestionLike] | QuestionLike, schema: Sc
     listed = [questions] if isinstance(questions, (str, Question)) else list(questions)
     if not listed:
         raise InvalidInput("questions", "are none", "ask something, such as: count")
-    found: dict[str, Question] = {}
-    for each in listed:
-        question = each if isinstance(each, Question) else parse(each, schema)
+    distinct: dict[str, Question] = {}
+    for item in listed:
+        question = item if isinstance(item, Question) else parse(item, schema)
         require_answerable(question, schema)
-        first = found.get(str(question))
-        found[str(question)] = question if first is None else replace(first, weight=first.weight + question.weight)
-    return tuple(found.values())
+        first = distinct.get(str(question))
+        distinct[str(question)] = question if first is None else replace(first, weight=first.weight + question.weight)
+    return tuple(distinct.values())
 
 
 def require_enough(questions: Sequence[Question], epsilon: float) -> None:
@@ -260,14 +260,14 @@ def require_enough(questions: Sequence[Question], epsilon: float) -> None:
     Raises:
         InvalidInput: The ε of a question is too small.
     """
-    whole = sum(each.weight for each in questions)
-    for each in questions:
-        part = epsilon * (each.weight / whole)
+    whole = sum(question.weight for question in questions)
+    for question in questions:
+        part = epsilon * (question.weight / whole)
         if epsilon < _LEAST_EPSILON:
             problem = f"is {epsilon}, for which noise would be larger than can be drawn"
             raise InvalidInput("epsilon", problem, f"give {_LEAST_EPSILON:g} or more")
         if part < _LEAST_EPSILON:
-            problem = f"is {each.weight:g} for {str(each)!r}, which leaves it ε = {part:.2g} of {epsilon:g}"
+            problem = f"is {question.weight:g} for {str(question)!r}, which leaves it ε = {part:.2g} of {epsilon:g}"
             raise InvalidInput("weight", problem, f"give it more, so that ε is {_LEAST_EPSILON:g} at least")
 
 
@@ -279,20 +279,23 @@ def columns_read(questions: Sequence[Question], schema: Schema) -> tuple[str, ..
         schema: What is public about the table.
     """
     user = () if schema.user is None else (schema.user,)
-    return tuple(dict.fromkeys((*(name for each in questions for name in each.columns), *user)))
+    return tuple(dict.fromkeys((*(name for question in questions for name in question.columns), *user)))
 
 
 def _methods(
-    sheets: Sequence[Aggregation], noise: NoiseKind, amount: float, delta: float
+    aggregations: Sequence[Aggregation], noise: NoiseKind, amount: float, delta: float
 ) -> tuple[QuestionMethod, ...]:
     """The questions, each with its weight's part of the amount; half of δ is for private groups, if there are any."""
-    whole = sum(sheet.question.weight for sheet in sheets)
-    for_groups = delta / 2 / max(sum(sheet.private for sheet in sheets), 1)
+    whole = sum(aggregation.question.weight for aggregation in aggregations)
+    for_groups = delta / 2 / max(sum(aggregation.private for aggregation in aggregations), 1)
     return tuple(
         QuestionMethod(
-            sheet, BudgetShare(noise, amount * (sheet.question.weight / whole), for_groups if sheet.private else 0.0)
+            aggregation,
+            BudgetShare(
+                noise, amount * (aggregation.question.weight / whole), for_groups if aggregation.private else 0.0
+            ),
         )
-        for sheet in sheets
+        for aggregation in aggregations
     )
 
 
@@ -307,12 +310,15 @@ def _rho(epsilon: float, delta: float) -> float:
     return (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2 * _BELOW
 
 
-def _best(sheets: Sequence[Aggregation], epsilon: float, delta: float) -> tuple[NoiseKind, float]:
+def _best(aggregations: Sequence[Aggregation], epsilon: float, delta: float) -> tuple[NoiseKind, float]:
     """The kind of noise that makes the smaller errors, and as much of the amount as the accountant allows."""
 
     def fits(noise: NoiseKind, amount: float) -> bool:
         # By closed forms: loss distributions of many parts take seconds, and save little.
-        return price.quick(_composed(_methods(sheets, noise, amount, delta)), delta, unit=sheets[0].unit) <= epsilon
+        return (
+            price.quick(_composed(_methods(aggregations, noise, amount, delta)), delta, unit=aggregations[0].unit)
+            <= epsilon
+        )
 
     def largest(noise: NoiseKind) -> float:
         """From an amount that is proven to fit, by halves; so an amount is only ever too small by a thousandth."""
@@ -324,12 +330,14 @@ def _best(sheets: Sequence[Aggregation], epsilon: float, delta: float) -> tuple[
         return low
 
     def error(noise: NoiseKind) -> float:
-        methods = _methods(sheets, noise, found[noise], delta)
-        return sum(math.log(max(method.deviation, _NO_NOISE)) * method.sheet.question.weight for method in methods)
+        methods = _methods(aggregations, noise, amounts[noise], delta)
+        return sum(
+            math.log(max(method.deviation, _NO_NOISE)) * method.aggregation.question.weight for method in methods
+        )
 
-    found = {noise: largest(noise) for noise in NoiseKind}
+    amounts = {noise: largest(noise) for noise in NoiseKind}
     best = min(NoiseKind, key=error)
-    return best, found[best]
+    return best, amounts[best]
 
 
 def join_all(releases: Sequence[Release[T]]) -> Release[tuple[T, ...]]:

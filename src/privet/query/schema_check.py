@@ -95,7 +95,7 @@ def _found(name: str, schema: Schema) -> Column:
     column = schema.find(name)
     if column is None:
         raise SchemaMismatch(
-            name, f"the schema has no column {name!r}", suggestion(name, [each.name for each in schema.columns])
+            name, f"the schema has no column {name!r}", suggestion(name, [known.name for known in schema.columns])
         )
     if isinstance(column, Identifier):
         problem = f"{name!r} is an identifier, and no question may read it"
@@ -127,8 +127,8 @@ def _require_condition(condition: Condition | None, schema: Schema) -> None:
         case Not():
             _require_condition(condition.condition, schema)
         case All() | AnyOf():
-            for each in condition.conditions:
-                _require_condition(each, schema)
+            for part in condition.conditions:
+                _require_condition(part, schema)
         case _:
             with _part(condition):
                 _require_leaf(condition, schema)

@@ -49,17 +49,17 @@ class TableSource:
             for name in names:
                 if name not in types:
                     raise InvalidInput("data", f"have no column {name!r}, which is in the schema", "check the spelling")
-            feed = TableSource(data, types, data.lazy())
+            opened = TableSource(data, types, data.lazy())
         else:
-            feed = _of_file(data, schema, names)
-            if isinstance(feed.table, Source):
-                feed.table.require(names, "in the schema")
-        schema.require_described("data", feed.types, "have")
+            opened = _of_file(data, schema, names)
+            if isinstance(opened.table, Source):
+                opened.table.require(names, "in the schema")
+        schema.require_described("data", opened.types, "have")
         for name in names:
-            kind = feed.types[name]
+            kind = opened.types[name]
             if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Categorical, pl.Enum, pl.Null)):
                 raise InvalidInput("data", f"have {kind} in {name!r}", "store it as a number or a text")
-        return feed
+        return opened
 
     def pieces(self, names: Sequence[str]) -> Iterator[pl.LazyFrame]:
         """All rows, in pieces of any order: Polars streams each of them."""
@@ -84,8 +84,8 @@ class TableSource:
         Which rows these are depends on the user's own rows alone. Rows without a user are left out.
         """
         limiter = Limiter(unit, rows)
-        wanted = list(dict.fromkeys((*names, user)))
-        for batch in self._in_order(wanted):
+        columns = list(dict.fromkeys((*names, user)))
+        for batch in self._in_order(columns):
             keys, known = user_keys_of(batch[user], missing)
             places = np.flatnonzero(known)
             places = places[limiter.keep(keys[places], len(places))]
@@ -106,8 +106,8 @@ class TableSource:
         """What changes when the file is written: which file it is, its size and its time. A frame does not change."""
         if isinstance(self.table, pl.DataFrame):
             return ()
-        found = self.table.path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        status = self.table.path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def fingerprint(self) -> Fingerprint:
         """Of the file's bytes, or of the frame's columns and rows."""

@@ -107,8 +107,8 @@ def law_delta(law: Law, epsilon: float, side: int) -> float:
     exact = law.infinite + above - scaled + side * slack
     if math.isnan(exact):
         return 1.0 if side > 0 else 0.0
-    found = min(1.0, max(0.0, exact))
-    return max(found, 5e-324) if side > 0 and epsilon < law.support[1] else found
+    delta = min(1.0, max(0.0, exact))
+    return max(delta, 5e-324) if side > 0 and epsilon < law.support[1] else delta
 
 
 def law_epsilon(law: Law, delta: float, side: int) -> float:

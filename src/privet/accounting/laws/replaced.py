@@ -103,11 +103,11 @@ def replaced_discrete_laplace(scale: float, distance: int, rate: float) -> Atoms
     x = np.arange(-distance, distance + 1, dtype=np.float64)
 
     def masses(center: int) -> Array:
-        found = math.tanh(inverse / 2) * np.exp(-inverse * np.abs(x - center))
+        mass = math.tanh(inverse / 2) * np.exp(-inverse * np.abs(x - center))
         rest = 1 / (1 + math.exp(-inverse))  # all x ≤ −distance share the least loss, all x ≥ distance the largest
-        found[0] = math.exp(-inverse * (distance + center)) * rest
-        found[-1] = math.exp(-inverse * (distance - center)) * rest
-        return np.asarray(found)
+        mass[0] = math.exp(-inverse * (distance + center)) * rest
+        mass[-1] = math.exp(-inverse * (distance - center)) * rest
+        return np.asarray(mass)
 
     up = inverse * (np.abs(x) - np.abs(x - distance))
     return _three(masses(0), masses(distance), masses(-distance), up, up[::-1], rate)

@@ -104,11 +104,11 @@ class Batch:
         Raises:
             MixRefused: Fewer than the plan's minimum are left.
         """
-        found, self._inner = self._inner, []
-        if len(found) < self.plan.minimum:
-            counts = BatchCounts(len(found), self._duplicates, self._bad)
+        opened, self._inner = self._inner, []
+        if len(opened) < self.plan.minimum:
+            counts = BatchCounts(len(opened), self._duplicates, self._bad)
             raise MixRefused(
                 f"the batch {self.plan.batch!r} is refused at stop {self.place + 1}: {counts}, and the plan asks for "
                 f"{self.plan.minimum:,}; a smaller crowd hides less than was promised, so nothing goes on"
             )
-        return [found[at] for at in random_order(len(found), rng)]
+        return [opened[at] for at in random_order(len(opened), rng)]

@@ -168,15 +168,15 @@ def _one_line(report: bytes) -> bool:
 
 
 def _derived(secret: bytes, purpose: bytes, batch: bytes, first: bytes, second: bytes) -> bytes:
-    said = b"privet mix 1 " + purpose + len(batch).to_bytes(4, "big") + batch + first + second
-    return HKDF(SHA256(), 32, None, said).derive(secret)
+    info = b"privet mix 1 " + purpose + len(batch).to_bytes(4, "big") + batch + first + second
+    return HKDF(SHA256(), 32, None, info).derive(secret)
 
 
 def _bytes(argument: str, text: str) -> bytes:
     try:
-        found = bytes.fromhex(text.strip())
+        key = bytes.fromhex(text.strip())
     except (ValueError, AttributeError):
-        found = b""
-    if len(found) != _KEY:
+        key = b""
+    if len(key) != _KEY:
         raise InvalidInput(argument, "is no key of 64 hexadecimal digits", "make one with: privet mix key")
-    return found
+    return key

@@ -27,11 +27,11 @@ def canonical_report(plan: MixPlan, report: bytes) -> bytes:
     """
     read = json_object(report)
     if plan.survey is not None:
-        found = without_id(plan.survey, report)
-        if found is None:
+        body = without_id(plan.survey, report)
+        if body is None:
             problem = f"is none of the plan's survey {plan.survey.title!r} ({plan.survey.digest})"
             raise InvalidInput("report", problem, "send lines that were made with that questionnaire alone")
-        return found
+        return body
     if "survey" in read or "answers" in read:
         problem = "is one of a survey, and the plan names none, so that it does not know its ε"
         raise InvalidInput("report", problem, 'write survey = "FILE.toml" into the plan, and the ε of that survey')

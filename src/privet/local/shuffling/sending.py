@@ -81,7 +81,7 @@ def _send_all(plan: MixPlan, lines: Sequence[ReportLine], reports: Sequence[byte
         problem = f"in {_named(again)} were sent before; nothing was sent now"
         raise InvalidInput("reports", problem, "send the others alone")
     left: list[ReportLine] = []
-    for place, (line, report) in enumerate(zip(lines, reports, strict=True)):
+    for index, (line, report) in enumerate(zip(lines, reports, strict=True)):
         sent.add(line)
         try:
             if send(plan, report) is not LayerOutcome.ACCEPTED:
@@ -89,11 +89,11 @@ def _send_all(plan: MixPlan, lines: Sequence[ReportLine], reports: Sequence[byte
                 left.append(line)
         except MixRefused as refusal:
             if isinstance(refusal, ConnectionLost):
-                left += lines[place + 1 :]
+                left += lines[index + 1 :]
                 refusal = MixRefused(f"{refusal}; {line} may have been taken, and is not sent again")
             else:
                 sent.remove(line)
-                left += lines[place:]
+                left += lines[index:]
             raise MixRefused(f"{refusal}; {_summary(plan, lines, left)}; not taken: {_named(left)}") from None
     if left:
         raise MixRefused(f"{_summary(plan, lines, left)}; not taken: {_named(left)}")
@@ -183,8 +183,8 @@ class SentReports:
     def _name(self, line: ReportLine) -> str:
         name = id_of(line.report)
         where = "" if name is not None else f"{line.path.resolve()}:{line.number}"
-        said = line.report.strip() if name is None else name.encode(errors="surrogatepass")
-        return hashlib.sha256(b"\0".join((self._batch, where.encode(), said))).hexdigest()
+        content = line.report.strip() if name is None else name.encode(errors="surrogatepass")
+        return hashlib.sha256(b"\0".join((self._batch, where.encode(), content))).hexdigest()
 
 
 def _checked(plan: MixPlan, lines: Sequence[ReportLine]) -> list[bytes]:

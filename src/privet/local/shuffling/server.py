@@ -109,8 +109,8 @@ class MixServer(ThreadingHTTPServer):
             The HTTP status and the text of the reply.
         """
         before = self.plan.stops[self.place - 1].key
-        wanted = self._key.signature(body, self.plan.name, before, sends=False)
-        if not hmac.compare_digest(wanted, signature):
+        expected = self._key.signature(body, self.plan.name, before, sends=False)
+        if not hmac.compare_digest(expected, signature):
             return 403, "this batch was not sent by the stop before"
         with self._lock:
             if not self._open:
@@ -135,9 +135,9 @@ class MixServer(ThreadingHTTPServer):
 
     def _send(self, stop: Stop, body: bytes) -> None:
         signature = self._key.signature(body, self.plan.name, stop.key, sends=True)
-        status, said = posted(stop, "/batch", body, patience=self._wait, headers={SIGNATURE: signature.hex()})
+        status, text = posted(stop, "/batch", body, patience=self._wait, headers={SIGNATURE: signature.hex()})
         if status != 200:
-            raise MixRefused(said or f"stop {self.place + 2} answered {status}")
+            raise MixRefused(text or f"stop {self.place + 2} answered {status}")
 
 
 def posted(

@@ -44,7 +44,7 @@ def test_noisy_sums_are_the_sums_and_noise_that_no_row_moves(text: str, schema: 
     for table in tables(schema):
         (found,) = drawn(made, table, 5)
         (total,) = made.tally(made.open(table))
-        exact = total.public.astype(np.float64) * method.aggregation.step
+        exact = total.public.astype(np.float64) * method.spec.step
         assert found.groups == nothing.groups
         # Both are on the mechanism's grid, so that sums are rounded by half a step at most.
         assert np.abs(found.values - nothing.values - exact).max() <= noise.grid.step
@@ -56,7 +56,7 @@ def test_mean_divides_by_a_noisy_number_of_rows(text: str, schema: Any) -> None:
     """Fails when the answer is not a function of the noisy sums alone: a mean over the exact number of rows, say."""
     made = plan(text, schema, epsilon=0.7)
     (method,) = made.methods
-    name, columns = text.partition("(")[0], method.aggregation.question.measure.columns
+    name, columns = text.partition("(")[0], method.spec.question.measure.columns
     numbers: list[Any] = [schema.find(column) for column in columns]
     scale = np.prod([each.high - each.low for each in (numbers * 2 if name == "variance" else numbers)])
     shift = numbers[0].low if name == "mean" else 0.0

@@ -70,11 +70,12 @@ def test_stored_key_differs_wherever_a_question_does(account: Account) -> None:
     stored = account.stored
     assert stored is not None
     asked(account, "count")
+    from privet.query.answer_store import AnswerKey
     from privet.query.table_source import TableSource
 
     data = TableSource.of(TABLE, SCHEMA, ("age",)).fingerprint()
-    with stored.held() as shelf:
-        keys = {text: shelf._key(parse(text, SCHEMA), SCHEMA, "clinic", data) for text in DIFFERENT}
+    with stored.held() as store:
+        keys = {text: store._hash(AnswerKey(parse(text, SCHEMA), SCHEMA, "clinic", data)) for text in DIFFERENT}
     for one, other in combinations(DIFFERENT, 2):
         assert keys[one] != keys[other], f"{one!r} and {other!r} would share an answer"
 

@@ -53,8 +53,8 @@ def _poisson(leaf: events.Leaf, sampling: Any, unit: Unit, orders: Array) -> Arr
     unsampled = leaf_curve(leaf, unit, orders)
     epsilon = pure_epsilon(leaf, unit)
     pair = two_points(epsilon, sampling.sample_rate, orders) if epsilon < math.inf else unsampled
-    better = _POISSON.get(type(leaf), _nothing_better)(leaf, sampling.sample_rate, unit, orders)
-    return np.minimum(np.minimum(unsampled, pair), better)
+    bound, better = np.minimum(unsampled, pair), _POISSON.get(type(leaf))
+    return bound if better is None else np.minimum(bound, better(leaf, sampling.sample_rate, unit, orders))
 
 
 def two_points(epsilon: float, rate: float, orders: Array) -> Array:
@@ -90,10 +90,6 @@ def _log_mean(log_p: float, x: Array, log_q: float, y: Array, excess: Array) -> 
     plain = np.logaddexp(log_p + x, log_q + y)
     small = np.maximum(np.abs(x), np.abs(y)) < 1
     return np.where(small, np.log1p(np.where(small, excess, 0.0)), plain + 8 * _ULP * (1 + np.abs(x) + np.abs(y)))
-
-
-def _nothing_better(leaf: events.Leaf, rate: float, unit: Unit, orders: Array) -> Array:
-    return np.full_like(orders, math.inf)
 
 
 def _by_moments(leaf: events.Leaf, rate: float, unit: Unit, orders: Array) -> Array:

@@ -112,20 +112,13 @@ def _noise(entry: MechanismEntry, request: TrialSettings, epsilon: float, delta:
     own = request.noise
     mechanism = entry.build(epsilon, delta, counts) if own is None else entry.kind(own[1], counts)
     symbol = "σ" if entry.scale == "sigma" else str(entry.scale)
-    settings = [(symbol, f"{getattr(mechanism, str(entry.scale)):.6g}")]
+    settings = _settings(entry, symbol, f"{getattr(mechanism, str(entry.scale)):.6g}", delta)
     rows = np.arange(trials) + 0.5
 
     def draw(present: bool, rng: Rng) -> _Outputs:
         return np.asarray(mechanism.release(counts(rows if present else rows[:0]), rng=rng).value)
 
-    return MechanismTrial(
-        mechanism.event,
-        counts.unit,
-        delta,
-        tuple(settings + ([("δ", f"{delta:g}")] if entry.needs_delta else [])),
-        trials,
-        draw,
-    )
+    return MechanismTrial(mechanism.event, counts.unit, delta, settings, trials, draw)
 
 
 def _releases(entry: MechanismEntry, epsilon: float, delta: float, trials: int) -> MechanismTrial:
@@ -140,8 +133,11 @@ def _releases(entry: MechanismEntry, epsilon: float, delta: float, trials: int) 
         values = [mechanism.release(query, rng=rng).value for _ in range(trials)]
         return np.array([value if isinstance(value, int | float) else str(value) for value in values])
 
-    settings = (("ε", f"{epsilon:g}"), *((("δ", f"{delta:g}"),) if entry.needs_delta else ()))
-    return MechanismTrial(mechanism.event, unit, delta, settings, trials, draw)
+    return MechanismTrial(mechanism.event, unit, delta, _settings(entry, "ε", f"{epsilon:g}", delta), trials, draw)
+
+
+def _settings(entry: MechanismEntry, symbol: str, value: str, delta: float) -> tuple[tuple[str, str], ...]:
+    return ((symbol, value), ("δ", f"{delta:g}")) if entry.needs_delta else ((symbol, value),)
 
 
 def _response(epsilon: float, categories: int, delta: float, trials: int) -> MechanismTrial:

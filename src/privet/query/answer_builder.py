@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from privet.core.words import counted
 from privet.data.columns import Category, Number, Outside
 from privet.query import moments
 from privet.query import questions as measures
-from privet.query.aggregation import GRAIN, MISSING, Aggregation
 from privet.query.answers import RANK, ROWS, Answer, Row
 from privet.query.methods import QuestionMethod, ReleasedValues
+from privet.query.question_spec import GRAIN, MISSING, QuestionSpec
 
 __all__ = ["answer_of"]
 
@@ -31,20 +32,20 @@ def answer_of(
     method: QuestionMethod, drawn: ReleasedValues, counts: Sequence[float] | None, confidence: float
 ) -> Answer:
     """The answer to one question; `counts` are its counts after they were made to agree with others."""
-    aggregation, measure = method.aggregation, method.aggregation.question.measure
+    spec, measure = method.spec, method.spec.question.measure
     if type(measure) in _MOMENTS:
         rows = _moments(method, drawn, confidence)
     elif isinstance(measure, measures.SumMeasure):
         rows = _sums(method, drawn, confidence)
-    elif aggregation.ranked or (isinstance(measure, measures.TopKMeasure) and not aggregation.private):
+    elif spec.ranked or (isinstance(measure, measures.TopKMeasure) and not spec.private):
         rows = [Row(group, float(value)) for group, (value,) in zip(drawn.groups, drawn.values, strict=True)]
     else:
         rows = _counts(method, drawn, counts, confidence)
-    if isinstance(measure, measures.TopKMeasure) and aggregation.private:
+    if isinstance(measure, measures.TopKMeasure) and spec.private:
         best = sorted(rows, key=lambda row: -row.value)[: measure.k]
         rows = [Row(row.group, float(rank)) for rank, row in enumerate(best, start=1)]
     notes = tuple(_notes(method, confidence))
-    return Answer(str(aggregation.question), aggregation.axes, _called(aggregation), tuple(rows), confidence, notes)
+    return Answer(str(spec.question), spec.axes, _called(spec), tuple(rows), confidence, notes)
 
 
 def _counts(
@@ -61,7 +62,7 @@ def _counts(
 
 
 def _sums(method: QuestionMethod, drawn: ReleasedValues, confidence: float) -> list[Row]:
-    width, column = method.width(confidence), method.aggregation.number
+    width, column = method.width(confidence), method.spec.number
     low = 0.0 if column is not None and column.low >= 0 else -math.inf
     high = 0.0 if column is not None and column.high <= 0 else math.inf
 
@@ -77,8 +78,8 @@ def _sums(method: QuestionMethod, drawn: ReleasedValues, confidence: float) -> l
 
 
 def _moments(method: QuestionMethod, drawn: ReleasedValues, confidence: float) -> list[Row]:
-    measure, width = method.aggregation.question.measure, method.joint_width(confidence)
-    columns = [column for column in map(method.aggregation.schema.find, measure.columns) if isinstance(column, Number)]
+    measure, width = method.spec.question.measure, method.joint_width(confidence)
+    columns = [column for column in map(method.spec.schema.find, measure.columns) if isinstance(column, Number)]
     scale = math.prod(
         column.high - column.low
         for column in (columns * 2 if isinstance(measure, measures.VarianceMeasure) else columns)
@@ -93,14 +94,14 @@ def _moments(method: QuestionMethod, drawn: ReleasedValues, confidence: float) -
     return rows
 
 
-def _called(aggregation: Aggregation) -> str:
-    match aggregation.question.measure:
+def _called(spec: QuestionSpec) -> str:
+    match spec.question.measure:
         case measures.TopKMeasure():
             return RANK
         case measures.CountMeasure() | measures.HistogramMeasure():
             return ROWS
         case _:
-            return str(aggregation.question.measure)
+            return str(spec.question.measure)
 
 
 def _rows(count: int) -> str:
@@ -110,8 +111,8 @@ def _rows(count: int) -> str:
 def _order(method: QuestionMethod, confidence: float) -> str:
     """How far the order of the most frequent values can be trusted."""
     off, sure = math.ceil(method.width(confidence)), f"with {100 * confidence:g} % confidence"
-    rows = "1 row" if off == 1 else f"{off:,} rows"
-    if not method.aggregation.private:
+    rows = counted(off, "row")
+    if not method.spec.private:
         return f"no value left out has over {rows} more, {sure}"
     # How many values there are is private, so that nothing can be said of all of them together.
     least = "" if method.threshold is None else f"; those below {method.threshold:,} with their noise are left out"
@@ -123,17 +124,17 @@ def _gone(measure: measures.Measure) -> str:
 
 
 def _notes(method: QuestionMethod, confidence: float) -> list[str]:
-    aggregation, measure = method.aggregation, method.aggregation.question.measure
+    spec, measure = method.spec, method.spec.question.measure
     notes = []
     for name in dict.fromkeys(measure.columns):
-        column = aggregation.schema.find(name)
+        column = spec.schema.find(name)
         if isinstance(column, Number) and not isinstance(measure, measures.HistogramMeasure):
             beyond = "count as the bound" if column.outside is Outside.CLAMP else "count as missing"
             clamping = f"{name} beyond {column.low:g} to {column.high:g} {beyond}: that bias is not in the interval"
             gone = "add nothing" if isinstance(measure, measures.SumMeasure) else "are left out"
             substituted = f"missing ones count as {column.substitute:g}"
             notes.append(f"{clamping}; {f'missing ones {gone}' if math.isnan(column.substitute) else substituted}")
-    if aggregation.ranked:
+    if spec.ranked:
         rank = math.ceil(method.width(confidence))
         what = f"the {100 * method.quantile:g} % quantile"
         if isinstance(measure, (measures.MinimumMeasure, measures.MaximumMeasure)):
@@ -141,17 +142,15 @@ def _notes(method: QuestionMethod, confidence: float) -> list[str]:
         notes.append(f"at most {_rows(rank)} between it and {what}, with {100 * confidence:g} % confidence")
     if isinstance(measure, measures.TopKMeasure):
         notes.append(_order(method, confidence))
-    if aggregation.private:
+    if spec.private:
         notes.append("groups are private: only those with enough in them are shown")
         names = [
-            name
-            for name in aggregation.axes
-            if isinstance(column := aggregation.schema.find(name), Category) and not column.values
+            name for name in spec.axes if isinstance(column := spec.schema.find(name), Category) and not column.values
         ]
         notes.extend(f"rows without a value of {name} are {_gone(measure)}" for name in names)
     if method.threshold is not None and not isinstance(measure, measures.TopKMeasure):
         released = f"shown are counts that reach {method.threshold:,} with their noise"
         notes.append(f"{released}, so that those near it are overstated; the intervals allow for that")
-    if aggregation.rows > 1:
-        notes.append(f"the first {aggregation.rows} rows of each user are used")
+    if spec.rows > 1:
+        notes.append(f"the first {spec.rows} rows of each user are used")
     return notes

@@ -31,7 +31,7 @@ from privet.ledger import Fingerprint, Ledger, State
 from privet.query.answers import Answer, Row
 from privet.query.questions import Question
 
-__all__ = ["AnswerStore", "Kept", "OpenStore"]
+__all__ = ["AnswerKey", "AnswerStore", "Kept", "OpenStore"]
 
 _FORMAT = 1
 _WAIT = 60.0
@@ -68,6 +68,17 @@ class Kept(Record):
         return Release(self.answer, self.draws, self.unit, self.randomness, self.guarantee)
 
 
+@dataclass(frozen=True)
+class AnswerKey:
+    """Everything that makes an answer what it is."""
+
+    question: Question
+    schema: Schema
+    budget: str
+    """The name of the budget that was charged."""
+    data: Fingerprint
+
+
 class AnswerStore:
     """A file of answers, beside a ledger. Several processes may use it at once: one asks, and the others wait."""
 
@@ -78,14 +89,11 @@ class AnswerStore:
     def __repr__(self) -> str:
         return f"AnswerStore({str(self._path)!r})"
 
-    def find(self, question: Question, schema: Schema, budget: str, data: Fingerprint, ledger: Ledger) -> Kept | None:
+    def find(self, key: AnswerKey, ledger: Ledger) -> Kept | None:
         """Return the answer that was stored, if the ledger was charged for it; does not wait for other processes.
 
         Args:
-            question: The question.
-            schema: The schema of the table.
-            budget: The name of the budget that paid.
-            data: The fingerprint of the table.
+            key: Which answer.
             ledger: The ledger of the budget.
 
         Returns:
@@ -99,11 +107,7 @@ class AnswerStore:
         with self._open("BEGIN") as connection:
             # Whoever makes the file may not be done yet.
             made = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'secret'").fetchone()
-            return (
-                None
-                if made is None
-                else OpenStore(connection, self._damaged).find(question, schema, budget, data, ledger)
-            )
+            return None if made is None else OpenStore(connection, self._damaged).find(key, ledger)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[OpenStore]:
@@ -162,14 +166,11 @@ class OpenStore:
     connection: sqlite3.Connection
     damaged: Callable[[str], LedgerError]
 
-    def find(self, question: Question, schema: Schema, budget: str, data: Fingerprint, ledger: Ledger) -> Kept | None:
+    def find(self, key: AnswerKey, ledger: Ledger) -> Kept | None:
         """Return the answer that was stored, if the ledger was charged for it.
 
         Args:
-            question: The question.
-            schema: The schema of the table.
-            budget: The name of the budget that paid.
-            data: The fingerprint of the table.
+            key: Which answer.
             ledger: The ledger of the budget.
 
         Returns:
@@ -178,8 +179,7 @@ class OpenStore:
         Raises:
             LedgerError: The file is damaged, or does not belong to the ledger.
         """
-        key = self._key(question, schema, budget, data)
-        row = self.connection.execute("SELECT body FROM answers WHERE key = ?", (key,)).fetchone()
+        row = self.connection.execute("SELECT body FROM answers WHERE key = ?", (self._hash(key),)).fetchone()
         if row is None:
             return None
         try:
@@ -187,38 +187,27 @@ class OpenStore:
         except InvalidInput as error:
             raise self.damaged(str(error)) from None
         entry = ledger.entry(answer.entry)
-        if entry.budget != budget or entry.state not in _PAID:
-            raise self.damaged(f"{answer.entry} is no entry of {budget!r} that was drawn")
+        if entry.budget != key.budget or entry.state not in _PAID:
+            raise self.damaged(f"{answer.entry} is no entry of {key.budget!r} that was drawn")
         return answer
 
-    def keep(
-        self, question: Question, schema: Schema, budget: str, data: Fingerprint, release: Release[Answer], entry: str
-    ) -> None:
+    def keep(self, key: AnswerKey, release: Release[Answer], entry: str) -> None:
         """Store an answer, in place of an older one.
 
         Args:
-            question: The question.
-            schema: The schema of the table.
-            budget: The name of the budget that paid.
-            data: The fingerprint of the table.
+            key: Which answer.
             release: The answer.
             entry: The ledger's entry that was charged for it.
         """
-        answer = Kept(
-            release.value,
-            release.draws,
-            release.unit,
-            release.randomness,
-            release.guarantee,
-            entry,
-            datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-        key = self._key(question, schema, budget, data)
-        self.connection.execute("INSERT OR REPLACE INTO answers (key, body) VALUES (?, ?)", (key, answer.to_json()))
+        paid = release.draws, release.unit, release.randomness, release.guarantee, entry
+        answer = Kept(release.value, *paid, datetime.now(UTC).isoformat(timespec="seconds"))
+        row = self._hash(key), answer.to_json()
+        self.connection.execute("INSERT OR REPLACE INTO answers (key, body) VALUES (?, ?)", row)
 
-    def _key(self, question: Question, schema: Schema, budget: str, data: Fingerprint) -> str:
+    def _hash(self, key: AnswerKey) -> str:
         row = self.connection.execute("SELECT value FROM secret WHERE one = 1").fetchone()
         if row is None or not isinstance(row[0], bytes) or len(row[0]) != 32:
             raise self.damaged("its key is gone")
-        parts = [_FORMAT, budget, data.keyed(row[0]), schema.without_sources().to_toml(), str(question)]
+        schema = key.schema.without_sources().to_toml()
+        parts = [_FORMAT, key.budget, key.data.keyed(row[0]), schema, str(key.question)]
         return hmac.digest(row[0], json.dumps(parts).encode(), "sha256").hex()

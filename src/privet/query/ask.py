@@ -16,7 +16,7 @@ from privet.core.release import Release
 from privet.data.schema import Schema
 from privet.ledger import Charge, Fingerprint, Ledger
 from privet.mechanisms.mechanism import SOURCE
-from privet.query.answer_store import AnswerStore, OpenStore
+from privet.query.answer_store import AnswerKey, AnswerStore, OpenStore
 from privet.query.answers import Answer
 from privet.query.plan import QueryPlan, QuestionLike, columns_read, join_all, parse_questions, plan, require_enough
 from privet.query.questions import Question
@@ -105,15 +105,21 @@ def ask(
     table = TableSource.of(data, schema, columns_read(listed, schema))
     stamp, fingerprint = table.stamp(), table.fingerprint()
 
-    def known_to(index: AnswerStore | OpenStore | None) -> dict[str, Release[Answer]]:
-        return {} if fresh or index is None else _known(listed, schema, account, fingerprint, index)
+    def key(question: Question) -> AnswerKey:
+        return AnswerKey(question, schema, account.budget, fingerprint)
+
+    def known_to(store: AnswerStore | OpenStore | None) -> dict[str, Release[Answer]]:
+        if fresh or store is None:
+            return {}
+        stored = ((str(question), store.find(key(question), account.ledger)) for question in listed)
+        return {question: answer.release() for question, answer in stored if answer is not None}
 
     # Before a plan is made: what was answered needs no δ.
     known = known_to(account.stored)
     if len(known) == len(listed):
         return _reply(listed, known, known, confidence)
-    with nullcontext() if account.stored is None else account.stored.held() as shelf:
-        known = known_to(shelf)  # again: another process may have asked the same meanwhile
+    with nullcontext() if account.stored is None else account.stored.held() as store:
+        known = known_to(store)  # again: another process may have asked the same meanwhile
         new = [question for question in listed if str(question) not in known]
         if not new:
             return _reply(listed, known, known, confidence)
@@ -130,22 +136,11 @@ def ask(
         charge.draw()
         answers = made.draw(totals, rng=rng, name=account.budget)
         drawn = {str(question): answers.map(_at(index)) for index, question in enumerate(new)}
-        if shelf is not None:
+        if store is not None:
             for question in new:
-                shelf.keep(question, schema, account.budget, fingerprint, drawn[str(question)], charge.id)
+                store.keep(key(question), drawn[str(question)], charge.id)
     head = charge.commit()
     return _reply(listed, known, known | drawn, confidence, made.guarantee, head)
-
-
-def _known(
-    listed: Sequence[Question], schema: Schema, account: Account, data: Fingerprint, store: AnswerStore | OpenStore
-) -> dict[str, Release[Answer]]:
-    releases = {}
-    for question in listed:
-        answer = store.find(question, schema, account.budget, data, account.ledger)
-        if answer is not None:
-            releases[str(question)] = answer.release()
-    return releases
 
 
 def _reply(

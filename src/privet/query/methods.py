@@ -25,8 +25,8 @@ from privet.mechanisms import (
     ThresholdedCounts,
 )
 from privet.mechanisms.grid import MOST_STEPS, NoiseGrid
-from privet.query.aggregation import Aggregation, Label
 from privet.query.budget_share import BudgetShare
+from privet.query.question_spec import Label, QuestionSpec
 from privet.query.questions import TopKMeasure
 from privet.query.tally import Totals
 from privet.query.threshold_intervals import thresholded_interval
@@ -69,7 +69,7 @@ def on_grid(steps: npt.NDArray[Any], step: float, grid: NoiseGrid) -> npt.NDArra
 class QuestionMethod:
     """A question with its part of the budget."""
 
-    aggregation: Aggregation
+    spec: QuestionSpec
     share: BudgetShare
 
     @cached_property
@@ -81,15 +81,15 @@ class QuestionMethod:
     def _valuing(self) -> tuple[Event, ...]:
         if self._shown:
             return ()
-        if self.aggregation.ranked:
+        if self.spec.ranked:
             return (Exponential(self._quantile.epsilon),)
         return (self._top.event,) if self._chosen else (self.additive.event,)
 
     @property
     def _shown(self) -> bool:
         """Whether finding the groups also counts them: where one unit is one row, and rows are counted."""
-        counted = self.aggregation.whole and not self.aggregation.ranked
-        return self.aggregation.private and counted and self.aggregation.unit.whose is Whose.EXAMPLE
+        counted = self.spec.whole and not self.spec.ranked
+        return self.spec.private and counted and self.spec.unit.whose is Whose.EXAMPLE
 
     @property
     def threshold(self) -> int | None:
@@ -107,25 +107,25 @@ class QuestionMethod:
 
     @property
     def _chosen(self) -> bool:
-        return isinstance(self.aggregation.question.measure, TopKMeasure) and not self.aggregation.private
+        return isinstance(self.spec.question.measure, TopKMeasure) and not self.spec.private
 
     @cached_property
     def _finding(self) -> Partitions | ThresholdedCounts | None:
         """What finds private groups."""
-        if not self.aggregation.private:
+        if not self.spec.private:
             return None
         if self._shown:
-            return ThresholdedCounts.laplace(self.share.pure, self.share.delta, Keys(self.aggregation.unit, 1))
+            return ThresholdedCounts.laplace(self.share.pure, self.share.delta, Keys(self.spec.unit, 1))
         return self._partitions
 
     @property
     def _partitions(self) -> Partitions:
         share = self.share.part(_FOR_GROUPS)
-        return Partitions.for_epsilon(share.pure, share.delta, Keys(self.aggregation.unit, self.aggregation.rows))
+        return Partitions.for_epsilon(share.pure, share.delta, Keys(self.spec.unit, self.spec.rows))
 
     @property
     def _rest(self) -> BudgetShare:
-        return self.share.part(1 - _FOR_GROUPS) if self.aggregation.private else self.share
+        return self.share.part(1 - _FOR_GROUPS) if self.spec.private else self.share
 
     @cached_property
     def additive(self) -> LaplaceMechanism | GaussianMechanism | ThresholdedCounts:
@@ -137,41 +137,41 @@ class QuestionMethod:
     @cached_property
     def _public(self) -> LaplaceMechanism | GaussianMechanism:
         """The noise for the groups of the schema."""
-        return self._noise(len(self.aggregation.groups or ()))
+        return self._noise(len(self.spec.groups or ()))
 
     def _noise(self, groups: int) -> LaplaceMechanism | GaussianMechanism:
-        return self._rest.additive(self.aggregation.reach(groups))
+        return self._rest.additive(self.spec.reach(groups))
 
     @property
     def _quantile(self) -> mechanisms.Quantile:
-        return mechanisms.Quantile(self._rest.choice, self.aggregation.histogram, self.quantile)
+        return mechanisms.Quantile(self._rest.choice, self.spec.histogram, self.quantile)
 
     @property
     def quantile(self) -> float:
         """Which quantile is chosen, where one is."""
-        return self.aggregation.share(self._rest.choice)
+        return self.spec.share(self._rest.choice)
 
     @property
     def _top(self) -> mechanisms.TopK:
-        measure = self.aggregation.question.measure
+        measure = self.spec.question.measure
         k = measure.k if isinstance(measure, TopKMeasure) else 1
-        groups = self.aggregation.groups or ()
-        return mechanisms.TopK(self.share.part(1 / k).choice, self.aggregation.reach(len(groups)), k)
+        groups = self.spec.groups or ()
+        return mechanisms.TopK(self.share.part(1 / k).choice, self.spec.reach(len(groups)), k)
 
     def width(self, confidence: float) -> float:
         """How far one noisy sum is off, at most, or how many rows lie between a quantile and what was chosen."""
-        if self.aggregation.ranked:
+        if self.spec.ranked:
             return self._quantile.interval(confidence)
         return self._top.interval(confidence) if self._chosen else self.additive.interval(confidence)
 
     def joint_width(self, confidence: float) -> float:
         """The same for all sums of one group together (union bound)."""
-        return self.width(1 - (1 - confidence) / self.aggregation.sums)
+        return self.width(1 - (1 - confidence) / self.spec.sums)
 
     @property
     def deviation(self) -> float:
         """About how large the error is, for a comparison of one kind of noise with another."""
-        return 1 / self._rest.choice if self.aggregation.ranked or self._chosen else self.additive.expected_error
+        return 1 / self._rest.choice if self.spec.ranked or self._chosen else self.additive.expected_error
 
     def release(self, totals: Totals, *, rng: Rng, source: str) -> Release[ReleasedValues]:
         """The draws for one question, after the charge.
@@ -182,29 +182,29 @@ class QuestionMethod:
         are one exponential mechanism of ε. Private groups: shown by partition selection; what is asked of them later
         depends on what was shown (adaptive composition). Without rows, the answers are noise.
         """
-        if not self.aggregation.private:
-            return self._valued(self.aggregation.groups or (), totals.public, rng, source)
+        if not self.spec.private:
+            return self._valued(self.spec.groups or (), totals.public, rng, source)
         if totals.owners is None:
             raise RuntimeError("private groups are counted where they are asked for")
         owners = totals.owners.bounded()
         if isinstance(self._finding, ThresholdedCounts):
             return self._finding.release(owners, rng=rng, source=source).map(_counted)
         groups: Release[tuple[Label, ...]] = self._partitions.release(owners, rng=rng, source=source)
-        none = np.zeros(self.aggregation.sums, dtype=totals.public.dtype)
+        none = np.zeros(self.spec.sums, dtype=totals.public.dtype)
         sums = np.array([totals.private.get(label, none) for label in groups.value], dtype=totals.public.dtype)
-        values = self._valued(groups.value, sums.reshape(len(groups.value), self.aggregation.sums), rng, source)
+        values = self._valued(groups.value, sums.reshape(len(groups.value), self.spec.sums), rng, source)
         return Release.join(groups, values).map(lambda both: both[1])
 
     def _valued(
         self, groups: Sequence[Label], sums: npt.NDArray[Any], rng: Rng, source: str
     ) -> Release[ReleasedValues]:
-        aggregation = self.aggregation
-        if aggregation.ranked:
-            chosen = [self._quantile.release(aggregation.histogram.reach.of(counts), rng=rng).value for counts in sums]
+        spec = self.spec
+        if spec.ranked:
+            chosen = [self._quantile.release(spec.histogram.reach.of(counts), rng=rng).value for counts in sums]
             quantiles = np.array(chosen, dtype=np.float64).reshape(len(groups), 1)
             (event,) = self._valuing
             drawn = ReleasedValues(tuple(groups), quantiles)
-            return Release.of(drawn, event, unit=aggregation.unit, source=source, randomness=rng.kind)
+            return Release.of(drawn, event, unit=spec.unit, source=source, randomness=rng.kind)
         if self._chosen:
             top = self._top
             indices = top.release(top.reach.of(sums.reshape(-1)), rng=rng, source=source)
@@ -214,11 +214,11 @@ class QuestionMethod:
                     np.arange(1, len(best) + 1, dtype=np.float64).reshape(len(best), 1),
                 )
             )
-        noise = self._noise(len(groups)) if aggregation.private else self._public
+        noise = self._noise(len(groups)) if spec.private else self._public
         flat = np.zeros(noise.reach.dimension, dtype=object)
         flat[: sums.size] = sums.reshape(-1)
-        noisy = noise.release(noise.reach.of(on_grid(flat, aggregation.step, noise.grid)), rng=rng, source=source)
-        shape = (len(groups), aggregation.sums)
+        noisy = noise.release(noise.reach.of(on_grid(flat, spec.step, noise.grid)), rng=rng, source=source)
+        shape = (len(groups), spec.sums)
         return noisy.map(lambda value: ReleasedValues(tuple(groups), np.atleast_1d(value)[: sums.size].reshape(shape)))
 
 

@@ -22,13 +22,13 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.data.schema import Schema
 from privet.mechanisms.mechanism import SOURCE
-from privet.query.aggregation import Aggregation
 from privet.query.answer_builder import answer_of
 from privet.query.answers import Answer
 from privet.query.budget_share import BudgetShare, NoiseKind
 from privet.query.consistency import agreed
 from privet.query.methods import QuestionMethod, ReleasedValues
 from privet.query.parser import parse
+from privet.query.question_spec import QuestionSpec
 from privet.query.questions import CountMeasure, HistogramMeasure, Question
 from privet.query.schema_check import require_answerable
 from privet.query.table_source import Data, TableSource
@@ -76,13 +76,13 @@ class QueryPlan:
     def methods(self) -> tuple[QuestionMethod, ...]:
         """Each question with its part of the budget."""
         return _methods(
-            [Aggregation(question, self.schema) for question in self.questions], self.noise, self.amount, self.delta
+            [QuestionSpec(question, self.schema) for question in self.questions], self.noise, self.amount, self.delta
         )
 
     @property
     def unit(self) -> Unit:
         """Whose data is protected: one row, or one user of the schema."""
-        return self.methods[0].aggregation.unit
+        return self.methods[0].spec.unit
 
     @cached_property
     def event(self) -> Composed:
@@ -120,7 +120,7 @@ class QueryPlan:
         Raises:
             InvalidInput: The table is damaged.
         """
-        return tally_rows([method.aggregation for method in self.methods], table)
+        return tally_rows([method.spec for method in self.methods], table)
 
     def draw(self, totals: Sequence[Totals], *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
         """Return the answers, from sums that `tally` made.
@@ -163,9 +163,9 @@ class QueryPlan:
         counts: list[list[float] | None] = [None] * len(drawn)
         same: dict[str, list[int]] = {}
         for index, method in enumerate(self.methods):
-            aggregation = method.aggregation
-            if isinstance(aggregation.question.measure, (CountMeasure, HistogramMeasure)) and not aggregation.private:
-                same.setdefault(str(aggregation.question.where), []).append(index)
+            spec = method.spec
+            if isinstance(spec.question.measure, (CountMeasure, HistogramMeasure)) and not spec.private:
+                same.setdefault(str(spec.question.where), []).append(index)
         for indices in same.values():
             if len(indices) == 1 and len(drawn[indices[0]].values) == 1:
                 continue  # one number agrees with itself
@@ -214,12 +214,12 @@ def plan(
         raise InvalidInput("delta", f"is {delta}, which is too small to count with", "give one such as 1e-9, or 0")
     read = parse_questions(questions, schema)
     require_enough(read, epsilon)
-    aggregations = [Aggregation(question, schema) for question in read]
-    private = next((aggregation for aggregation in aggregations if aggregation.private), None)
+    specs = [QuestionSpec(question, schema) for question in read]
+    private = next((spec for spec in specs if spec.private), None)
     if private is not None and delta == 0:
         problem = f"is 0, and the schema has no values for the groups of {str(private.question)!r}: they must be found"
         raise InvalidInput("delta", problem, "give one such as 1e-6, or list the values in the schema")
-    noise, amount = (NoiseKind.LAPLACE, epsilon * _BELOW) if delta == 0 else _best(aggregations, epsilon, delta)
+    noise, amount = (NoiseKind.LAPLACE, epsilon * _BELOW) if delta == 0 else _best(specs, epsilon, delta)
     return QueryPlan(read, schema, epsilon, delta, noise, amount, confidence)
 
 
@@ -283,19 +283,17 @@ def columns_read(questions: Sequence[Question], schema: Schema) -> tuple[str, ..
 
 
 def _methods(
-    aggregations: Sequence[Aggregation], noise: NoiseKind, amount: float, delta: float
+    specs: Sequence[QuestionSpec], noise: NoiseKind, amount: float, delta: float
 ) -> tuple[QuestionMethod, ...]:
     """The questions, each with its weight's part of the amount; half of δ is for private groups, if there are any."""
-    whole = sum(aggregation.question.weight for aggregation in aggregations)
-    for_groups = delta / 2 / max(sum(aggregation.private for aggregation in aggregations), 1)
+    whole = sum(spec.question.weight for spec in specs)
+    for_groups = delta / 2 / max(sum(spec.private for spec in specs), 1)
     return tuple(
         QuestionMethod(
-            aggregation,
-            BudgetShare(
-                noise, amount * (aggregation.question.weight / whole), for_groups if aggregation.private else 0.0
-            ),
+            spec,
+            BudgetShare(noise, amount * (spec.question.weight / whole), for_groups if spec.private else 0.0),
         )
-        for aggregation in aggregations
+        for spec in specs
     )
 
 
@@ -310,15 +308,12 @@ def _rho(epsilon: float, delta: float) -> float:
     return (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2 * _BELOW
 
 
-def _best(aggregations: Sequence[Aggregation], epsilon: float, delta: float) -> tuple[NoiseKind, float]:
+def _best(specs: Sequence[QuestionSpec], epsilon: float, delta: float) -> tuple[NoiseKind, float]:
     """The kind of noise that makes the smaller errors, and as much of the amount as the accountant allows."""
 
     def fits(noise: NoiseKind, amount: float) -> bool:
         # By closed forms: loss distributions of many parts take seconds, and save little.
-        return (
-            price.quick(_composed(_methods(aggregations, noise, amount, delta)), delta, unit=aggregations[0].unit)
-            <= epsilon
-        )
+        return price.quick(_composed(_methods(specs, noise, amount, delta)), delta, unit=specs[0].unit) <= epsilon
 
     def largest(noise: NoiseKind) -> float:
         """From an amount that is proven to fit, by halves; so an amount is only ever too small by a thousandth."""
@@ -330,10 +325,8 @@ def _best(aggregations: Sequence[Aggregation], epsilon: float, delta: float) -> 
         return low
 
     def error(noise: NoiseKind) -> float:
-        methods = _methods(aggregations, noise, amounts[noise], delta)
-        return sum(
-            math.log(max(method.deviation, _NO_NOISE)) * method.aggregation.question.weight for method in methods
-        )
+        methods = _methods(specs, noise, amounts[noise], delta)
+        return sum(math.log(max(method.deviation, _NO_NOISE)) * method.spec.question.weight for method in methods)
 
     amounts = {noise: largest(noise) for noise in NoiseKind}
     best = min(NoiseKind, key=error)

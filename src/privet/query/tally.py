@@ -13,8 +13,8 @@ import polars as pl
 from privet.core.errors import InvalidInput
 from privet.mechanisms import Keys
 from privet.mechanisms.keys import KeysTally
-from privet.query.aggregation import Aggregation, Label
 from privet.query.column_reader import ColumnReader
+from privet.query.question_spec import Label, QuestionSpec
 from privet.query.table_source import TableSource
 
 __all__ = ["Totals", "tally_rows"]
@@ -24,7 +24,7 @@ __all__ = ["Totals", "tally_rows"]
 class Totals:
     """The private sums of one question; they print nothing of themselves."""
 
-    aggregation: Aggregation
+    spec: QuestionSpec
     public: npt.NDArray[Any] = field(repr=False)
     """[groups, sums] where the groups are public."""
     private: dict[Label, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
@@ -33,27 +33,27 @@ class Totals:
     """How many units are in each private group."""
 
     @staticmethod
-    def of(aggregation: Aggregation) -> Totals:
+    def of(spec: QuestionSpec) -> Totals:
         """Nothing yet."""
-        shape = (len(aggregation.groups or ()), aggregation.sums)
-        owners = Keys(aggregation.unit, aggregation.rows).start() if aggregation.private else None
-        return Totals(aggregation, np.zeros(shape, dtype=np.int64 if aggregation.whole else object), {}, owners)
+        shape = (len(spec.groups or ()), spec.sums)
+        owners = Keys(spec.unit, spec.rows).start() if spec.private else None
+        return Totals(spec, np.zeros(shape, dtype=np.int64 if spec.whole else object), {}, owners)
 
     def add(self, piece: pl.DataFrame) -> None:
         """The sums of a piece, as `_query` asks for them."""
-        if not self.aggregation.private:
+        if not self.spec.private:
             self._add_public(piece)
             return
         sums = self._sums(piece)
-        cells = piece["cell"].to_list() if self.aggregation.ranked else None
-        keys = zip(*(piece[f"g{axis}"].to_list() for axis in range(len(self.aggregation.axes))), strict=True)
+        cells = piece["cell"].to_list() if self.spec.ranked else None
+        keys = zip(*(piece[f"g{axis}"].to_list() for axis in range(len(self.spec.axes))), strict=True)
         for row, key in enumerate(keys):
-            label = self.aggregation.label(key)
+            label = self.spec.label(key)
             if label is None:
                 continue
             mine = self.private.get(label)
             if mine is None:
-                mine = self.private[label] = np.zeros(self.aggregation.sums, dtype=self.public.dtype)
+                mine = self.private[label] = np.zeros(self.spec.sums, dtype=self.public.dtype)
             if cells is not None:
                 mine[cells[row]] += sums[row, 0]
             else:
@@ -62,41 +62,41 @@ class Totals:
     def _sums(self, piece: pl.DataFrame) -> npt.NDArray[Any]:
         names = [name for name in piece.columns if name.startswith("s")]
         added = np.stack([piece[name].to_numpy().astype(np.int64) for name in names], axis=1)
-        return self.aggregation.sums_of(added.astype(self.public.dtype))
+        return self.spec.sums_of(added.astype(self.public.dtype))
 
     def _add_public(self, piece: pl.DataFrame) -> None:
         sums = self._sums(piece)
-        if not self.aggregation.axes and not self.aggregation.ranked:
+        if not self.spec.axes and not self.spec.ranked:
             self.public += sums.sum(axis=0)
             return
         groups = np.zeros(len(piece), dtype=np.int64)
         within = np.ones(len(piece), dtype=np.bool_)
-        for axis, name in enumerate(self.aggregation.axes):
-            size = self.aggregation.size(name)
+        for axis, name in enumerate(self.spec.axes):
+            size = self.spec.size(name)
             code = piece[f"g{axis}"].to_numpy()
             within &= code < size  # `top` has no group for what is not among the values
             groups = groups * size + np.minimum(code, size - 1)
-        if self.aggregation.ranked:
+        if self.spec.ranked:
             np.add.at(self.public, (groups[within], piece["cell"].to_numpy()[within]), sums[within, 0])
         else:
             np.add.at(self.public, groups[within], sums[within])
 
 
-def tally_rows(aggregations: Sequence[Aggregation], table: TableSource) -> list[Totals]:
+def tally_rows(specs: Sequence[QuestionSpec], table: TableSource) -> list[Totals]:
     """The sums of every question. What the rows hold decides nothing but these numbers."""
-    totals = [Totals.of(aggregation) for aggregation in aggregations]
-    if not aggregations:
+    totals = [Totals.of(spec) for spec in specs]
+    if not specs:
         return totals
     if table.bare:  # no column is asked for, so that what is counted is all rows
         rows = table.rows()
         for total in totals:
             total.add(pl.DataFrame({"s0": [rows]}))
         return totals
-    cells = ColumnReader(aggregations[0].schema, table.types)
-    names = list(dict.fromkeys(name for aggregation in aggregations for name in aggregation.question.columns))
+    cells = ColumnReader(specs[0].schema, table.types)
+    names = list(dict.fromkeys(name for spec in specs for name in spec.question.columns))
     try:
-        for piece, users in _pieces(aggregations[0], table, names):
-            queries = [_query(aggregation, cells, piece) for aggregation in aggregations]
+        for piece, users in _pieces(specs[0], table, names):
+            queries = [_query(spec, cells, piece) for spec in specs]
             for total, sums in zip(totals, pl.collect_all(queries, engine="streaming"), strict=True):
                 total.add(sums)
             for total in totals:
@@ -108,22 +108,22 @@ def tally_rows(aggregations: Sequence[Aggregation], table: TableSource) -> list[
 
 
 def _pieces(
-    aggregation: Aggregation, table: TableSource, names: list[str]
+    spec: QuestionSpec, table: TableSource, names: list[str]
 ) -> Iterator[tuple[pl.LazyFrame, list[int] | None]]:
-    schema = aggregation.schema
+    schema = spec.schema
     if schema.user is None:
         for piece in table.pieces(names):
             yield piece, None
         return
-    for owned in table.limited(names, schema.user, schema.missing, aggregation.unit, aggregation.rows):
+    for owned in table.limited(names, schema.user, schema.missing, spec.unit, spec.rows):
         yield owned.rows.lazy(), owned.users
 
 
-def _query(aggregation: Aggregation, cells: ColumnReader, piece: pl.LazyFrame) -> pl.LazyFrame:
-    if aggregation.question.where is not None:
-        piece = piece.filter(cells.meets(aggregation.question.where))
-    keys = [*aggregation.keys(cells), *([aggregation.cell(cells).alias("cell")] if aggregation.ranked else [])]
-    steps = [step.alias(f"s{index}") for index, step in enumerate(aggregation.steps(cells), start=1)]
+def _query(spec: QuestionSpec, cells: ColumnReader, piece: pl.LazyFrame) -> pl.LazyFrame:
+    if spec.question.where is not None:
+        piece = piece.filter(cells.meets(spec.question.where))
+    keys = [*spec.keys(cells), *([spec.cell(cells).alias("cell")] if spec.ranked else [])]
+    steps = [step.alias(f"s{index}") for index, step in enumerate(spec.steps(cells), start=1)]
     if not keys and not steps:
         return piece.select(pl.len().alias("s0"))  # and no cast: what a file knows of itself is not counted again
     # Row by row first, so that a group adds up columns and nothing else.
@@ -134,29 +134,29 @@ def _query(aggregation: Aggregation, cells: ColumnReader, piece: pl.LazyFrame) -
     if not keys:
         return rows.select(sums)
     grouped = rows.group_by([key.meta.output_name() for key in keys]).agg(sums)
-    return grouped.filter(pl.col("cell").is_not_null()) if aggregation.ranked else grouped
+    return grouped.filter(pl.col("cell").is_not_null()) if spec.ranked else grouped
 
 
 def _count_owners(total: Totals, cells: ColumnReader, piece: pl.LazyFrame, users: list[int] | None) -> None:
     """How many units are in each private group; a row that is counted nowhere still is its owner's."""
-    owners, aggregation = total.owners, total.aggregation
+    owners, spec = total.owners, total.spec
     if owners is None:
         return
-    keys = aggregation.keys(cells)
+    keys = spec.keys(cells)
     if users is None:
-        if aggregation.question.where is not None:
-            piece = piece.filter(cells.meets(aggregation.question.where))
+        if spec.question.where is not None:
+            piece = piece.filter(cells.meets(spec.question.where))
         grouped = piece.group_by(keys).agg(pl.len().cast(pl.Int64).alias("rows")).collect(engine="streaming")
         for *key, rows in grouped.iter_rows():
-            label = aggregation.label(tuple(key))
+            label = spec.label(tuple(key))
             if label is not None:
                 owners.counts[label] = owners.counts.get(label, 0) + rows
         return
-    met = pl.lit(True) if aggregation.question.where is None else cells.meets(aggregation.question.where)
+    met = pl.lit(True) if spec.question.where is None else cells.meets(spec.question.where)
     rows = piece.select(*keys, met.alias("met")).collect()
     labels, mine = [], []
     for (*key, counts), user in zip(rows.iter_rows(), users, strict=True):
-        label = aggregation.label(tuple(key))
+        label = spec.label(tuple(key))
         if label is not None and counts:
             labels.append(label)
             mine.append(user)

@@ -23,7 +23,7 @@ from privet.query.column_reader import ColumnReader
 from privet.query.questions import Question
 from privet.query.schema_check import require_answerable
 
-__all__ = ["GRAIN", "MISSING", "OTHER", "Aggregation", "Label", "unit_of"]
+__all__ = ["GRAIN", "MISSING", "OTHER", "Label", "QuestionSpec", "unit_of"]
 
 OTHER, MISSING = "(other)", "(missing)"
 """The groups of what is not among the schema's values, and of what is missing."""
@@ -49,7 +49,7 @@ def unit_of(schema: Schema) -> tuple[Unit, int]:
 
 
 @dataclass(frozen=True)
-class Aggregation:
+class QuestionSpec:
     """The public facts of a question: they follow from the schema alone.
 
     Guarantee: one row adds to the sums of one group, by at most `bound` steps in all, of which no sum gets more than

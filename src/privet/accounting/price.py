@@ -70,9 +70,6 @@ def epsilon(
 ) -> Guarantee:
     """Return the privacy cost of an event: ε as a certified interval at the given δ.
 
-    Without an accountant, `upper` is the least of all methods that are proven for the event, and `lower` a proven lower
-    bound (0 where there is none). Raises `NotProven` where no theorem covers the event for the unit.
-
     Args:
         event: What is done.
         delta: The δ at which ε is stated.

@@ -15,9 +15,8 @@ from privet.accounting.canonical import CountedEvent, canonical
 from privet.accounting.certified_bounds import QUIET
 from privet.accounting.conversions import each_epsilon, each_log_delta
 from privet.accounting.pure import exact_epsilon, sum_up
-from privet.accounting.renyi_leaves import failure, leaf_curve
+from privet.accounting.renyi_leaves import failure, leaf_curve, log_ratios, selected_curve
 from privet.accounting.renyi_sampled import sampled_curve
-from privet.accounting.renyi_selected import log_ratios, selected_curve
 from privet.accounting.search import Array
 from privet.accounting.table import require
 from privet.core import checked

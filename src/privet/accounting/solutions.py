@@ -14,8 +14,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from enum import Enum
 
 from privet.accounting import calibrate
-from privet.accounting.neighbours_advice import neighbours_advice
 from privet.accounting.price import epsilon as price_event
+from privet.accounting.profile import Profile
 from privet.accounting.run_description import (
     BatchDescription,
     Repetitions,
@@ -26,15 +26,17 @@ from privet.accounting.run_description import (
     sampled_item,
 )
 from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled
 from privet.core.guarantee import Guarantee, digits_up
-from privet.core.unit import Unit
+from privet.core.unit import Neighbours, Unit
+from privet.core.words import listed
 
 __all__ = [
     "PrivacyTarget",
     "RunParameter",
     "Solution",
+    "neighbours_advice",
     "solve_gaussian",
     "solve_laplace",
     "solve_randomized_response",
@@ -42,6 +44,7 @@ __all__ = [
     "truth_probability",
 ]
 
+_CANDIDATES = (Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT, Neighbours.REPLACE)
 _DIGITS = 5
 _MOST_STEPS = 10**7
 _LEAST_NOISE, _LARGEST_EPSILON = 1e-4, 1e4
@@ -53,6 +56,33 @@ _MOST_NINES = 25
 """A longer row of nines nobody would count."""
 _SAFETY_FACTOR = Decimal(1) + Decimal("1e-50")
 """More than the error of the few operations with 60 digits."""
+
+
+@contextmanager
+def neighbours_advice(event: Event) -> Iterator[None]:
+    """Add to a `NotProven` that is raised inside the neighbours for which the event can be priced, if there are any.
+
+    Args:
+        event: The event that is priced inside.
+
+    Raises:
+        NotProven: As raised inside, with the advice.
+    """
+    try:
+        yield
+    except NotProven as refusal:
+        others = [neighbours.value for neighbours in _CANDIDATES if _is_proven(event, neighbours)]
+        if not others or "accountant" in str(refusal):
+            raise
+        raise NotProven(f"{refusal}; it can be priced with `neighbours` {listed(others, 'or')}") from None
+
+
+def _is_proven(event: Event, neighbours: Neighbours) -> bool:
+    try:
+        Profile(event, Unit(neighbours=neighbours))
+    except NotProven:
+        return False
+    return True
 
 
 class RunParameter(Enum):

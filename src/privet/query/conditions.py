@@ -122,6 +122,7 @@ class AnyOf(_Several):
 
 
 Condition: TypeAlias = CellComparison | OneOf | IsMissing | Not | All | AnyOf
+"""Which rows a question is about: a comparison of one cell, or several with `Not`, `All` and `AnyOf`."""
 
 
 def columns_of(condition: Condition | None) -> tuple[str, ...]:

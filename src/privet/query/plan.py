@@ -24,9 +24,8 @@ from privet.data.schema import Schema
 from privet.mechanisms.mechanism import SOURCE
 from privet.query.answer_builder import answer_of
 from privet.query.answers import Answer
-from privet.query.budget_share import BudgetShare, NoiseKind
 from privet.query.consistency import agreed
-from privet.query.methods import QuestionMethod, ReleasedValues
+from privet.query.methods import BudgetShare, NoiseKind, QuestionMethod, ReleasedValues
 from privet.query.parser import parse
 from privet.query.question_spec import QuestionSpec
 from privet.query.questions import CountMeasure, HistogramMeasure, Question
@@ -38,6 +37,7 @@ __all__ = ["QueryPlan", "QuestionLike", "columns_read", "join_all", "parse_quest
 
 T = TypeVar("T")
 QuestionLike: TypeAlias = str | Question
+"""A question as a text of the query language, or as a record."""
 _BELOW = 1 - 2.0**-40
 """So that parts of ε which are rounded up one by one still add up to less than ε."""
 _NO_NOISE = 1e-9

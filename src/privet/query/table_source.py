@@ -112,7 +112,7 @@ class TableSource:
     def fingerprint(self) -> Fingerprint:
         """Of the file's bytes, or of the frame's columns and rows."""
         if isinstance(self.table, pl.DataFrame):
-            return fingerprint_of(_serialised(self.table))
+            return fingerprint_of(_serialized(self.table))
         return fingerprint_of(self.table.path)
 
 
@@ -124,7 +124,7 @@ class UserRows:
     users: list[int]
 
 
-def _serialised(frame: pl.DataFrame) -> Iterator[bytes]:
+def _serialized(frame: pl.DataFrame) -> Iterator[bytes]:
     for piece in (frame.clear(), *frame.iter_slices(_SLICE)):
         written = io.BytesIO()
         piece.rechunk().write_ipc(written)

@@ -50,10 +50,10 @@ class FiniteLoss:
         return -math.inf, math.inf
 
 
-def normal_cells(standardised: Array) -> Array:
+def normal_cells(standardized: Array) -> Array:
     """Masses of a standard normal between −∞, the given rising points, and ∞; taken from the nearer tail."""
-    below, above = ndtr(standardised), ndtr(-standardised)
-    inner = np.where(standardised[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+    below, above = ndtr(standardized), ndtr(-standardized)
+    inner = np.where(standardized[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
     return np.concatenate((below[:1], inner, above[-1:]))
 
 

@@ -55,7 +55,7 @@ def attack(epsilon: float, trials: int, rng: Rng) -> Attack:
     """Attack noisy counts: a fair coin decides whether Ann is ill, and the attacker knows everyone else's diagnosis."""
     query_plan = plan(QUESTION, SCHEMA, epsilon=epsilon)
     tables = [clinic(ann) for ann in (0, 1)]
-    totals = [query_plan.tally(query_plan.feed(table)) for table in tables]
+    totals = [query_plan.tally(query_plan.open(table)) for table in tables]
     without_ann = len(tables[0].head(-1).filter(pl.col("diabetes") == 1))
     right = 0
     for ann in rng.below(2, trials).tolist():

@@ -50,7 +50,7 @@ def accuracy(people: int, epsilon: float, trials: int, rng: Rng) -> Accuracy:
     count, mean = (plan(text, SCHEMA, epsilon=epsilon) for text in ("count", "mean(age)"))
     errors = []
     for query_plan, truth in ((count, people), (mean, float(np.mean(ages)))):
-        totals = query_plan.tally(query_plan.feed(table))
+        totals = query_plan.tally(query_plan.open(table))
         errors.append(np.mean([abs(query_plan.draw(totals, rng=rng).value[0].value - truth) for _ in range(trials)]))
     return Accuracy(people, epsilon, count.methods[0].additive.expected_error, float(errors[0]), float(errors[1]))
 

@@ -29,7 +29,7 @@ from privet.core.event import Gaussian as GaussianEvent
 from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.data import named
-from privet.mechanisms import GaussianMechanism, Sum
+from privet.mechanisms import BoundedSum, GaussianMechanism
 from privet.training import DPSGD
 
 COMMAND = "python -m benchmarks.audit"
@@ -73,7 +73,7 @@ def step() -> dict[str, Any]:
     plan = DPSGD(noise_multiplier=noise, delta=DELTA, batch_size=64, sample_rate=1.0, steps=1)
     data = torch.zeros(64, 4), torch.zeros(64, dtype=torch.long)
     found, seconds = watched(nn.Linear(4, 2), data, plan, 30_000, 0.1, seed=0)
-    total = Sum(0.0, 1.0)
+    total = BoundedSum(0.0, 1.0)
     mechanism = GaussianMechanism(noise, total)
     rng = SeededRng(1)
 

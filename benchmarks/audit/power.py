@@ -16,7 +16,7 @@ from privet.core.event import Repeated
 from privet.core.random import SeededRng
 from privet.core.unit import Unit
 from privet.local import GeneralizedRandomizedResponse
-from privet.mechanisms import Count, DiscreteGaussianMechanism, DiscreteLaplaceMechanism, LaplaceMechanism, Sum
+from privet.mechanisms import BoundedSum, Count, DiscreteGaussianMechanism, DiscreteLaplaceMechanism, LaplaceMechanism
 from privet.pate import Confident, Plan, Votes
 from privet.training import DPSGD
 from tests.audit.test_canaries import DELTA, PLAN, broken, watched
@@ -41,7 +41,7 @@ def _halved(right: Any, wrong: Any, delta: float) -> Found:
 
 
 def _neighbours(seed: int) -> bool:
-    total = Sum(-1.0, 1.0, Unit())
+    total = BoundedSum(-1.0, 1.0, Unit())
     mechanism = LaplaceMechanism.for_epsilon(1.0, total)
     rows = ([1.0, 0.5], [-1.0, 0.5])
     outputs = [released(mechanism, total, each, 2 * seed + side, 3 * DRAWS // 2) for side, each in enumerate(rows)]

@@ -12,17 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet import accounting
-from privet.accounting import advanced, renyi
+from privet.accounting import renyi
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import gdp_delta_below, gdp_epsilon_below, gdp_to_delta, gdp_to_epsilon
 from privet.accounting.canonical import CountedEvent, canonical
+from privet.accounting.certified_bounds import between, certain
+from privet.accounting.composition import ADVANCED
 from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
 from privet.accounting.directions import Side
-from privet.accounting.ends import between, certain
 from privet.accounting.laws import Array, Removed, Symmetric, randomized_response
+from privet.accounting.laws.law import law_delta
 from privet.accounting.price import epsilon, upper
 from privet.accounting.pure import amplified, pure_epsilon
-from privet.accounting.single import delta_of_one
 from privet.core.errors import NotProven
 from privet.core.event import (
     Approximate,
@@ -149,8 +150,8 @@ def test_a_loss_that_is_no_number_is_not_known_to_be_finite() -> None:
 
     law = Nothing()
     assert Side(((law, 2),), ((-1.0, 1.0),)).largest == math.inf
-    assert delta_of_one(law, 1.0, 1) == 1.0
-    assert delta_of_one(law, 1.0, -1) == 0.0
+    assert law_delta(law, 1.0, 1) == 1.0
+    assert law_delta(law, 1.0, -1) == 0.0
     assert certain(math.nan) == between(0.0, math.nan).upper == math.inf
 
 
@@ -179,7 +180,7 @@ def test_both_ends_of_a_gaussian_enclose_it(mu: float, loss: float) -> None:
 def test_squares_that_underflow_still_cost() -> None:
     """Catches Σε² = 0 in advanced composition: δ was 2.5e-321 where the truth is 2.5e-199."""
     parts = [CountedEvent(Gaussian(1e200), None, 1000)]
-    assert advanced.delta(parts, 0.0, REPLACE) >= gdp_delta_below(2e-200 * math.sqrt(1000), 0.0)
+    assert ADVANCED.delta(parts, 0.0, REPLACE) >= gdp_delta_below(2e-200 * math.sqrt(1000), 0.0)
 
 
 def test_zcdp_conversions_at_both_ends() -> None:

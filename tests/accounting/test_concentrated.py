@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privet.accounting import concentrated, renyi
+from privet.accounting import renyi, zcdp
 from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
 from privet.core.errors import NotProven
@@ -47,24 +47,24 @@ def test_rho_dominates_the_exact_renyi_curve_and_touches_it(size: float, neighbo
     for leaf in leaves:
         curve = renyi.curve(CountedEvent(leaf, None, 1), neighbours, ORDERS)
         largest = max(v / a for v, a in zip(curve.values, ORDERS, strict=True))
-        assert concentrated.rho(leaf, neighbours) >= largest * (1 - 1e-6)
-        assert concentrated.rho(leaf, neighbours) == pytest.approx(largest, rel=1e-3)
+        assert zcdp.rho(leaf, neighbours) >= largest * (1 - 1e-6)
+        assert zcdp.rho(leaf, neighbours) == pytest.approx(largest, rel=1e-3)
 
 
 def test_rho_of_each_leaf() -> None:
     """Catches a swapped rule: the numbers are worked out by hand."""
-    assert concentrated.rho(Gaussian(2.0), REPLACE) == pytest.approx(0.5)
-    assert concentrated.rho(Gaussian(2.0), Unit(neighbours=Neighbours.L2_BALL, radius=3.0)) == pytest.approx(9 / 8)
-    assert concentrated.rho(DiscreteGaussian(4.0, 2.0), ADD) == pytest.approx(1 / 8)
-    assert concentrated.rho(DiscreteGaussian(4.0, 2.0), REPLACE) == pytest.approx(1 / 2)
-    assert concentrated.rho(Exponential(1.0), ADD) == pytest.approx(1 / 8)
-    assert concentrated.rho(Exponential(1.0), REPLACE) == pytest.approx(1 / 2)
-    assert concentrated.rho(Exponential(100.0), ADD) == pytest.approx(100.0)  # pure ε is better than ε²/8 here
-    assert concentrated.rho(Laplace(1.0), ADD) == pytest.approx(math.exp(-1))
-    assert concentrated.rho(Pure(1.0), ADD) == pytest.approx(math.tanh(0.5))
-    assert concentrated.rho(RandomizedResponse(1.0, 5), REPLACE) == pytest.approx(math.tanh(0.5))
-    assert concentrated.rho(Concentrated(0.1), REPLACE) == pytest.approx(0.4)
-    assert concentrated.rho(Concentrated(0.1), Unit(records=5)) == pytest.approx(2.5)
+    assert zcdp.rho(Gaussian(2.0), REPLACE) == pytest.approx(0.5)
+    assert zcdp.rho(Gaussian(2.0), Unit(neighbours=Neighbours.L2_BALL, radius=3.0)) == pytest.approx(9 / 8)
+    assert zcdp.rho(DiscreteGaussian(4.0, 2.0), ADD) == pytest.approx(1 / 8)
+    assert zcdp.rho(DiscreteGaussian(4.0, 2.0), REPLACE) == pytest.approx(1 / 2)
+    assert zcdp.rho(Exponential(1.0), ADD) == pytest.approx(1 / 8)
+    assert zcdp.rho(Exponential(1.0), REPLACE) == pytest.approx(1 / 2)
+    assert zcdp.rho(Exponential(100.0), ADD) == pytest.approx(100.0)  # pure ε is better than ε²/8 here
+    assert zcdp.rho(Laplace(1.0), ADD) == pytest.approx(math.exp(-1))
+    assert zcdp.rho(Pure(1.0), ADD) == pytest.approx(math.tanh(0.5))
+    assert zcdp.rho(RandomizedResponse(1.0, 5), REPLACE) == pytest.approx(math.tanh(0.5))
+    assert zcdp.rho(Concentrated(0.1), REPLACE) == pytest.approx(0.4)
+    assert zcdp.rho(Concentrated(0.1), Unit(records=5)) == pytest.approx(2.5)
 
 
 def test_sums_over_parts_and_counts() -> None:
@@ -76,9 +76,9 @@ def test_sums_over_parts_and_counts() -> None:
     ]
     rho = 70 / 200 + 0.1 + 40 / 800
     with pytest.raises(NotProven):
-        concentrated.epsilon(parts, 1e-6, ADD)  # a shuffled epoch has no add/remove
-    assert concentrated.epsilon(parts, 1e-6, ZERO) == pytest.approx(zcdp_to_epsilon(rho, 1e-6), rel=1e-9)
-    assert concentrated.delta(parts, 4.0, ZERO) == pytest.approx(zcdp_to_delta(rho, 4.0), rel=1e-9)
+        zcdp.epsilon(parts, 1e-6, ADD)  # a shuffled epoch has no add/remove
+    assert zcdp.epsilon(parts, 1e-6, ZERO) == pytest.approx(zcdp_to_epsilon(rho, 1e-6), rel=1e-9)
+    assert zcdp.delta(parts, 4.0, ZERO) == pytest.approx(zcdp_to_delta(rho, 4.0), rel=1e-9)
 
 
 def test_conversion_lies_between_the_truth_and_the_textbook() -> None:
@@ -97,15 +97,15 @@ def test_conversion_lies_between_the_truth_and_the_textbook() -> None:
 
 def test_edges() -> None:
     """Catches NaN, a finite ε at δ = 0 for noise that has none, and a pure sum that is not used."""
-    assert concentrated.epsilon([CountedEvent(Gaussian(1.0), None, 1)], 0.0, ADD) == math.inf
-    assert concentrated.epsilon([CountedEvent(Laplace(4.0), None, 2)], 0.0, ADD) == 0.5
-    assert concentrated.epsilon([CountedEvent(Laplace(1.0), None, 1)], 1e-9, ADD) == 1.0
-    assert concentrated.delta([CountedEvent(Laplace(4.0), None, 2)], 0.5, ADD) == 0.0
-    assert concentrated.epsilon([CountedEvent(Concentrated(0.0), None, 3)], 0.0, ADD) == 0.0
-    assert concentrated.epsilon([], 1e-5, ADD) == 0.0
+    assert zcdp.epsilon([CountedEvent(Gaussian(1.0), None, 1)], 0.0, ADD) == math.inf
+    assert zcdp.epsilon([CountedEvent(Laplace(4.0), None, 2)], 0.0, ADD) == 0.5
+    assert zcdp.epsilon([CountedEvent(Laplace(1.0), None, 1)], 1e-9, ADD) == 1.0
+    assert zcdp.delta([CountedEvent(Laplace(4.0), None, 2)], 0.5, ADD) == 0.0
+    assert zcdp.epsilon([CountedEvent(Concentrated(0.0), None, 3)], 0.0, ADD) == 0.0
+    assert zcdp.epsilon([], 1e-5, ADD) == 0.0
     for leaf, sampling in ((Gaussian(1.0), Poisson(0.1)), (Approximate(1.0, 1e-6), None)):
         with pytest.raises(NotProven):
-            concentrated.epsilon([CountedEvent(leaf, sampling, 1)], 1e-5, ADD)
+            zcdp.epsilon([CountedEvent(leaf, sampling, 1)], 1e-5, ADD)
 
 
 def test_monotone_in_every_corner() -> None:
@@ -113,7 +113,7 @@ def test_monotone_in_every_corner() -> None:
     for delta in (1e-3, 1e-300):
         found = np.array(
             [
-                [concentrated.epsilon([CountedEvent(Gaussian(noise), None, n)], delta, ADD) for n in (1, 10**4, 10**9)]
+                [zcdp.epsilon([CountedEvent(Gaussian(noise), None, n)], delta, ADD) for n in (1, 10**4, 10**9)]
                 for noise in (1e6, 10.0, 1.0, 1e-3)
             ]
         )
@@ -121,5 +121,5 @@ def test_monotone_in_every_corner() -> None:
         assert np.all(found >= 0)
         assert np.all(np.diff(found, axis=0) >= 0)
         assert np.all(np.diff(found, axis=1) >= 0)
-    assert 0 <= concentrated.delta([CountedEvent(Gaussian(1e-3), None, 10**9)], 1e6, ADD) <= 1
-    assert concentrated.delta([CountedEvent(Gaussian(1e6), None, 1)], 1e6, ADD) == 0.0
+    assert 0 <= zcdp.delta([CountedEvent(Gaussian(1e-3), None, 10**9)], 1e6, ADD) <= 1
+    assert zcdp.delta([CountedEvent(Gaussian(1e6), None, 1)], 1e6, ADD) == 0.0

@@ -13,8 +13,8 @@ from privet.accounting import Accountant, renyi
 from privet.accounting.analytic_gaussian import gdp_to_epsilon
 from privet.accounting.canonical import canonical
 from privet.accounting.laws import GaussianLoss, LaplaceLoss, Law
+from privet.accounting.laws.law import law_delta, law_epsilon
 from privet.accounting.profile import Profile
-from privet.accounting.single import delta_of_one, epsilon_of_one
 from privet.core.event import (
     Approximate,
     Composed,
@@ -215,8 +215,8 @@ def test_delta_of_blocks_is_not_spent_again_by_the_renyi_conversion() -> None:
 @pytest.mark.parametrize("law", [LaplaceLoss(1.0), LaplaceLoss(0.3), GaussianLoss(1.0)], ids=repr)
 def test_epsilon_of_a_single_run_is_a_bound_at_its_own_delta(law: Law, delta: float) -> None:
     """Fails when the upper end of ε is the last value that did not fit, or the lower end the first that did."""
-    assert delta_of_one(law, epsilon_of_one(law, delta, 1), 1) <= delta
-    assert delta_of_one(law, epsilon_of_one(law, delta, -1), -1) >= delta
+    assert law_delta(law, law_epsilon(law, delta, 1), 1) <= delta
+    assert law_delta(law, law_epsilon(law, delta, -1), -1) >= delta
 
 
 def test_advanced_composition_splits_delta_between_the_steps_and_itself() -> None:

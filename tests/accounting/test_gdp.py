@@ -9,7 +9,6 @@ import pytest
 
 from privet.accounting import gdp, renyi
 from privet.accounting.analytic_gaussian import log_gdp_delta
-from privet.accounting.approximation import gdp_clt_not_a_guarantee
 from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import (
     analytic_gaussian_sigma,
@@ -17,6 +16,7 @@ from privet.accounting.conversions import (
     gdp_to_delta,
     gdp_to_epsilon,
 )
+from privet.accounting.gdp import gdp_clt_not_a_guarantee
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import Gaussian, IndependentBatches, Laplace, Poisson, ShuffledEpoch
 from privet.core.unit import Neighbours, Unit

@@ -99,11 +99,12 @@ def test_meaning_is_complete_and_can_be_stored() -> None:
     assert [row.prior for row in found.beliefs] == [0.01, 0.1, 0.5]
     assert len(found.sentences) == 6
     attack = norm.sf(norm.isf(0.001) - 0.5)
-    assert "0.1 % of outsiders finds at most 0.48 % of members" in found.sentences[0]
+    assert "At a 0.1 % false-positive rate" in found.sentences[0]
+    assert "true-positive rate of at most 0.48 %." in found.sentences[0]
     assert 0.0047 < attack < 0.0048
     assert Meaning.from_json(found.to_json()) == found
     nothing = meaning(lambda _: 1.0, lambda _: 1.0)
-    assert "at most 100 % of members" in nothing.sentences[0]
-    assert "may become certain" in nothing.sentences[3]
+    assert "at most 100 %." in nothing.sentences[0]
+    assert "may rise to certainty" in nothing.sentences[3]
     with pytest.raises(InvalidInput, match="chance"):
         belief(0.5, tail_of(1.0, 0.0), 1.0)

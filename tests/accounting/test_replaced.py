@@ -23,7 +23,7 @@ from privet.accounting.laws import (
     replaced_discrete_laplace,
     two_steps,
 )
-from privet.accounting.single import delta_of_one
+from privet.accounting.laws.law import law_delta
 from privet.core.event import (
     Approximate,
     DiscreteGaussian,
@@ -83,7 +83,7 @@ def test_opposite_contributions_are_the_worst_for_gaussian_noise(sigma: float, r
     for number, (u, v) in enumerate(pairs):
         p, q = mixed(still, normal(u), rate), mixed(still, normal(v), rate)
         for loss in LOSSES:
-            worst = delta_of_one(law, loss, 1)
+            worst = law_delta(law, loss, 1)
             found = hockey_stick(p, q, loss)
             assert found <= worst * (1 + 1e-3) + 1e-7, (u, v, loss)
             if number == 0:
@@ -108,7 +108,7 @@ def test_opposite_contributions_are_the_worst_for_integer_noise(name: str, rate:
             for u in range(-bound, bound + 1)
             for v in range(-bound, bound + 1)
         }
-        worst = delta_of_one(law, loss, 1)
+        worst = law_delta(law, loss, 1)
         assert max(found.values()) <= worst * (1 + 1e-9) + 1e-13
         assert found[bound, -bound] == pytest.approx(worst, rel=1e-9, abs=1e-13)
 
@@ -128,7 +128,7 @@ def test_opposite_contributions_are_the_worst_for_laplace_noise(scale: float, ra
     for u, v in ((1.0, -1.0), (1.0, 0.0), (1.0, 0.4), (0.5, 1.0), (0.3, -0.8), (-1.0, 1.0)):
         p, q = mixed(still, masses(u), rate), mixed(still, masses(v), rate)
         for loss in LOSSES:
-            found, worst = hockey_stick(p, q, loss), delta_of_one(law, loss, 1)
+            found, worst = hockey_stick(p, q, loss), law_delta(law, loss, 1)
             assert found <= worst * (1 + 1e-6) + 1e-9, (u, v, loss)
             if abs(u - v) == 2:
                 assert found == pytest.approx(worst, rel=1e-4, abs=1e-8)
@@ -148,7 +148,7 @@ def test_two_steps_dominate_whatever_is_private(rate: float) -> None:
         assert law is not None
         p, q = (mixed(laws[0], laws[k], rate) for k in (1, 2))
         for loss in LOSSES:
-            assert hockey_stick(p, q, loss) <= delta_of_one(law, loss, 1) * (1 + 1e-9) + 1e-12
+            assert hockey_stick(p, q, loss) <= law_delta(law, loss, 1) * (1 + 1e-9) + 1e-12
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0, 40.0])
@@ -163,7 +163,7 @@ def test_two_steps_are_attained(epsilon: float, delta: float, rate: float) -> No
     assert law.infinite >= rate * delta * (1 - 1e-12)
     if rate == 1:
         whole = min(1.0, delta * (1 + math.exp(epsilon)))
-        assert delta_of_one(law, 2 * epsilon, 1) == pytest.approx(whole, rel=1e-9, abs=1e-12)
+        assert law_delta(law, 2 * epsilon, 1) == pytest.approx(whole, rel=1e-9, abs=1e-12)
     filled = (law.p > 0) & (law.q > 0)
     assert np.allclose(np.log(law.p[filled] / law.q[filled]), law.losses[filled], rtol=1e-9, atol=1e-12)
 

@@ -14,8 +14,8 @@ import pytest
 from privet import accounting
 from privet.accounting import pld, renyi
 from privet.accounting.canonical import canonical
-from privet.accounting.compose import compose
 from privet.accounting.conversions import gdp_to_delta, gdp_to_epsilon
+from privet.accounting.convolution import compose
 from privet.accounting.grid import optimistic, pessimistic
 from privet.accounting.laws import GaussianLoss, reach
 from privet.core.errors import NotProven

@@ -243,7 +243,7 @@ def test_front_door() -> None:
     assert guarantee.epsilon.lower == 0
     assert guarantee.assumptions == (
         "the number of runs, and every run but the best, stay hidden",
-        "real-valued noise",
+        "continuous (floating-point) noise",
     )
     epsilon = guarantee.epsilon.upper
     assert accounting.upper(selected, 1e-5) == epsilon

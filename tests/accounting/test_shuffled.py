@@ -15,8 +15,8 @@ from scipy.stats import binom
 from privet import accounting
 from privet.accounting import Accountant
 from privet.accounting.laws import crowd, crowd_below
+from privet.accounting.laws.law import law_delta, law_epsilon
 from privet.accounting.shuffling import blanket_epsilon, clones_closed_form, clones_epsilon
-from privet.accounting.single import delta_of_one, epsilon_of_one
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import (
     Approximate,
@@ -136,7 +136,7 @@ def test_the_law_is_the_blanket(epsilon: float, k: int) -> None:
                     ways = logs[reports] - logs[one] - logs[two] - logs[rest] - logs[left]
                     powers = sum(n * math.log(c) for n, c in zip((one, two, rest, left), chances, strict=True) if n)
                     total += value * math.exp(ways + powers) / reports
-        assert total <= delta_of_one(crowd(epsilon, k, reports, 1e-20), found, 1) <= total * 1.01 + 1e-12
+        assert total <= law_delta(crowd(epsilon, k, reports, 1e-20), found, 1) <= total * 1.01 + 1e-12
 
 
 def test_merged_rows_stay_above_the_blanket() -> None:
@@ -151,7 +151,7 @@ def test_merged_rows_stay_above_the_blanket() -> None:
     for found in (0.01, 0.02, 0.04):
         e = math.exp(found)
         total = float((chance * np.maximum((p - 1) * (one - e * two) - (e - 1) * size, 0.0)).sum()) / reports
-        assert total <= delta_of_one(crowd(epsilon, k, reports, 1e-20), found, 1) <= total * 1.05
+        assert total <= law_delta(crowd(epsilon, k, reports, 1e-20), found, 1) <= total * 1.05
 
 
 def test_published_numbers() -> None:
@@ -188,10 +188,10 @@ def test_the_price_is_below_every_published_bound(epsilon: float, reports: int) 
 def test_more_reports_hide_more_and_a_larger_epsilon_less() -> None:
     """Catches n and ε₀ the wrong way round, and merged rows that break the order by more than they may (0.5 %)."""
     for k in (2, 10):
-        by_reports = [epsilon_of_one(crowd(1.0, k, n, 1e-20), 1e-6, 1) for n in (1, 2, 5, 30, 300, 301, 10**4, 10**8)]
+        by_reports = [law_epsilon(crowd(1.0, k, n, 1e-20), 1e-6, 1) for n in (1, 2, 5, 30, 300, 301, 10**4, 10**8)]
         assert all(more <= fewer * 1.005 for fewer, more in pairwise(by_reports))
         assert by_reports[0] > 20 * by_reports[-2] > 50 * by_reports[-1]
-        by_epsilon = [epsilon_of_one(crowd(e, k, 1000, 1e-20), 1e-6, 1) for e in (0.01, 0.5, 1.0, 2.0, 4.0, 29.0, 31.0)]
+        by_epsilon = [law_epsilon(crowd(e, k, 1000, 1e-20), 1e-6, 1) for e in (0.01, 0.5, 1.0, 2.0, 4.0, 29.0, 31.0)]
         assert all(small <= large * 1.005 for small, large in pairwise(by_epsilon))
 
 
@@ -246,7 +246,7 @@ def test_the_lower_end_is_a_real_pair() -> None:
         for epsilon in (0.05, 0.2):
             for law, (p, q) in zip(below, (laws, laws[::-1]), strict=True):
                 truth = hockey_stick(p, q, epsilon)
-                assert truth * (1 - 1e-6) <= delta_of_one(law, epsilon, -1) <= truth * (1 + 1e-9)
+                assert truth * (1 - 1e-6) <= law_delta(law, epsilon, -1) <= truth * (1 + 1e-9)
     found = accounting.epsilon(Shuffled(RandomizedResponse(1.0), 10**4), 1e-6, unit=SHUFFLED).epsilon
     assert 0.8 * found.upper < found.lower <= found.upper
 

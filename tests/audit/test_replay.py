@@ -23,7 +23,7 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.data import Category, Kind, Number, Schema, Source, learning
 from privet.local import MEANS, ORACLES
-from privet.mechanisms import MECHANISMS, Count, DiscreteLaplaceMechanism, LaplaceMechanism, Sum
+from privet.mechanisms import MECHANISMS, BoundedSum, Count, DiscreteLaplaceMechanism, LaplaceMechanism
 from privet.pate import Confident, GNMax, LNMax, Plan, SmoothCeiling, Votes
 from privet.query import plan as planned
 from privet.training import DPSGD, Adaptive, PerLayer, fit
@@ -284,7 +284,7 @@ def test_what_goes_around_a_mechanism_is_found(name: str) -> None:
 
 def test_laplace_for_the_wrong_neighbours() -> None:
     """Fails when a sum on [-1, 1] made for rows that come and go passes for rows that are replaced: it moves by 2."""
-    total = Sum(-1.0, 1.0, Unit())
+    total = BoundedSum(-1.0, 1.0, Unit())
     noise = LaplaceMechanism.for_epsilon(1.0, total)
     found = replay(lambda rows, rng: noise.release(total(rows), rng=rng), [0.5, 1.0], [0.5, -1.0])
     assert not found.holds

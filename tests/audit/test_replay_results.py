@@ -22,7 +22,7 @@ from torch import nn
 
 from privet.audit import replay
 from privet.core.random import Rng, SeededRng
-from privet.mechanisms import LaplaceMechanism, Sum
+from privet.mechanisms import BoundedSum, LaplaceMechanism
 from tests.audit.test_replay import COUNT, told
 
 
@@ -357,7 +357,7 @@ def test_log_lines_are_compared() -> None:
 
 def test_a_query_that_is_no_number_in_a_later_call_is_found() -> None:
     """Fails when a movement that cannot be measured is outweighed by an earlier one that is within its bound."""
-    total = Sum(0.0, 1.0)
+    total = BoundedSum(0.0, 1.0)
     noise = LaplaceMechanism.for_epsilon(1.0, total)
 
     def pipeline(rows: list[float], rng: Rng) -> Any:

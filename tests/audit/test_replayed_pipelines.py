@@ -30,13 +30,19 @@ from privet.audit import Replay, replay
 from privet.cli import main
 from privet.core.random import Rng
 from privet.local import GeneralizedRandomizedResponse
-from privet.local.shuffling import Batch, MixKey, MixPlan, Stop, carried, seal, shuffled_release
+from privet.local.shuffling import Batch, MixKey, MixPlan, Stop, canonical_report, seal, shuffled_release
 from privet.sklearn import PrivateClassifier, PrivateRegressor, private_scorer
 from tests.cli.training import SCHEMA, patients
 from tests.query.tables import NASTY
 from tests.query.tables import SCHEMA as CLINIC
 
-_CLOCKS = ("runs.card_builder", "runs.pate.card_builder", "training.loggers.logbook", "ledger.book", "query.stored")
+_CLOCKS = (
+    "runs.card_builder",
+    "runs.pate.card_builder",
+    "training.loggers.logbook",
+    "ledger.book",
+    "query.answer_store",
+)
 _SEEDED = ("runs.pipeline", "runs.pate.pipeline", "sklearn.fitting")
 """What makes a generator from a seed that was given."""
 _INTERNAL = {"internal.html", "internal.json"}
@@ -257,7 +263,7 @@ def mixed(answers: Any, rng: Rng, sent: Callable[[int], bool] = lambda _: True) 
     """Every stop's work in one process: randomise, seal, peel and mix twice, collect, estimate."""
     response = GeneralizedRandomizedResponse(4, 1.0)
     reports = [int(each) for each in response.randomize(answers, rng)]
-    lines = [carried(_MIX, json.dumps({"answer": report}).encode()) for report in reports]
+    lines = [canonical_report(_MIX, json.dumps({"answer": report}).encode()) for report in reports]
     layers = [
         seal(line, [stop.key for stop in _STOPS], _MIX.payload, _MIX.name)
         for line, answer in zip(lines, answers, strict=True)

@@ -18,7 +18,7 @@ from privet.core.guarantee import Evidence
 from privet.core.random import SeededRng
 from privet.core.unit import Neighbours, Trust, Unit
 from privet.local import GeneralizedRandomizedResponse
-from privet.mechanisms import Count, DiscreteGaussianMechanism, DiscreteLaplaceMechanism, LaplaceMechanism, Sum
+from privet.mechanisms import BoundedSum, Count, DiscreteGaussianMechanism, DiscreteLaplaceMechanism, LaplaceMechanism
 from privet.pate import Confident, Plan, Votes
 
 REPLACE = Unit(neighbours=Neighbours.REPLACE)
@@ -123,7 +123,7 @@ def test_laplace_for_the_wrong_neighbours_is_found() -> None:
     """Fails when a sum on [-1, 1], scaled for records that come or go, passes for records that are replaced, which move
     it by 2: the audit must refute a price of 1 for them. And fails when the same outputs are held against the promise
     that was made, for records that come or go, which is right; or when they can be audited without a unit."""
-    total = Sum(-1.0, 1.0, Unit())
+    total = BoundedSum(-1.0, 1.0, Unit())
     mechanism = LaplaceMechanism.for_epsilon(1.0, total)
     present = released(mechanism, total, [1.0, 0.5], 1, 3 * DRAWS // 2)
     absent = released(mechanism, total, [-1.0, 0.5], 2, 3 * DRAWS // 2)

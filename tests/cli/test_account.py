@@ -77,7 +77,7 @@ def test_the_json_answer(privet: Run) -> None:
     assert answer["guarantee"]["delta"] == 1e-5
     assert answer["guarantee"]["unit"]["neighbours"] == "add/remove"
     assert answer["guarantee"]["accountant"] == "pld"
-    assert answer["guarantee"]["assumptions"] == ["real-valued noise"]
+    assert answer["guarantee"]["assumptions"] == ["continuous (floating-point) noise"]
     record = json.dumps({"privet": answer["privet"], "record": answer["guarantee"]})
     assert Guarantee.from_json(record) == epsilon(event_in(answer), 1e-5)
     rungs = {rung["accountant"]: rung for rung in answer["ladder"]}
@@ -232,7 +232,7 @@ def test_no_name_of_an_accountant_is_broken(privet: Run, monkeypatch: pytest.Mon
 def test_what_real_valued_noise_means_is_said(privet: Run) -> None:
     """Fails when an assumption is named that nobody explains."""
     out = privet("account", MNIST).out
-    assert "assuming real-valued noise. The price is that of exact real numbers, which noise in floating point" in out
+    assert "assuming continuous (floating-point) noise. The price is that of exact real numbers, which noise" in out
 
 
 def test_one_accountant_may_be_asked_for(privet: Run) -> None:

@@ -78,4 +78,4 @@ def test_a_bare_count_is_all_rows_whatever_they_hold(tmp_path: Path) -> None:
     found = [made.answer(each, rng=default_rng()).value[0].rows for each in (tmp_path / "t.parquet", table)]
     assert found[0] == found[1]
     assert found[0][0].value == 400
-    assert "400" not in repr(made.feed(tmp_path / "t.parquet")) + repr(footer_of(tmp_path / "t.parquet"))
+    assert "400" not in repr(made.open(tmp_path / "t.parquet")) + repr(footer_of(tmp_path / "t.parquet"))

@@ -105,7 +105,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.core.random import Rng
-from privet.local.single import NumberOracle
+from privet.local.oracle import NumberOracle
 from privet.mechanisms.coins import WORD, Integers, coins, growth, threshold
 
 

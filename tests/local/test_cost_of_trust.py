@@ -12,7 +12,7 @@ from privet.cli.run import main
 from privet.core import event
 from privet.core.errors import InvalidInput
 from privet.core.event import Shuffled
-from privet.local.response import GeneralizedRandomizedResponse
+from privet.local.randomized_response import GeneralizedRandomizedResponse
 from privet.local.shuffling import (
     ONE_IN_A_CROWD,
 )

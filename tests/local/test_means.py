@@ -24,10 +24,10 @@ from privet.local import (
     Piecewise,
     SampledQuestions,
     SplitQuestions,
+    additive_noise,
     best_mean,
-    noisy,
 )
-from privet.local.joint import parts_of
+from privet.local.multiple_questions import split_epsilon
 from privet.mechanisms.coins import growth
 from tests.local.branches import largest_odds
 from tests.local.laws import law_of
@@ -81,7 +81,7 @@ def test_laplace_pays_for_the_whole_range(epsilon: float, monkeypatch: pytest.Mo
         asked.append(scale)
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(noisy, "discrete_laplace", spy)
+    monkeypatch.setattr(additive_noise, "discrete_laplace", spy)
     part = LocalLaplace(epsilon, -3.0, 5.0)
     ends = part.randomize([-3.0, 5.0, 99.0, -99.0], SeededRng(1))
     moved = int(ends.max() - ends.min())
@@ -99,7 +99,7 @@ def test_gaussian_meets_its_delta_and_hardly_less(
         asked.append(sigma)
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(noisy, "discrete_gaussian", spy)
+    monkeypatch.setattr(additive_noise, "discrete_gaussian", spy)
     part = LocalGaussian(epsilon, 0.0, 10.0, delta=delta)
     ends = part.randomize([0.0, 10.0], SeededRng(1))
     moved = int(ends[1] - ends[0])
@@ -166,7 +166,7 @@ def test_the_best_mechanism_for_means() -> None:
 @pytest.mark.parametrize("weights", [(1, 1), (1, 1, 1), (1, 2, 7, 0.1)])
 def test_a_split_budget_adds_up(epsilon: float, weights: tuple[float, ...]) -> None:
     """Fails when parts of ε sum to more than it, by however little, or to noticeably less."""
-    parts = parts_of(epsilon, weights)
+    parts = split_epsilon(epsilon, weights)
     total = sum(map(Fraction, parts))
     assert total <= Fraction(epsilon)
     assert float(total) == pytest.approx(epsilon, rel=1e-12)

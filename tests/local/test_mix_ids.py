@@ -12,7 +12,7 @@ from privet.core.random import SeededRng
 from privet.local import report_lines
 from privet.local.questionnaire import Questionnaire, SurveyQuestion
 from privet.local.reports import report_on
-from privet.local.shuffling import MixKey, MixPlan, Stop, Taken, id_of, send_reports, sending
+from privet.local.shuffling import LayerOutcome, MixKey, MixPlan, Stop, id_of, send_reports, sending
 
 REPORT = {"privet": 1, "survey": "5e", "id": "ab" * 16, "answers": {"fare": 1, "minutes": 4}}
 
@@ -47,9 +47,9 @@ def test_one_report_written_twice_is_sent_once(tmp_path: Path, monkeypatch: pyte
     plan = MixPlan("b", 1.0, 1e-6, 2, tuple(stops[:2]), stops[2], survey=survey, close_at=10)
     sent: list[bytes] = []
 
-    def taken(plan: MixPlan, report: bytes) -> Taken:
+    def taken(plan: MixPlan, report: bytes) -> LayerOutcome:
         sent.append(report)
-        return Taken.ACCEPTED
+        return LayerOutcome.ACCEPTED
 
     monkeypatch.setattr(sending, "send", taken)
     mine, other = (report_on(survey, {"smoker": 1}, SeededRng(seed)) for seed in (1, 2))

@@ -11,8 +11,8 @@ import pytest
 from privet.core.errors import InvalidInput
 from privet.core.random import default_rng
 from privet.local import ReportLine
-from privet.local.shuffling import MixKey, MixRefused, SentReports, Taken, open_stop, sending, stops
-from privet.local.shuffling.mix import BrokeOff
+from privet.local.shuffling import LayerOutcome, MixKey, MixRefused, SentReports, open_stop, sending, stops
+from privet.local.shuffling.mix import ConnectionLost
 
 
 def test_notes_of_what_was_sent_are_one_processs_at_a_time(tmp_path: Path) -> None:
@@ -49,11 +49,11 @@ def test_report_is_noted_before_it_is_sent(tmp_path: Path, monkeypatch: pytest.M
     lines = [ReportLine(tmp_path / "a", number, b'{"id": "%d"}' % number) for number in range(3)]
     noted: list[int] = []
 
-    def send(plan: object, report: bytes) -> Taken:
+    def send(plan: object, report: bytes) -> LayerOutcome:
         noted.append(len((tmp_path / "sent").read_bytes().splitlines()))
         if report == b"2":
-            raise BrokeOff("the line went dead")
-        return Taken.ACCEPTED
+            raise ConnectionLost("the line went dead")
+        return LayerOutcome.ACCEPTED
 
     monkeypatch.setattr(sending, "send", send)
     plan: Any = SimpleNamespace(batch="batch")

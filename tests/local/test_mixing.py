@@ -25,23 +25,23 @@ from privet.core.event import Shuffled
 from privet.core.random import Randomness, SeededRng, default_rng
 from privet.core.unit import Neighbours, Trust
 from privet.local.questionnaire import Questionnaire, SurveyQuestion
-from privet.local.reports import Collection, ReportOutcome, named, report_on
+from privet.local.reports import Collection, ReportOutcome, report_on, with_new_id
 from privet.local.shuffling import (
     Batch,
+    LayerOutcome,
     MixKey,
     MixPlan,
     MixRefused,
     MixServer,
     Stop,
-    Taken,
-    carried,
+    canonical_report,
     read_plan,
     seal,
     send,
     shuffled_release,
 )
-from privet.local.shuffling.carried import is_carried
 from privet.local.shuffling.onion import LAYER, padded, unpadded
+from privet.local.shuffling.report_format import is_canonical_report
 from privet.local.shuffling.server import posted
 
 ROOT = Path(__file__).parents[2]
@@ -113,7 +113,7 @@ def test_no_process_alone_knows_whose_report_is_whose(tmp_path: Path) -> None:
     reports = [f"answer {number}" for number in range(240)]
     senders = [f"127.0.0.{10 + number}" for number in range(240)]
     for sender, report in zip(senders, reports, strict=True):
-        assert send(plan, report.encode(), source=(sender, 0)) is Taken.ACCEPTED
+        assert send(plan, report.encode(), source=(sender, 0)) is LayerOutcome.ACCEPTED
     assert [process.wait(60) for process in processes] == [0, 0, 0]
     first, second, collector = seen(path, keys)
     assert first["senders"] == senders  # whoever connects is known to the first server
@@ -185,8 +185,8 @@ def test_layers_that_do_not_open() -> None:
         seal(b"yes", [stop.key for stop in plan.stops], plan.payload, replace(plan, batch="another").name),
         seal(b"yes", [stop.key for stop in plan.stops], plan.payload, replace(plan, minimum=2, close_at=3).name),
     ]
-    assert [batch.add(each) for each in bad] == [Taken.BAD] * len(bad)
-    assert batch.add(layer) is Taken.ACCEPTED
+    assert [batch.add(each) for each in bad] == [LayerOutcome.BAD] * len(bad)
+    assert batch.add(layer) is LayerOutcome.ACCEPTED
     assert batch.counts.bad == len(bad)
 
 
@@ -194,7 +194,7 @@ def test_a_replay_counts_once() -> None:
     """Catches a batch in which an attacker multiplies one report until it stands out."""
     plan, keys = plan_of(3)
     batch, layers = Batch(plan, keys[0]), [sealed(plan, b"yes") for _ in range(3)]
-    assert [batch.add(layer) for layer in (*layers, *layers, layers[0])].count(Taken.DUPLICATE) == 4
+    assert [batch.add(layer) for layer in (*layers, *layers, layers[0])].count(LayerOutcome.DUPLICATE) == 4
     assert (batch.counts.accepted, batch.counts.duplicates) == (3, 4)
     second, collector = Batch(plan, keys[1]), Batch(plan, keys[2])
     inner = batch.close(default_rng())
@@ -354,9 +354,9 @@ def test_a_report_is_what_the_plan_prices() -> None:
     for without, _ in (plan_of(3), plan_of(3, categories=2)):
         with pytest.raises(InvalidInput, match="plan names none"):
             send(without, line)  # before anything listens
-        assert not is_carried(without, line)
+        assert not is_canonical_report(without, line)
     coin, _ = plan_of(3, categories=2)
-    assert carried(coin, b' {"answer":1} ') == b'{"answer": 1}'
+    assert canonical_report(coin, b' {"answer":1} ') == b'{"answer": 1}'
     for bad in (
         b"1",
         b'{"answer": 2}',
@@ -367,7 +367,7 @@ def test_a_report_is_what_the_plan_prices() -> None:
         b"[" * 10**5,
     ):
         with pytest.raises(InvalidInput, match="2 categories"):
-            carried(coin, bad)
+            canonical_report(coin, bad)
     plan, keys = plan_of(2)
     asked = replace(plan, epsilon=2.0, survey=SURVEY, payload=200)
     with pytest.raises(InvalidInput, match="epsilon is 1, and one report of the survey 'Commuting' has 2"):
@@ -380,13 +380,13 @@ def test_a_report_is_what_the_plan_prices() -> None:
             send(asked, bad)
     # whoever does not check still gets nothing past the collector, which drops what it has no price for
     collector = Batch(asked, keys[2])
-    for each in (other, line, carried(asked, line) + b" "):
+    for each in (other, line, canonical_report(asked, line) + b" "):
         layer = seal(each, [asked.collector.key], asked.payload, asked.name)
-        assert collector.add(layer) is Taken.BAD
-    layer = seal(carried(asked, line), [asked.collector.key], asked.payload, asked.name)
-    assert collector.add(layer) is Taken.ACCEPTED
+        assert collector.add(layer) is LayerOutcome.BAD
+    layer = seal(canonical_report(asked, line), [asked.collector.key], asked.payload, asked.name)
+    assert collector.add(layer) is LayerOutcome.ACCEPTED
     with pytest.raises(MixRefused, match="1 reports of the batch 'test' are not what"):
-        shuffled_release(asked, [carried(asked, line), other], randomness=Randomness.SEEDED)
+        shuffled_release(asked, [canonical_report(asked, line), other], randomness=Randomness.SEEDED)
     assert asked.name != replace(plan, epsilon=2.0, payload=200).name
     assert asked.event == Shuffled(event.Pure(2.0, Neighbours.REPLACE), 2)
     smoking = Questionnaire("Smoking", 2.0, (SurveyQuestion("smoker", "Do you?", ("no", "yes")),))
@@ -399,14 +399,16 @@ def test_the_id_of_a_report_stays_behind() -> None:
     asked = replace(plan, epsilon=2.0, survey=SURVEY, payload=200)
     (line,) = lines_of(SURVEY, 1)
     read = json.loads(line)
-    sent = carried(asked, line)
+    sent = canonical_report(asked, line)
     assert read["id"].encode() not in sent
     assert json.loads(sent)["answers"] == read["answers"]
-    assert carried(asked, json.dumps(dict(reversed(read.items())), indent=0).replace("\n", "").encode()) == sent
-    assert is_carried(asked, sent)
+    assert (
+        canonical_report(asked, json.dumps(dict(reversed(read.items())), indent=0).replace("\n", "").encode()) == sent
+    )
+    assert is_canonical_report(asked, sent)
     collection, rng = Collection(SURVEY), SeededRng(6)
     assert collection.add(sent) is ReportOutcome.REFUSED  # without an id nobody would see that it came twice
-    assert [collection.add(named(sent, rng)) for _ in range(2)] == [ReportOutcome.ACCEPTED] * 2
+    assert [collection.add(with_new_id(sent, rng)) for _ in range(2)] == [ReportOutcome.ACCEPTED] * 2
 
 
 def test_a_survey_is_sent_through_the_mix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.local.lanes import lane_counts
+from privet.local.packed_bits import bit_counts
 from privet.mechanisms.coins import WORD, coins, cost, growth, packed, threshold, usable
 from tests.local.branches import Branches
 
@@ -95,4 +95,4 @@ def test_lanes_are_counted_as_one_would(rows: int, lanes: int) -> None:
     """Fails when a carry is lost or a block's last rows are dropped."""
     words = SeededRng(2).words(rows * (-(-lanes // 64))).reshape(rows, -(-lanes // 64))
     plain = np.unpackbits(words.view(np.uint8).reshape(rows, 8 * words.shape[1]), axis=1, bitorder="little")[:, :lanes]
-    assert lane_counts(words, lanes).tolist() == plain.sum(axis=0, dtype=np.int64).tolist()
+    assert bit_counts(words, lanes).tolist() == plain.sum(axis=0, dtype=np.int64).tolist()

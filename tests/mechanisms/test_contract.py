@@ -16,7 +16,7 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.random import SeededRng
 from privet.core.unit import Trust
-from privet.mechanisms import MECHANISMS, Sum, VectorSum
+from privet.mechanisms import MECHANISMS, BoundedSum, VectorSum
 from privet.mechanisms.trial import TrialSettings, auditable, mechanism_trial
 from tests.mechanisms.examples import CASES, DELTA, EPSILON, build, clipper_of, delta_of, made, query_of
 
@@ -165,7 +165,7 @@ def test_neighbours_have_the_same_support(name: str) -> None:
     """Catches floating-point noise, whose set of possible sums tells the answer beneath it (Mironov 2012): whatever the
     rows, an answer is a whole number of the grid's steps, and integer noise reaches all of them."""
     mechanism, clip, _ = made(name, Unit())
-    rows = [1 / 3, 0.1, 2.0**-30, 0.7] if isinstance(clip, Sum) else list(MECHANISMS[name].rows)
+    rows = [1 / 3, 0.1, 2.0**-30, 0.7] if isinstance(clip, BoundedSum) else list(MECHANISMS[name].rows)
     for data in (rows, [*rows, rows[0]], rows[1:]):
         for seed in range(50):
             value = mechanism.release(query_of(name, clip, data), rng=SeededRng(seed)).value

@@ -22,6 +22,7 @@ from privet import accounting
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.mechanisms import (
     Binomial,
+    BoundedSum,
     Cells,
     Count,
     DiscreteGaussianMechanism,
@@ -39,12 +40,11 @@ from privet.mechanisms import (
     ReportNoisyMax,
     SmoothMedian,
     SparseVector,
-    Sum,
     ThresholdedCounts,
 )
 from privet.mechanisms.binomial import binomial_delta
 from privet.mechanisms.partitions import keeping
-from privet.mechanisms.vectors import Norm, VectorSum
+from privet.mechanisms.sums import Norm, VectorSum
 from tests.mechanisms.examples import ADD, GROUP, REPLACE
 from tests.mechanisms.laws import (
     above_threshold_law,
@@ -67,7 +67,7 @@ def price(event: Any, unit: Unit, delta: float = 0.0) -> float:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("clip", [Count, lambda unit: Sum(-2, 5, unit)], ids=["count", "sum"])
+@pytest.mark.parametrize("clip", [Count, lambda unit: BoundedSum(-2, 5, unit)], ids=["count", "sum"])
 def test_laplace_loses_what_is_stated(clip: Any, unit: Unit) -> None:
     """The largest loss between two answers that are as far apart as the clipper says *is* ε; with half of the noise it
     is 2ε. Catches a halved scale, a distance for the wrong neighbours, and a group that is forgotten.

@@ -9,7 +9,7 @@ from privet.accounting import Accountant
 from privet.accounting.conversions import zcdp_to_epsilon
 from privet.mechanisms import GaussianMechanism, LaplaceMechanism
 from privet.mechanisms.reach import Reach
-from privet.mechanisms.vectors import Norm, VectorSum
+from privet.mechanisms.sums import Norm, VectorSum
 
 
 @pytest.mark.parametrize("dimension", [2, 9])

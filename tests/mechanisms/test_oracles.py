@@ -9,7 +9,7 @@ import pytest
 
 from privet import accounting
 from privet.accounting import Accountant
-from privet.accounting.concentrated import rho
+from privet.accounting.zcdp import rho
 from privet.core.event import DiscreteGaussian as DiscreteGaussianEvent
 from privet.core.unit import Unit
 from privet.mechanisms import (

@@ -15,6 +15,7 @@ import pytest
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.mechanisms import (
+    BoundedSum,
     Categories,
     Count,
     DiscreteGaussianMechanism,
@@ -27,14 +28,18 @@ from privet.mechanisms import (
     Reach,
     RunningSums,
     SparseVector,
-    Sum,
     VectorSum,
 )
 from tests.mechanisms.examples import USER
 from tests.mechanisms.laws import above_threshold_law
 
 TIGHT = 1e-9
-SINGLE: dict[str, Any] = {"count": Count(), "up": Sum(0, 1), "down": Sum(-1, 0), "both": Sum(-1, 1)}
+SINGLE: dict[str, Any] = {
+    "count": Count(),
+    "up": BoundedSum(0, 1),
+    "down": BoundedSum(-1, 0),
+    "both": BoundedSum(-1, 1),
+}
 
 
 @pytest.mark.parametrize("made", SINGLE)

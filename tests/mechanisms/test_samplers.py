@@ -17,6 +17,7 @@ from privet.core.errors import BudgetExceeded, InvalidInput
 from privet.core.random import SeededRng
 from privet.mechanisms import (
     Binomial,
+    BoundedSum,
     Cells,
     Count,
     DiscreteGaussianMechanism,
@@ -36,7 +37,6 @@ from privet.mechanisms import (
     RunningSums,
     SmoothMedian,
     SparseVector,
-    Sum,
     ThresholdedCounts,
     TopK,
     VectorSum,
@@ -107,7 +107,7 @@ def test_noise_has_its_law(mechanism: Any, law: Any, step: float) -> None:
 
 def test_noise_on_a_sum_has_its_law() -> None:
     """The same on a fine grid, by the distribution function; the answer is the clamped sum. A halved scale fails."""
-    of = Sum(0, 100)
+    of = BoundedSum(0, 100)
     mechanism, query = LaplaceMechanism.for_epsilon(1.0, of), of([10.25, 500, -3, 7])
     drawn = np.array(released(mechanism, query, 800, 2))
     assert not (drawn % mechanism.grid.step).any()
@@ -199,7 +199,7 @@ def test_questions_one_by_one_are_one_draw() -> None:
     with pytest.raises(BudgetExceeded, match="2 times"):
         session.ask(Count()([True]))
     with pytest.raises(InvalidInput, match="may move by"):
-        plan.start(rng=SeededRng(9)).ask(Sum(0, 5)([1]))
+        plan.start(rng=SeededRng(9)).ask(BoundedSum(0, 5)([1]))
 
 
 def test_smooth_medians_have_their_law() -> None:

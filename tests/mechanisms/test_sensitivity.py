@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from privet.core.errors import InvalidInput
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.mechanisms import (
+    BoundedSum,
     Categories,
     Cells,
     Count,
@@ -26,7 +27,6 @@ from privet.mechanisms import (
     Magnitudes,
     Norm,
     Reach,
-    Sum,
     VectorSum,
 )
 from privet.mechanisms.grid import NoiseGrid
@@ -47,7 +47,7 @@ def clippers(unit: Unit, low: float, high: float) -> list[Any]:
     rows = rows_of(unit)
     found: list[Any] = [
         Count(unit, rows),
-        Sum(low, high, unit, rows),
+        BoundedSum(low, high, unit, rows),
         Histogram(Categories(("a", "b", None)), unit, rows),
         Histogram(Cells(low, high, 5), unit, rows),
         Histogram(Cells(low, high, 5, missing=low), unit, rows),
@@ -149,11 +149,11 @@ def test_one_vector_moves_no_more_than_is_said(
 
 def test_bounds_are_reached() -> None:
     """The statements above are not only true because bounds are far too wide: each is attained."""
-    assert Sum(-3, 2)([-9]).value == -3.0
-    assert Sum(-3, 2).reach.linf == 3.0
-    assert Sum(-3, 2, REPLACE).reach.linf == 5.0
-    assert Sum(1, 2, REPLACE).reach.linf == 2.0, "someone who is replaced may have had no row"
-    assert Sum(0, 4, USER, 3)([9] * 5, ["ann"] * 5).value == 12.0 == Sum(0, 4, USER, 3).reach.linf
+    assert BoundedSum(-3, 2)([-9]).value == -3.0
+    assert BoundedSum(-3, 2).reach.linf == 3.0
+    assert BoundedSum(-3, 2, REPLACE).reach.linf == 5.0
+    assert BoundedSum(1, 2, REPLACE).reach.linf == 2.0, "someone who is replaced may have had no row"
+    assert BoundedSum(0, 4, USER, 3)([9] * 5, ["ann"] * 5).value == 12.0 == BoundedSum(0, 4, USER, 3).reach.linf
     assert Count(GROUP).reach.linf == 3.0
     histogram = Histogram(Categories(tuple("ab")), REPLACE).reach
     assert (histogram.l0, histogram.l1, histogram.linf) == (2, 2, 1)
@@ -166,11 +166,11 @@ def test_bounds_are_reached() -> None:
 
 def test_missing_values_have_a_rule() -> None:
     """Catches a NaN that makes a whole answer NaN, and a default outside of the bounds."""
-    assert Sum(10, 20)([None, "x", math.nan]).value == 30.0
-    assert Sum(10, 20, missing=15)([None, math.inf, -math.inf]).value == 45.0
-    assert Sum(-5, 5)([math.nan]).value == 0.0
+    assert BoundedSum(10, 20)([None, "x", math.nan]).value == 30.0
+    assert BoundedSum(10, 20, missing=15)([None, math.inf, -math.inf]).value == 45.0
+    assert BoundedSum(-5, 5)([math.nan]).value == 0.0
     with pytest.raises(InvalidInput, match="missing"):
-        Sum(10, 20, missing=3)
+        BoundedSum(10, 20, missing=3)
     assert Count()([1, 0, None, math.nan, "x", "1"]).value == 2
     assert Histogram(Cells(0, 4, 4))([None, 9, -9]).value.tolist() == [1, 0, 0, 1]
     assert Histogram(Categories(("a", None)))([None, "a", "?"]).value.tolist() == [1, 1]
@@ -180,7 +180,7 @@ def test_missing_values_have_a_rule() -> None:
 
 def test_ids_are_wanted_where_users_are_protected() -> None:
     """Catches rows of users that are counted as if each were a person, and ids that are ignored."""
-    for clip, values in ((Count(USER), [1]), (Sum(0, 1, USER), [1]), (Keys(USER), ["a"])):
+    for clip, values in ((Count(USER), [1]), (BoundedSum(0, 1, USER), [1]), (Keys(USER), ["a"])):
         with pytest.raises(InvalidInput, match="users"):
             clip(values)
         with pytest.raises(InvalidInput, match="users"):

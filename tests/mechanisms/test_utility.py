@@ -15,6 +15,7 @@ from privet.core.random import SeededRng
 from privet.core.unit import Unit
 from privet.mechanisms import (
     Binomial,
+    BoundedSum,
     Bounds,
     Categories,
     Cells,
@@ -36,7 +37,6 @@ from privet.mechanisms import (
     Sensitivities,
     SmoothMedian,
     SparseVector,
-    Sum,
     TopK,
 )
 from privet.mechanisms.partitions import keeping
@@ -207,16 +207,16 @@ def test_internal_values_stay_inside() -> None:
 @pytest.mark.parametrize(
     ("wrong", "word"),
     [
-        (lambda: Sum(3, 3), "upper"),
-        (lambda: Sum(0, math.inf), "upper"),
-        (lambda: Sum(0, 1e300), "linf"),
+        (lambda: BoundedSum(3, 3), "upper"),
+        (lambda: BoundedSum(0, math.inf), "upper"),
+        (lambda: BoundedSum(0, 1e300), "linf"),
         (lambda: Cells(0, 1, 0), "size"),
         (lambda: Categories(("a", "a")), "names"),
         (lambda: Magnitudes(3, 3), "most"),
         (lambda: LaplaceMechanism(0.0), "scale"),
         (lambda: LaplaceMechanism(1e30), "scale"),
         (lambda: LaplaceMechanism(1.0, "count"), "of"),  # type: ignore[arg-type]
-        (lambda: DiscreteLaplaceMechanism(1.0, Sum(0, 1)), "of"),
+        (lambda: DiscreteLaplaceMechanism(1.0, BoundedSum(0, 1)), "of"),
         (lambda: Binomial(17, 1.0), "coins"),
         (lambda: Quantile(1.0, Histogram(Categories(tuple("ab")))), "of"),
         (lambda: Quantile(1.0, Histogram(Cells(0, 1, 4)), 1.5), "quantile"),

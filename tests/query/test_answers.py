@@ -118,7 +118,7 @@ def test_a_number_that_noise_took_below_zero_may_be_larger() -> None:
     is as far up as the noise goes, for counts, sums and means."""
     table, texts = TABLE.filter(pl.col("ward") == "north"), ["count by ward", "sum(age) by ward", "mean(age) by ward"]
     made = plan(texts, SCHEMA, epsilon=0.5)
-    totals, rng = made.tally(made.feed(table)), SeededRng(8)
+    totals, rng = made.tally(made.open(table)), SeededRng(8)
     widths = [method.width(0.95) for method in made.methods]
     below = 0
     for _ in range(200):
@@ -202,7 +202,7 @@ def test_intervals_hold(delta: float) -> None:
     sick = TABLE["sick"].to_numpy() == 1
     truth = [ROWS, bmi.sum(), age.mean(), age.var(), np.cov(age, bmi, bias=True)[0, 1], bmi[sick].mean()]
     made = plan(texts, SCHEMA, epsilon=1.0, delta=delta)
-    totals, held = made.tally(made.feed(TABLE)), np.zeros(len(texts))
+    totals, held = made.tally(made.open(TABLE)), np.zeros(len(texts))
     rng = SeededRng(11)
     for _ in range(200):
         found = made.draw(totals, rng=rng).value
@@ -258,7 +258,7 @@ def test_an_extreme_with_little_epsilon_is_not_noise() -> None:
     One draw in 100 may go astray; more than 4 of 60 do once in 3,000 runs; seeded."""
     table = pl.DataFrame({"age": [20 + n % 41 for n in range(50_000)]})
     made = plan("max(age)", sourced(Schema((Number("age", 0, 1000),), rows=50_000)), epsilon=0.05)
-    totals, rng = made.tally(made.feed(table)), SeededRng(4)
+    totals, rng = made.tally(made.open(table)), SeededRng(4)
     found = [made.draw(totals, rng=rng).value[0].value for _ in range(60)]
     assert sum(value > 62 for value in found) <= 4
     assert min(found) > 50
@@ -280,7 +280,7 @@ def test_agreement_leaves_no_value_outside_of_its_interval(delta: float) -> None
     less often. 300 draws: of each of 6 right intervals of 95 %, fewer than 270 hold once in 8,000 runs; seeded."""
     texts = ["count", "count by ward", "histogram(sick)", "histogram(age, 40)", *(["count by sick"] if delta else [])]
     made = plan(texts, SCHEMA, epsilon=0.3, delta=delta)
-    totals, rng = made.tally(made.feed(TABLE)), SeededRng(6)
+    totals, rng = made.tally(made.open(TABLE)), SeededRng(6)
     sick = int(TABLE["sick"].sum())
     wards = [len(TABLE.filter(pl.col("ward") == ward)) for ward in ("north", "south", "west")]
     truth = [ROWS, *wards, ROWS - sick, sick]
@@ -366,15 +366,15 @@ def test_a_table_without_a_column_is_refused(tmp_path: Path) -> None:
     it was charged."""
     made = plan("mean(age)", SCHEMA, epsilon=1.0)
     with pytest.raises(InvalidInput, match="have no column 'age'"):
-        made.feed(TABLE.drop("age"))
+        made.open(TABLE.drop("age"))
     more = TABLE.with_columns(patient=1)
     more.write_csv(tmp_path / "t.csv")
     more.write_parquet(tmp_path / "t.parquet")
     for table in (more, tmp_path / "t.csv", tmp_path / "t.parquet"):
         with pytest.raises(InvalidInput, match="have a column 'patient', which the schema lacks"):
-            made.feed(table)
+            made.open(table)
     with pytest.raises(InvalidInput, match="have Date in 'age'"):
-        made.feed(TABLE.with_columns(age=pl.lit("2020-01-01").str.to_date()))
+        made.open(TABLE.with_columns(age=pl.lit("2020-01-01").str.to_date()))
 
 
 def test_a_box_has_the_confidence_of_all_its_sides() -> None:

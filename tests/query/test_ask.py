@@ -18,9 +18,9 @@ from privet.core.random import SeededRng
 from privet.core.unit import Neighbours, Unit
 from privet.data import Number, Schema
 from privet.ledger import Ledger, State
-from privet.query import Account, Reply, Stored, ask
-from privet.query.feed import Feed
-from privet.query.stored import Shelf
+from privet.query import Account, AnswerStore, Reply, ask
+from privet.query.answer_store import OpenStore
+from privet.query.table_source import TableSource
 from tests.data.sources import sourced
 from tests.query.tables import BY_USER, SCHEMA, clinic
 
@@ -31,7 +31,7 @@ TABLE = clinic(400)
 def account(tmp_path: Path) -> Account:
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.create("clinic", epsilon=3.0, delta=1e-5)
-    return Account(ledger, "clinic", Stored(tmp_path / "ledger.db.answers"))
+    return Account(ledger, "clinic", AnswerStore(tmp_path / "ledger.db.answers"))
 
 
 def asked(
@@ -104,19 +104,19 @@ def test_two_who_ask_the_same_at_once_pay_once(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fails when both find nothing stored, and both draw and pay."""
-    both, find = threading.Barrier(2, timeout=30), Stored.find
+    both, find = threading.Barrier(2, timeout=30), AnswerStore.find
 
-    def looked(self: Stored, *args: Any) -> Any:
+    def looked(self: AnswerStore, *args: Any) -> Any:
         found = find(self, *args)
         both.wait()
         return found
 
     def one(seed: int) -> Reply:
         with Ledger(tmp_path / "ledger.db") as ledger:
-            mine = Account(ledger, "clinic", Stored(tmp_path / "ledger.db.answers"))
+            mine = Account(ledger, "clinic", AnswerStore(tmp_path / "ledger.db.answers"))
             return asked(mine, "count", seed=seed)
 
-    monkeypatch.setattr(Stored, "find", looked)
+    monkeypatch.setattr(AnswerStore, "find", looked)
     with ThreadPoolExecutor(2) as pool:
         replies = list(pool.map(one, (1, 2)))
     assert sorted(reply.free for reply in replies) == [(False,), (True,)]
@@ -128,14 +128,14 @@ def test_whoever_waits_too_long_is_told(account: Account, tmp_path: Path) -> Non
     """Fails when a file that another process holds is called damaged, or something is charged meanwhile."""
     asked(account, "count")
     path = tmp_path / "ledger.db.answers"
-    hasty = Account(account.ledger, "clinic", Stored(path, wait=0.0))
-    with Stored(path).held():
+    hasty = Account(account.ledger, "clinic", AnswerStore(path, wait=0.0))
+    with AnswerStore(path).held():
         assert asked(hasty, "count").free == (True,)  # what is stored can be read
         with pytest.raises(LedgerError, match="another process is asking"):
             asked(hasty, "mean(age)")
     assert len(entries(account)) == 1
     with pytest.raises(InvalidInput, match=r"stored is .*, where no answers can be kept: no such file"):
-        asked(Account(account.ledger, "clinic", Stored(tmp_path / "none" / "x")), "mean(age)")
+        asked(Account(account.ledger, "clinic", AnswerStore(tmp_path / "none" / "x")), "mean(age)")
     assert len(entries(account)) == 1
 
 
@@ -195,9 +195,9 @@ def test_a_budget_of_another_unit_refuses(account: Account) -> None:
 def test_the_charge_stands_before_a_row_is_read(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when rows are read before the charge, or noise is drawn before `drawing` is on the disk."""
     seen: list[State] = []
-    pieces = Feed.pieces
+    pieces = TableSource.pieces
 
-    def watched(self: Feed, names: Any) -> Any:
+    def watched(self: TableSource, names: Any) -> Any:
         seen.extend(entries(account))
         return pieces(self, names)
 
@@ -214,7 +214,7 @@ def test_the_charge_stands_before_a_row_is_read(account: Account, monkeypatch: p
             seen.extend(entries(account))
             return super().below(bound, size)
 
-    monkeypatch.setattr(Feed, "pieces", watched)
+    monkeypatch.setattr(TableSource, "pieces", watched)
     ask(TABLE, "count", SCHEMA, account=account, epsilon=0.5, rng=Watching(1))
     assert seen[0] is State.RESERVED
     assert len(seen) > 1
@@ -246,14 +246,14 @@ def test_a_file_that_changes_meanwhile_is_refused(
     """Fails when an answer of new rows is kept under the fingerprint of the old ones."""
     path = tmp_path / "t.csv"
     TABLE.write_csv(path)
-    fingerprint = Feed.fingerprint
+    fingerprint = TableSource.fingerprint
 
-    def slow(self: Feed) -> Any:
+    def slow(self: TableSource) -> Any:
         found = fingerprint(self)
         TABLE.head(9).write_csv(path)
         return found
 
-    monkeypatch.setattr(Feed, "fingerprint", slow)
+    monkeypatch.setattr(TableSource, "fingerprint", slow)
     with pytest.raises(InvalidInput, match="changed while they were read"):
         asked(account, "count", data=path)
     assert entries(account) == [State.ABORTED]
@@ -263,15 +263,15 @@ def test_a_count_is_of_the_file_whose_answer_it_becomes(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fails when the rows of a Parquet file are counted before its fingerprint is taken: they would be another's."""
-    path, stamp = tmp_path / "t.parquet", Feed.stamp
+    path, stamp = tmp_path / "t.parquet", TableSource.stamp
     TABLE.write_parquet(path)
 
-    def late(self: Feed) -> tuple[int, ...]:
+    def late(self: TableSource) -> tuple[int, ...]:
         monkeypatch.undo()
         TABLE.head(0).write_parquet(path)
         return stamp(self)
 
-    monkeypatch.setattr(Feed, "stamp", late)
+    monkeypatch.setattr(TableSource, "stamp", late)
     (answer,) = asked(account, "count", data=path, epsilon=2.0).release.value
     assert answer.rows[0].value < 100
 
@@ -282,7 +282,7 @@ def test_a_crash_after_drawing_keeps_the_charge(account: Account, monkeypatch: p
     def broken(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Shelf, "keep", broken)
+    monkeypatch.setattr(OpenStore, "keep", broken)
     with pytest.raises(KeyboardInterrupt):
         asked(account, "count")
     assert entries(account) == [State.DRAWING]
@@ -296,7 +296,7 @@ def test_a_bound_budget_takes_its_own_data_only(tmp_path: Path) -> None:
     TABLE.head(9).write_csv(tmp_path / "b.csv")
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.create("clinic", epsilon=3.0, delta=1e-5, fingerprint=fingerprint_of(tmp_path / "a.csv"))
-    account = Account(ledger, "clinic", Stored(tmp_path / "answers"))
+    account = Account(ledger, "clinic", AnswerStore(tmp_path / "answers"))
     assert asked(account, "count", data=tmp_path / "a.csv").free == (False,)
     with pytest.raises(LedgerError, match="bound to other data"):
         asked(account, "count", data=tmp_path / "b.csv")
@@ -334,6 +334,6 @@ def test_the_store_holds_nothing_of_the_data(account: Account, tmp_path: Path) -
     asked(account, "count")
     path = tmp_path / "ledger.db.answers"
     assert path.stat().st_mode & 0o077 == 0
-    digest = Feed.of(TABLE, SCHEMA, TABLE.columns).fingerprint()._digest
+    digest = TableSource.of(TABLE, SCHEMA, TABLE.columns).fingerprint()._digest
     assert digest not in path.read_bytes()
     assert digest.hex().encode() not in path.read_bytes()

@@ -8,8 +8,7 @@ from privet import accounting
 from privet.core.errors import InvalidInput
 from privet.data import Schema
 from privet.query import QueryPlan, plan
-from privet.query.methods import QuestionMethod
-from privet.query.shares import BudgetShare, NoiseKind
+from privet.query.methods import BudgetShare, NoiseKind, QuestionMethod
 from tests.query.tables import BY_USER, QUESTIONS, SCHEMA
 
 PRIVATE = ("count by town", "mean(age) by town, ward", "top(town, 2)", "median(age) by town")

@@ -12,7 +12,7 @@ import pytest
 from privet.data import Category, Missing, Number, Outside, Schema
 from privet.data.source import codes_of, numbers_of
 from privet.query import CellComparison, Op, parse
-from privet.query.cells import ColumnReader
+from privet.query.column_reader import ColumnReader
 from tests.data.sources import sourced
 
 CELLS: dict[str, pl.Series] = {

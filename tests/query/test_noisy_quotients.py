@@ -20,7 +20,7 @@ ESTIMATES = {"mean": moments.mean, "variance": moments.variance, "covariance": m
 def drawn(made: QueryPlan, table: pl.DataFrame, seed: int) -> list[Any]:
     """What the mechanisms gave, before any of it was read: for each question noisy sums by group."""
     rng = SeededRng(seed)
-    totals = made.tally(made.feed(table))
+    totals = made.tally(made.open(table))
     return [
         method.release(total, rng=rng, source="t").value for method, total in zip(made.methods, totals, strict=True)
     ]
@@ -43,8 +43,8 @@ def test_noisy_sums_are_the_sums_and_noise_that_no_row_moves(text: str, schema: 
     (nothing,) = drawn(made, frame([]), 5)
     for table in tables(schema):
         (found,) = drawn(made, table, 5)
-        (total,) = made.tally(made.feed(table))
-        exact = total.public.astype(np.float64) * method.sheet.step
+        (total,) = made.tally(made.open(table))
+        exact = total.public.astype(np.float64) * method.spec.step
         assert found.groups == nothing.groups
         # Both are on the mechanism's grid, so that sums are rounded by half a step at most.
         assert np.abs(found.values - nothing.values - exact).max() <= noise.grid.step
@@ -56,7 +56,7 @@ def test_mean_divides_by_a_noisy_number_of_rows(text: str, schema: Any) -> None:
     """Fails when the answer is not a function of the noisy sums alone: a mean over the exact number of rows, say."""
     made = plan(text, schema, epsilon=0.7)
     (method,) = made.methods
-    name, columns = text.partition("(")[0], method.sheet.question.measure.columns
+    name, columns = text.partition("(")[0], method.spec.question.measure.columns
     numbers: list[Any] = [schema.find(column) for column in columns]
     scale = np.prod([each.high - each.low for each in (numbers * 2 if name == "variance" else numbers)])
     shift = numbers[0].low if name == "mean" else 0.0

@@ -31,7 +31,7 @@ from privet.query import (
     parse,
     plan,
 )
-from privet.query.words import nearest
+from privet.query.tokens import suggestion
 from tests.query.tables import SCHEMA
 
 GOOD = {
@@ -184,4 +184,4 @@ def test_names_with_other_signs_are_quoted() -> None:
 
 def test_a_suggestion_does_not_depend_on_capitals() -> None:
     """Fails when male is taken for Female, with which it shares more letters than with Male."""
-    assert nearest("male", ("Female", "Male")).startswith("did you mean Male?")
+    assert suggestion("male", ("Female", "Male")).startswith("did you mean Male?")

@@ -11,8 +11,8 @@ import pytest
 
 from privet.data import Category, Identifier, Number, Schema
 from privet.query import parse
-from privet.query.feed import Feed
-from privet.query.sheet import GRAIN, Sheet
+from privet.query.question_spec import GRAIN, QuestionSpec
+from privet.query.table_source import TableSource
 from privet.query.tally import Totals, tally_rows
 from tests.data.sources import sourced
 from tests.query.tables import BY_USER, NASTY, QUESTIONS, SCHEMA, frame
@@ -23,15 +23,15 @@ MIRRORED = sourced(Schema((Number("x", 0, 1), Number("y", -3, 2), Category("g", 
 """The bound that is larger is below 0: a row moves a sum furthest down."""
 
 
-def totals(sheet: Sheet, table: pl.DataFrame) -> Totals:
-    feed = Feed.of(table, sheet.schema, table.columns)
-    return tally_rows([sheet], feed)[0]
+def totals(spec: QuestionSpec, table: pl.DataFrame) -> Totals:
+    source = TableSource.of(table, spec.schema, table.columns)
+    return tally_rows([spec], source)[0]
 
 
-def distances(sheet: Sheet, one: Totals, other: Totals) -> dict[str, Fraction]:
+def distances(spec: QuestionSpec, one: Totals, other: Totals) -> dict[str, Fraction]:
     """How far two lists of sums are apart, in the units of the reach, exactly."""
     gap = [
-        abs(Fraction(int(a) - int(b))) * Fraction(sheet.step)
+        abs(Fraction(int(a) - int(b))) * Fraction(spec.step)
         for a, b in zip(one.public.flat, other.public.flat, strict=True)
     ]
     squares = sum(each * each for each in gap)
@@ -43,12 +43,12 @@ def distances(sheet: Sheet, one: Totals, other: Totals) -> dict[str, Fraction]:
     }
 
 
-def require_within(sheet: Sheet, moved: dict[str, Fraction]) -> None:
-    reach = sheet.histogram.reach if sheet.ranked else sheet.reach(len(sheet.groups or ()))
+def require_within(spec: QuestionSpec, moved: dict[str, Fraction]) -> None:
+    reach = spec.histogram.reach if spec.ranked else spec.reach(len(spec.groups or ()))
     for norm in ("l1", "linf"):
         assert moved[norm] <= reach.distance(norm), (norm, moved)
     assert moved["squared"] <= reach.distance("l2") ** 2
-    if not sheet.ranked:
+    if not spec.ranked:
         assert moved["l0"] <= reach.distance("l0")
 
 
@@ -64,19 +64,19 @@ def test_one_record_moves_it_no_further_than_stated(text: str, schema: Schema) -
     """Fails when a mean, variance, covariance or sum moves further than its reach when one record goes, or the reach is
     more than a record can do, whichever bound is the larger: every table of two records over seven cells, in both
     columns."""
-    sheet = Sheet(parse(text, schema), schema)
+    spec = QuestionSpec(parse(text, schema), schema)
     rows = [{"x": x, "y": y, "g": g} for x, y, g in itertools.product(CELLS, CELLS, ["a", "c"])]
     types = {"x": pl.String, "y": pl.String, "g": pl.String}
-    alone = {place: totals(sheet, pl.DataFrame([row], schema=types)) for place, row in enumerate(rows)}
-    none = totals(sheet, pl.DataFrame([], schema=types))
+    alone = {place: totals(spec, pl.DataFrame([row], schema=types)) for place, row in enumerate(rows)}
+    none = totals(spec, pl.DataFrame([], schema=types))
     furthest = Fraction(0)
     for one in alone.values():
-        moved = distances(sheet, one, none)
-        require_within(sheet, moved)
+        moved = distances(spec, one, none)
+        require_within(spec, moved)
         furthest = max(furthest, moved["l1"])
-    assert furthest == sheet.reach(len(sheet.groups or ())).distance("l1")  # no noise is wasted
+    assert furthest == spec.reach(len(spec.groups or ())).distance("l1")  # no noise is wasted
     for first, second in itertools.product(range(0, len(rows), 5), range(0, len(rows), 7)):
-        both = totals(sheet, pl.DataFrame([rows[first], rows[second]], schema=types))
+        both = totals(spec, pl.DataFrame([rows[first], rows[second]], schema=types))
         np.testing.assert_array_equal(both.public, alone[first].public + alone[second].public)  # rows only ever add
 
 
@@ -85,42 +85,44 @@ def test_one_record_moves_it_no_further_than_stated(text: str, schema: Schema) -
 def test_one_unit_of_a_nasty_table(text: str, schema: Schema) -> None:
     """Fails when some cell (infinite, huge, missing, of another kind), or a user with more rows than are used, moves
     anything further than stated."""
-    sheet = Sheet(parse(text, schema), schema)
-    whole = totals(sheet, frame(NASTY))
+    spec = QuestionSpec(parse(text, schema), schema)
+    whole = totals(spec, frame(NASTY))
     for name in {row["id"] for row in NASTY} if schema.user else range(len(NASTY)):
         rest = [row for place, row in enumerate(NASTY) if name not in ((row["id"],) if schema.user else (place,))]
-        require_within(sheet, distances(sheet, whole, totals(sheet, frame(rest))))
-        doubled = totals(sheet, frame([*NASTY, *NASTY])) if schema.user else None
+        require_within(spec, distances(spec, whole, totals(spec, frame(rest))))
+        doubled = totals(spec, frame([*NASTY, *NASTY])) if schema.user else None
         if doubled is not None:
-            others = totals(sheet, frame([*rest, *rest]))
-            require_within(sheet, distances(sheet, doubled, others))
+            others = totals(spec, frame([*rest, *rest]))
+            require_within(spec, distances(spec, doubled, others))
 
 
 @pytest.mark.parametrize("text", ["mean(x)", "variance(x)", "covariance(x, y)"])
 def test_polynomials_add_up_to_one_for_every_row(text: str) -> None:
     """Fails when the sums of a row do not add up to exactly one, or one is negative: then the L1 bound is wrong."""
-    sheet = Sheet(parse(text, SMALL), SMALL)
+    spec = QuestionSpec(parse(text, SMALL), SMALL)
     for x, y in itertools.product(["0", "0.1", "0.7", "1", "5"], ["-2", "0.3", "3"]):
-        row = totals(sheet, pl.DataFrame([{"x": x, "y": y, "g": "a"}])).public
+        row = totals(spec, pl.DataFrame([{"x": x, "y": y, "g": "a"}])).public
         assert row.sum() == 1 << GRAIN
         assert (row >= 0).all()
 
 
 def test_a_forgotten_factor_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when the checks above would let pass a reach of half of what a user's rows move."""
-    sheet = Sheet(parse("mean(age)", BY_USER), BY_USER)
+    spec = QuestionSpec(parse("mean(age)", BY_USER), BY_USER)
     moved = distances(
-        sheet, totals(sheet, frame(NASTY)), totals(sheet, frame([row for row in NASTY if row["id"] != "a"]))
+        spec,
+        totals(spec, frame(NASTY)),
+        totals(spec, frame([row for row in NASTY if row["id"] != "a"])),
     )
-    require_within(sheet, moved)
-    monkeypatch.setattr(Sheet, "bound", property(lambda self: 1 << (GRAIN - 1)))
+    require_within(spec, moved)
+    monkeypatch.setattr(QuestionSpec, "bound", property(lambda self: 1 << (GRAIN - 1)))
     with pytest.raises(AssertionError):
-        require_within(sheet, moved)
+        require_within(spec, moved)
 
 
 def test_users_are_limited_across_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a user's rows are limited in each piece of a table and not in all of it, or rows of nobody count."""
     schema = sourced(Schema((Number("x", 0, 1), Identifier("id")), user="id", most_rows_per_user=3))
     table = pl.DataFrame({"x": [1.0] * 60, "id": ["a", "b", ""] * 20})
-    monkeypatch.setattr("privet.query.feed._SLICE", 7)
-    assert totals(Sheet(parse("count", schema), schema), table).public.tolist() == [[6]]
+    monkeypatch.setattr("privet.query.table_source._SLICE", 7)
+    assert totals(QuestionSpec(parse("count", schema), schema), table).public.tolist() == [[6]]

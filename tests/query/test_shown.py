@@ -11,7 +11,7 @@ from scipy.stats import binom
 from privet.core.random import SeededRng
 from privet.data import Category, Schema
 from privet.query import plan
-from privet.query.shown import interval_of_shown
+from privet.query.threshold_intervals import thresholded_interval
 from tests.data.sources import sourced
 
 
@@ -25,7 +25,7 @@ def test_the_coverage_of_what_is_shown(scale: float, threshold: int, confidence:
     """Fails when an end is off by one, or is that of noise which may go either way: the exact chance, by summing."""
     most = threshold + int(8 * scale)
     ends = {
-        y: interval_of_shown(y, scale, threshold, confidence) for y in range(threshold, most + math.ceil(40 * scale))
+        y: thresholded_interval(y, scale, threshold, confidence) for y in range(threshold, most + math.ceil(40 * scale))
     }
     found = []
     for n in range(1, most):
@@ -39,15 +39,15 @@ def test_the_coverage_of_what_is_shown(scale: float, threshold: int, confidence:
         likely = [n for n in range(y, most) if 1 - tail(y + 1 - n, scale) / tail(threshold - n, scale) > miss]
         assert ends[y][1] == max(likely, default=y)
     far = 10**6
-    width = far - interval_of_shown(far, scale, threshold, confidence)[0]
+    width = far - thresholded_interval(far, scale, threshold, confidence)[0]
     assert tail(width + 1, scale) <= (1 - confidence) / 2 < tail(width, scale)  # the usual one, where nothing is cut
 
 
 def test_hardly_any_noise() -> None:
     """Fails when tails that are 0 in floating point make an interval empty, or leave out what is as likely."""
-    assert interval_of_shown(10**12, 1e-3, 2, 0.95) == (10**12, 10**12)
-    assert interval_of_shown(2, 1e-3, 2, 0.95) == (1, 2)
-    low, high = interval_of_shown(1400, 100.0, 1400, 0.95)  # unlikely under every count
+    assert thresholded_interval(10**12, 1e-3, 2, 0.95) == (10**12, 10**12)
+    assert thresholded_interval(2, 1e-3, 2, 0.95) == (1, 2)
+    low, high = thresholded_interval(1400, 100.0, 1400, 0.95)  # unlikely under every count
     assert low == 1
     assert high >= 1400
 

@@ -13,9 +13,9 @@ from privet.core.errors import LedgerError
 from privet.core.random import SeededRng
 from privet.data import Number, Schema
 from privet.ledger import Ledger, State
-from privet.query import Account, Reply, Stored, ask
+from privet.query import Account, AnswerStore, Reply, ask
+from privet.query.answer_store import Kept, OpenStore
 from privet.query.parser import parse
-from privet.query.stored import Kept, Shelf
 from tests.query.tables import SCHEMA, clinic
 
 TABLE = clinic(120)
@@ -58,7 +58,7 @@ def account(tmp_path: Path) -> Account:
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.create("clinic", epsilon=100.0, delta=1e-5)
     ledger.create("other", epsilon=100.0, delta=1e-5)
-    return Account(ledger, "clinic", Stored(tmp_path / "ledger.db.answers"))
+    return Account(ledger, "clinic", AnswerStore(tmp_path / "ledger.db.answers"))
 
 
 def asked(account: Account, text: str, seed: int = 1, schema: Schema = SCHEMA, **more: Any) -> Reply:
@@ -70,11 +70,12 @@ def test_stored_key_differs_wherever_a_question_does(account: Account) -> None:
     stored = account.stored
     assert stored is not None
     asked(account, "count")
-    from privet.query.feed import Feed
+    from privet.query.answer_store import AnswerKey
+    from privet.query.table_source import TableSource
 
-    data = Feed.of(TABLE, SCHEMA, ("age",)).fingerprint()
-    with stored.held() as shelf:
-        keys = {text: shelf._key(parse(text, SCHEMA), SCHEMA, "clinic", data) for text in DIFFERENT}
+    data = TableSource.of(TABLE, SCHEMA, ("age",)).fingerprint()
+    with stored.held() as store:
+        keys = {text: store._hash(AnswerKey(parse(text, SCHEMA), SCHEMA, "clinic", data)) for text in DIFFERENT}
     for one, other in combinations(DIFFERENT, 2):
         assert keys[one] != keys[other], f"{one!r} and {other!r} would share an answer"
 
@@ -141,15 +142,15 @@ def test_noise_is_drawn_after_the_ledger_was_told(account: Account, monkeypatch:
         noted("draw")
         return draw(self, *args, **more)
 
-    kept = Shelf.keep
+    kept = OpenStore.keep
 
-    def keeping(self: Shelf, *args: Any) -> None:
+    def keeping(self: OpenStore, *args: Any) -> None:
         noted("keep")
         kept(self, *args)
 
     monkeypatch.setattr(QueryPlan, "tally", tallied)
     monkeypatch.setattr(QueryPlan, "draw", drawn)
-    monkeypatch.setattr(Shelf, "keep", keeping)
+    monkeypatch.setattr(OpenStore, "keep", keeping)
     asked(account, "count")
     assert states == [("tally", State.RESERVED), ("draw", State.DRAWING), ("keep", State.DRAWING)]
     (entry,) = account.ledger.show("clinic", planned=False).entries

@@ -62,7 +62,7 @@ def test_private_groups_have_the_users_whose_rows_meet_the_condition(
     """Fails when a group is shown for users none of whose rows are asked about, a user counts once for each row, rows
     without a user are used, or more than the first two rows of one are."""
     made = plan(text, BY_USER, epsilon=1.0, delta=1e-6)
-    (total,) = made.tally(made.feed(frame(ROWS)))
+    (total,) = made.tally(made.open(frame(ROWS)))
     assert total.owners is not None
     counts = total.owners.bounded().value
     assert {label[0]: count for label, count in dict(counts).items()} == owners

@@ -36,7 +36,7 @@ def test_gradients_lie_on_the_grid() -> None:
     steps = found / grid.lattice.step
     assert float((steps - steps.round()).abs().max()) < 1e-3
     assert ASSUMPTION in run.guarantee().assumptions
-    assert "real-valued noise" not in run.guarantee().assumptions
+    assert "continuous (floating-point) noise" not in run.guarantee().assumptions
 
 
 def test_deviation_without_gradients() -> None:

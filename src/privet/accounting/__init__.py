@@ -13,8 +13,7 @@ from privet.accounting.calibrate import (
     sample_rate,
 )
 from privet.accounting.default_delta import default_delta
-from privet.accounting.neighbours_advice import neighbours_advice
-from privet.accounting.price import AccountantAnswer, delta, epsilon, ladder, upper
+from privet.accounting.price import CONTINUOUS_NOISE, AccountantAnswer, delta, epsilon, ladder, upper
 from privet.accounting.profile import Profile
 from privet.accounting.run_conditions import run_conditions
 from privet.accounting.run_description import RunDescription, RunSettings, SamplingScheme, describe_run
@@ -22,6 +21,7 @@ from privet.accounting.solutions import (
     PrivacyTarget,
     RunParameter,
     Solution,
+    neighbours_advice,
     solve_gaussian,
     solve_laplace,
     solve_randomized_response,
@@ -30,6 +30,7 @@ from privet.accounting.solutions import (
 )
 
 __all__ = [
+    "CONTINUOUS_NOISE",
     "Accountant",
     "AccountantAnswer",
     "PrivacyTarget",

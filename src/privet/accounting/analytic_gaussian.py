@@ -54,8 +54,8 @@ def log_gdp_delta(mu: float, epsilon: float, side: int = 1) -> float:
     difference = min(plain, tangent) if side > 0 else max(plain, tangent)
     if difference <= 0:
         return -math.inf
-    found = -a * a / 2 * (1 - side * 4 * _ULP) + math.log(difference / 2)
-    return min(0.0, found + side * 4 * _ULP * (1 + abs(found)))
+    log_delta = -a * a / 2 * (1 - side * 4 * _ULP) + math.log(difference / 2)
+    return min(0.0, log_delta + side * 4 * _ULP * (1 + abs(log_delta)))
 
 
 def gdp_to_delta(mu: float, epsilon: float) -> float:
@@ -99,10 +99,10 @@ def gdp_epsilon_below(mu: float, delta: float) -> float:
     """An ε at which μ-GDP certainly still has more than δ, next to the largest; 0 where none was found."""
     if delta == 0 or mu == 0 or math.isinf(mu):
         return math.inf if mu > 0 and delta == 0 else 0.0
-    target, found = math.log(delta), gdp_to_epsilon(mu, delta)
+    target, upper = math.log(delta), gdp_to_epsilon(mu, delta)
     for less in (1e-12, 1e-11, 1e-9, 1e-6, 1e-3):
-        if math.isfinite(found) and log_gdp_delta(mu, found * (1 - less), -1) > target:
-            return found * (1 - less)
+        if math.isfinite(upper) and log_gdp_delta(mu, upper * (1 - less), -1) > target:
+            return upper * (1 - less)
     return 0.0
 
 

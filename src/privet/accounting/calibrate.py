@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 
 from privet.accounting import price
+from privet.accounting.search import largest_count
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled
@@ -30,7 +31,17 @@ _LOWEST, _HIGHEST = 1e-4, 1e7
 
 
 def least(build: Callable[[float], Event], *, epsilon: float, delta: float, unit: Unit | None = None) -> float:
-    """The least value, to 0.1 %, for which `build(value)` costs at most ε; more of it must cost less.
+    """Return the least value, to 0.1 %, for which `build(value)` costs at most ε; a larger value must cost less.
+
+    Args:
+        build: From the value to the event that is priced.
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+
+    Raises:
+        InvalidInput: No value in the range that is searched reaches (ε, δ).
+        NotProven: No theorem covers the event for the unit.
 
     >>> round(least(Gaussian, epsilon=1.0, delta=1e-5), 2)
     3.73
@@ -41,14 +52,37 @@ def least(build: Callable[[float], Event], *, epsilon: float, delta: float, unit
 def most(
     build: Callable[[float], Event], *, epsilon: float, delta: float, unit: Unit | None = None, high: float = _HIGHEST
 ) -> float:
-    """The largest value up to `high`, to 0.1 %, for which `build(value)` costs at most ε; more of it must cost more."""
+    """Return the largest value, to 0.1 %, for which `build(value)` costs at most ε; a larger value must cost more.
+
+    Args:
+        build: From the value to the event that is priced.
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+        high: The largest value that is tried.
+
+    Raises:
+        InvalidInput: No value in the range that is searched reaches (ε, δ).
+        NotProven: No theorem covers the event for the unit.
+    """
     return _search(build, epsilon, delta, unit, rising=True, low=1e-12, high=high)
 
 
 def noise_multiplier(
     *, epsilon: float, delta: float, sample_rate: float, steps: int, unit: Unit | None = None
 ) -> float:
-    """The least noise multiplier of DP-SGD with Poisson sampling that costs at most (ε, δ).
+    """Return the least noise multiplier of DP-SGD with Poisson sampling that costs at most (ε, δ).
+
+    Args:
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        sample_rate: The probability of each row to be in a batch.
+        steps: The number of steps.
+        unit: Whose data is protected; one example, added or removed, by default.
+
+    Raises:
+        InvalidInput: No value in the range that is searched reaches (ε, δ).
+        NotProven: No theorem covers the event for the unit.
 
     >>> sigma = noise_multiplier(epsilon=3.0, delta=1e-5, sample_rate=4096 / 60000, steps=560)
     >>> 2.41 < sigma < 2.42
@@ -64,7 +98,19 @@ def noise_multiplier(
 def sample_rate(
     *, epsilon: float, delta: float, noise_multiplier: float, steps: int, unit: Unit | None = None
 ) -> float:
-    """The highest Poisson sampling rate that costs at most (ε, δ)."""
+    """Return the highest Poisson sampling rate that costs at most (ε, δ).
+
+    Args:
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        noise_multiplier: Standard deviation of the noise over the clipping norm.
+        steps: The number of steps.
+        unit: Whose data is protected; one example, added or removed, by default.
+
+    Raises:
+        InvalidInput: No value in the range that is searched reaches (ε, δ).
+        NotProven: No theorem covers the event for the unit.
+    """
     leaf, steps = Gaussian(checked.positive("noise_multiplier", noise_multiplier)), checked.count("steps", steps)
     return most(
         lambda rate: Repeated(Sampled(leaf, by=Poisson(rate)), steps), epsilon=epsilon, delta=delta, unit=unit, high=1.0
@@ -72,7 +118,17 @@ def sample_rate(
 
 
 def most_steps(event: Event, *, epsilon: float, delta: float, unit: Unit | None = None, limit: int = 10**9) -> int:
-    """How often the event may be repeated within (ε, δ); one more would cost more than ε.
+    """Return how often the event may be repeated within (ε, δ); one more would cost more than ε.
+
+    Args:
+        event: One step.
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+        limit: The largest number of steps that is tried.
+
+    Raises:
+        NotProven: No theorem covers the event for the unit.
 
     >>> most_steps(Gaussian(10.0), epsilon=1.0, delta=1e-5)
     7
@@ -82,25 +138,27 @@ def most_steps(event: Event, *, epsilon: float, delta: float, unit: Unit | None 
     def fits(count: int) -> bool:
         return price.epsilon(Repeated(event, count), share, unit=unit).epsilon.upper <= target
 
-    low, high = 0, 1
-    while high <= limit and price.upper(Repeated(event, high), share, unit=unit) <= target:
-        low, high = high, 2 * high
-    high = min(high, limit + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if price.upper(Repeated(event, middle), share, unit=unit) <= target:
-            low = middle
-        else:
-            high = middle
-    while low > 0 and not fits(low):
-        low -= 1
-    while low < limit and fits(low + 1):
-        low += 1
-    return low
+    count = largest_count(lambda n: price.upper(Repeated(event, n), share, unit=unit) <= target, limit)
+    while count > 0 and not fits(count):
+        count -= 1
+    while count < limit and fits(count + 1):
+        count += 1
+    return count
 
 
 def laplace_scale(*, epsilon: float, delta: float = 0.0, count: int = 1, unit: Unit | None = None) -> float:
-    """The least scale of Laplace noise, in bounds, for `count` answers within (ε, δ)."""
+    """Return the least scale of Laplace noise, over the L1 bound, for `count` answers within (ε, δ).
+
+    Args:
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        count: The number of answers.
+        unit: Whose data is protected; one example, added or removed, by default.
+
+    Raises:
+        InvalidInput: No value in the range that is searched reaches (ε, δ).
+        NotProven: No theorem covers the event for the unit.
+    """
     count = checked.count("count", count)
     return least(lambda scale: Repeated(Laplace(scale), count), epsilon=epsilon, delta=delta, unit=unit)
 
@@ -108,12 +166,24 @@ def laplace_scale(*, epsilon: float, delta: float = 0.0, count: int = 1, unit: U
 def randomized_response_epsilon(
     *, epsilon: float, delta: float = 0.0, categories: int = 2, count: int = 1, unit: Unit | None = None
 ) -> float:
-    """The largest ε of each of `count` randomized responses that together cost at most (ε, δ)."""
+    """Return the largest ε of each of `count` randomized responses that together cost at most (ε, δ).
+
+    Args:
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        categories: The number of possible answers.
+        count: The number of answers.
+        unit: Whose data is protected; one example whose answer is replaced, by default.
+
+    Raises:
+        InvalidInput: No value in the range that is searched reaches (ε, δ).
+        NotProven: No theorem covers the event for the unit.
+    """
     unit = unit or Unit(neighbours=Neighbours.REPLACE)
     count = checked.count("count", count)
 
-    def build(each: float) -> Event:
-        return Repeated(RandomizedResponse(each, categories), count)
+    def build(answer_epsilon: float) -> Event:
+        return Repeated(RandomizedResponse(answer_epsilon, categories), count)
 
     return most(build, epsilon=epsilon, delta=delta, unit=unit, high=1e4)
 

@@ -13,7 +13,7 @@ from privet.accounting.analytic_gaussian import (
     gdp_to_delta,
     gdp_to_epsilon,
 )
-from privet.accounting.ends import QUIET
+from privet.accounting.certified_bounds import QUIET
 from privet.accounting.pure import sum_up
 from privet.accounting.search import Array, least
 from privet.core import checked
@@ -53,9 +53,9 @@ def each_epsilon(orders: Array, values: Array, delta: float) -> Array:
     if delta == 0:
         return np.where(finite, math.inf, values)
     a = np.where(finite, orders, 2.0)
-    found = values + (np.log(a - 1) - np.log(a)) - (math.log(delta) + np.log(a)) / (a - 1)
+    epsilons = values + (np.log(a - 1) - np.log(a)) - (math.log(delta) + np.log(a)) / (a - 1)
     rounding = 1e-14 * (1 - math.log(delta)) / (a - 1) + 1e-14
-    return np.where(finite, np.maximum(0.0, found * _UP + rounding), values)
+    return np.where(finite, np.maximum(0.0, epsilons * _UP + rounding), values)
 
 
 def each_log_delta(orders: Array, values: Array, epsilon: float) -> Array:
@@ -63,10 +63,10 @@ def each_log_delta(orders: Array, values: Array, epsilon: float) -> Array:
     finite = np.isfinite(orders)
     a = np.where(finite, orders, 2.0)
     loss = np.where(np.isfinite(values), values, 0.0)
-    found = (a - 1) * (loss - epsilon + (np.log(a - 1) - np.log(a))) - np.log(a)
+    log_deltas = (a - 1) * (loss - epsilon + (np.log(a - 1) - np.log(a))) - np.log(a)
     rounding = 1e-14 * ((a - 1) * (np.abs(loss) + epsilon) + 1)
-    found = np.where(np.isfinite(values), found + rounding, math.inf)
-    return np.where(finite, found, np.where(values <= epsilon, -math.inf, math.inf))
+    log_deltas = np.where(np.isfinite(values), log_deltas + rounding, math.inf)
+    return np.where(finite, log_deltas, np.where(values <= epsilon, -math.inf, math.inf))
 
 
 def zcdp_to_epsilon(rho: float, delta: float) -> float:

@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from privet.accounting.canonical import CountedEvent
-from privet.accounting.compose import LossCurve, compose, cumulants
+from privet.accounting.convolution import LossCurve, compose, cumulants
+from privet.accounting.dominating_pairs import brackets
 from privet.accounting.grid import optimistic, pessimistic
 from privet.accounting.laws import Array, GaussianLoss, Law, reach
-from privet.accounting.pairs import brackets
 from privet.accounting.pure import sum_up
 from privet.core.unit import Unit
 
@@ -122,21 +122,21 @@ def directions(parts: Sequence[CountedEvent], unit: Unit, delta: float, joined: 
     copies = sum(part.count for part in parts)
     tail = delta * _CUT / max(copies, 1)
     pairs = [(brackets(part, unit, tail), part.count) for part in parts]
-    found: list[Direction] = []
+    distinct: list[Direction] = []
     for side in (0, 1):
         above = [(pair[side].above, count) for pair, count in pairs]
         below = [(pair[side].below, count) for pair, count in pairs]
         way = Direction(_side([*above, (joined, 1)], delta), _side(below, delta))
-        if way not in found:
-            found.append(way)
-    return found
+        if way not in distinct:
+            distinct.append(way)
+    return distinct
 
 
 def _side(laws: Sequence[tuple[Law | None, int]], delta: float) -> Side | None:
     """All plain Gaussians are one Gaussian: μ² adds up."""
-    kept = [(law, n) for law, n in laws if law is not None]
-    gaussians = [math.sqrt(n) * law.mu for law, n in kept if isinstance(law, GaussianLoss)]
-    merged: list[tuple[Law, int]] = [(law, n) for law, n in kept if not isinstance(law, GaussianLoss)]
+    known = [(law, n) for law, n in laws if law is not None]
+    gaussians = [math.sqrt(n) * law.mu for law, n in known if isinstance(law, GaussianLoss)]
+    merged: list[tuple[Law, int]] = [(law, n) for law, n in known if not isinstance(law, GaussianLoss)]
     if gaussians:
         merged.append((GaussianLoss(math.hypot(*gaussians)), 1))
     if not merged:

@@ -82,8 +82,8 @@ def optimistic(law: Law, step: float, low: float, high: float) -> LossGrid:
     left_over = np.append(1.0, 1.0 - lent_down[:-1])  # what the next lower cell has not lent yet
     take_low = np.minimum(ratio, left_over)
     for _ in range(7):  # the map is decreasing: bounds from above and below in turn, ending below
-        kept = 1.0 - lent_down - np.append(take_low[1:], 0.0)
-        take_low = np.minimum(ratio * np.maximum(kept, 0.0), left_over)
+        remaining = 1.0 - lent_down - np.append(take_low[1:], 0.0)
+        take_low = np.minimum(ratio * np.maximum(remaining, 0.0), left_over)
     lent = lent_down + np.append(take_low[1:], 0.0)
     merged = p * (1 - lent)
     merged[:-1] += take_high[:-1] * p[1:]

@@ -43,9 +43,9 @@ def group_epsilon(alone: Callable[[float], float], delta: float, k: int) -> floa
 
 def group_delta(alone: Callable[[float], float], epsilon: float, k: int) -> float:
     """The δ of k steps at ε, from that of one step at ε/k (Vadhan 2017, Lemma 2.2)."""
-    each = portion(epsilon, k)
-    one = alone(each)
-    return min(1.0, group_privacy(each, one, k)[1]) if one < 1 else 1.0
+    step_epsilon = portion(epsilon, k)
+    step_delta = alone(step_epsilon)
+    return min(1.0, group_privacy(step_epsilon, step_delta, k)[1]) if step_delta < 1 else 1.0
 
 
 def halfway(parts: Sequence[CountedEvent], unit: Unit) -> tuple[Unit, int] | None:

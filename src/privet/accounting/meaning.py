@@ -63,15 +63,23 @@ class Meaning(Record):
 
 
 def best_true_positive_rate(delta_curve: Callable[[float], float], fpr: float) -> float:
-    """The largest true-positive rate that any membership attack can have at this false-positive rate.
+    """Return the largest true-positive rate of any membership attack at a false-positive rate.
 
     `delta_curve(ε)` is an upper bound on δ(ε) in both directions.
+
+    Args:
+        delta_curve: An upper bound on δ(ε) in both directions.
+        fpr: The false-positive rate.
     """
     return max(fpr, 1 - tradeoff_of(delta_curve, fpr))
 
 
 def posterior(prior: float, loss: float) -> float:
-    """Bayes: the odds grow by e^loss.
+    """Return the belief after a release (Bayes): the odds grow by e^loss.
+
+    Args:
+        prior: The belief before the release.
+        loss: The privacy loss.
 
     >>> posterior(0.5, math.log(3.0))
     0.75
@@ -100,7 +108,15 @@ def tail_of(epsilon: float, delta: float) -> Callable[[float], float]:
 
 
 def loss_within(tail: Callable[[float], float], chance: float) -> float:
-    """The least loss, rounded up, that is exceeded with probability at most `chance`; infinite if there is none."""
+    """Return the least loss, rounded up, that is exceeded with probability at most `chance`.
+
+    Args:
+        tail: An upper bound on P(L > l), from the loss distribution or from `tail_of`.
+        chance: How often the stated belief may be exceeded.
+
+    Returns:
+        The loss; infinite if there is none.
+    """
     chance = checked.share("chance", chance)
     if tail(0.0) <= chance:
         return 0.0
@@ -113,11 +129,16 @@ def loss_within(tail: Callable[[float], float], chance: float) -> float:
 
 
 def belief(prior: float, tail: Callable[[float], float], chance: float = 0.001) -> Belief:
-    """How far a belief that someone is in the data can rise, but for outcomes of probability at most `chance`.
+    """Return how far a belief that someone is in the data can rise, except with probability `chance`.
 
     `tail(l)` is a bound on P(L > l), over the randomness of the release, when the person *is* in the data; in the other
     direction, when they are not, the same holds for a belief that falls. Where even the best loss is exceeded more
     often than `chance` (a bare δ above it), the row says what holds with twice the least tail.
+
+    Args:
+        prior: The belief before the release.
+        tail: An upper bound on P(L > l), from the loss distribution or from `tail_of`.
+        chance: How often the stated belief may be exceeded.
 
     >>> round(belief(0.5, tail_of(math.log(3.0), 0.0)).posterior, 6)
     0.75
@@ -132,9 +153,17 @@ def belief(prior: float, tail: Callable[[float], float], chance: float = 0.001) 
 
 
 def meaning(delta_curve: Callable[[float], float], tail: Callable[[float], float], *, chance: float = 0.001) -> Meaning:
-    """Attacks at 0.1 %, 1 % and 10 % false positives, and beliefs from 1 %, 10 % and 50 %, with sentences.
+    """Return what an attacker can learn: bounds on attacks and on beliefs, with sentences to print.
 
     `delta_curve` bounds δ(ε) in both directions; `tail` bounds P(L > l), from the loss distribution or from `tail_of`.
+
+    Args:
+        delta_curve: An upper bound on δ(ε) in both directions.
+        tail: An upper bound on P(L > l), from the loss distribution or from `tail_of`.
+        chance: How often the stated belief may be exceeded.
+
+    Returns:
+        Attacks at false-positive rates of 0.1 %, 1 % and 10 %, and beliefs from 1 %, 10 % and 50 %.
     """
     if not callable(delta_curve) or not callable(tail):
         raise InvalidInput("delta_curve", "and tail must be functions of one number")
@@ -144,16 +173,16 @@ def meaning(delta_curve: Callable[[float], float], tail: Callable[[float], float
 
 
 def _attack_in_words(attack: Attack) -> str:
-    wrong, right = attack.false_positive_rate, attack.true_positive_rate
-    return f"An attack that wrongly accuses {_percent(wrong)} of outsiders finds at most {_percent(right)} of members."
+    fpr, tpr = _percent(attack.false_positive_rate), _percent(attack.true_positive_rate)
+    return f"At a {fpr} false-positive rate, any membership-inference attack has a true-positive rate of at most {tpr}."
 
 
 def _belief_in_words(row: Belief) -> str:
-    start = f"Whoever believed at {_percent(row.prior)} that someone is in the data"
+    prior = f"A prior belief of {_percent(row.prior)} that someone is in the data"
     if row.posterior == 1.0:
-        return f"{start} may become certain."
+        return f"{prior} may rise to certainty."
     rare = f", except with a probability of {_percent(row.exceeding)}" if row.exceeding > 0 else ""
-    return f"{start} believes it at {_percent(row.posterior)} at most afterwards{rare}."
+    return f"{prior} rises to at most {_percent(row.posterior)}{rare}."
 
 
 def _percent(share: float) -> str:
@@ -163,5 +192,5 @@ def _percent(share: float) -> str:
         return "0 %" if percent <= 0 else "100 %"
     smaller = min(percent, 100 - percent)
     digits = max(0, (1 if percent < 10 or smaller < 1 else 0) - math.floor(math.log10(min(smaller, 10))))
-    shown = math.ceil(percent * 10**digits * (1 - 1e-12)) / 10**digits
-    return f"{shown:.{digits}f}".rstrip("0").rstrip(".") + " %" if digits else f"{shown:.0f} %"
+    rounded = math.ceil(percent * 10**digits * (1 - 1e-12)) / 10**digits
+    return f"{rounded:.{digits}f}".rstrip("0").rstrip(".") + " %" if digits else f"{rounded:.0f} %"

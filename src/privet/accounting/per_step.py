@@ -14,16 +14,15 @@ from typing import Any, cast
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import log_gdp_delta
 from privet.accounting.canonical import CountedEvent
-from privet.accounting.concentrated import rho
 from privet.accounting.conversions import gdp_to_epsilon, group_privacy, zcdp_to_epsilon
 from privet.accounting.laws import draws_of_one_row
+from privet.accounting.neighbor_distance import gaussian_mu, require_one_record, stretch
 from privet.accounting.pure import amplified, exact_epsilon, pure_epsilon
 from privet.accounting.search import falling_root
-from privet.accounting.shift import span, stretch
 from privet.accounting.shuffling import shuffled_epsilon
-from privet.accounting.table import require
+from privet.accounting.table import require_all
+from privet.accounting.zcdp import rho
 from privet.core import event as events
-from privet.core.errors import NotProven
 from privet.core.unit import Neighbours, Unit
 
 __all__ = ["StepBounds", "least_delta", "steps_of"]
@@ -48,11 +47,8 @@ class StepBounds:
 
 def steps_of(parts: Sequence[CountedEvent], unit: Unit, accountant: Accountant) -> tuple[StepBounds, ...]:
     """The steps of each part, after a look at the table."""
-    found = []
-    for part in parts:
-        require(part, unit, accountant)
-        found.append(_SAMPLINGS[type(part.sampling)](part, unit))
-    return tuple(found)
+    require_all(parts, unit, accountant)
+    return tuple(_SAMPLINGS[type(part.sampling)](part, unit) for part in parts)
 
 
 def least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
@@ -89,7 +85,7 @@ def _whole(part: CountedEvent, unit: Unit) -> StepBounds:
 
 def _amplified(part: CountedEvent, unit: Unit, priced_for: Unit, rate: float) -> StepBounds:
     """The leaf's (ε, δ₀/q) for the batch's neighbors, amplified; or the unsampled leaf for the unit's own, if less."""
-    _single(part, unit)
+    require_one_record(part.leaf, unit)
     plain = _whole(part, unit)
 
     def epsilon_at(delta: float) -> float:
@@ -117,7 +113,7 @@ def _fixed_size(part: CountedEvent, unit: Unit) -> StepBounds:
 
 def _with_replacement(part: CountedEvent, unit: Unit) -> StepBounds:
     """Their Thm 10: a row drawn k times moves the sum by 2k clips; δ′ = Σ_k P(k draws)·δ_k(ε), and η = P(k ≥ 1)."""
-    _single(part, unit)
+    require_one_record(part.leaf, unit)
     leaf, sampling = cast("events.Gaussian", part.leaf), cast("events.WithReplacement", part.sampling)
     draws, population, noise = sampling.draws, sampling.population, leaf.noise_multiplier
 
@@ -151,14 +147,8 @@ def _classes(weights: Sequence[float]) -> list[tuple[int, float]]:
     return [(min(end, len(weights)), math.fsum(weights[end - size : end])) for end in ends]
 
 
-def _single(part: CountedEvent, unit: Unit) -> None:
-    if unit.records > 1:
-        what = f"a sampled {type(part.leaf).__name__} for units of {unit.records} records"
-        raise NotProven(f"{what}: use group privacy on the total")
-
-
 def _gaussian(leaf: Any, unit: Unit, delta: float) -> float:
-    return gdp_to_epsilon(span(unit) / float(leaf.noise_multiplier), delta)
+    return gdp_to_epsilon(gaussian_mu(leaf, unit), delta)
 
 
 def _by_rho(leaf: Any, unit: Unit, delta: float) -> float:

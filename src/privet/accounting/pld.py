@@ -15,14 +15,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from privet.accounting import renyi, table
+from privet.accounting import renyi
 from privet.accounting.accountant import Accountant
 from privet.accounting.analytic_gaussian import gdp_delta_below, gdp_epsilon_below, gdp_to_delta, gdp_to_epsilon
 from privet.accounting.canonical import CountedEvent
+from privet.accounting.certified_bounds import between
 from privet.accounting.directions import Direction, Side, directions, unpriced
-from privet.accounting.ends import between
-from privet.accounting.laws import block
-from privet.accounting.single import delta_of_one, epsilon_of_one
+from privet.accounting.laws import block, law_delta, law_epsilon
+from privet.accounting.table import require_all
 from privet.core.guarantee import Interval
 from privet.core.unit import Unit
 
@@ -47,26 +47,30 @@ _EXACT, _LEAST_LOSS = 1e-11, 1e-300
 """The relative error of a closed form, and what underflow may add to it."""
 
 
-def _checked(parts: Sequence[CountedEvent], unit: Unit) -> None:
-    for part in parts:
-        table.require(part, unit, Accountant.PLD)
-
-
 def upper_epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
     """A certified upper bound on ε at δ, without the work for a lower one."""
-    _checked(parts, unit)
+    require_all(parts, unit, Accountant.PLD)
     return max((way.epsilon for way in _uppers(parts, delta, unit)), default=0.0)
 
 
 def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> Interval:
-    """ε at δ, between certified ends."""
-    _checked(parts, unit)
-    found = sorted(_uppers(parts, delta, unit), key=lambda way: -way.epsilon)
+    """Return ε at δ, between certified ends.
+
+    Args:
+        parts: The canonical parts of an event.
+        delta: The δ.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
+    require_all(parts, unit, Accountant.PLD)
+    uppers = sorted(_uppers(parts, delta, unit), key=lambda way: -way.epsilon)
     lower = 0.0
-    for way in found:
+    for way in uppers:
         if way.epsilon > lower:
             lower = max(lower, _lower(way, delta))
-    return between(lower, max((way.epsilon for way in found), default=0.0))
+    return between(lower, max((way.epsilon for way in uppers), default=0.0))
 
 
 @dataclass
@@ -87,15 +91,15 @@ def _uppers(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> list[_Fo
     if delta <= _LEAST_DELTA:
         return [_Found(way, way.above.largest if way.above else 0.0) for way in directions(parts, unit, 1e-12, joined)]
     ways = directions(parts, unit, delta, joined)
-    found = [_upper(way, delta, _FINE, 0.0) for way in ways[:1]]
+    uppers = [_upper(way, delta, _FINE, 0.0) for way in ways[:1]]
     for way in ways[1:]:  # a coarser grid shows that the other direction is cheaper, where it is
-        if way.above == found[0].direction.above:  # they differ in their lower bounds alone
-            found.append(replace(found[0], direction=way))
+        if way.above == uppers[0].direction.above:  # they differ in their lower bounds alone
+            uppers.append(replace(uppers[0], direction=way))
             continue
-        first = found[0].epsilon
+        first = uppers[0].epsilon
         other = _upper(way, delta, 10 * _FINE, first if math.isfinite(first) else 0.0)
-        found.append(other if other.epsilon <= first else _upper(way, delta, _FINE, 0.0))
-    return found
+        uppers.append(other if other.epsilon <= first else _upper(way, delta, _FINE, 0.0))
+    return uppers
 
 
 def _upper(way: Direction, delta: float, fine: float, at_least: float) -> _Found:
@@ -107,32 +111,32 @@ def _upper(way: Direction, delta: float, fine: float, at_least: float) -> _Found
     if (mu := above.gaussian) is not None:
         return _Found(way, gdp_to_epsilon(mu, delta))
     if (law := above.single) is not None:
-        return _Found(way, epsilon_of_one(law, delta, 1))
+        return _Found(way, law_epsilon(law, delta, 1))
     tilt, guess = above.tilt_for(delta)
     step = above.first_step(tilt, fine * max(_LEAST_FINE, guess, at_least) * _looser(guess))
     priced = above.curve(step, tilt, worse=True).epsilon(delta, 1)
-    found = _Found(way, min(priced, above.largest), tilt, step)
+    result = _Found(way, min(priced, above.largest), tilt, step)
     if guess > _POOR * max(_LEAST_FINE, at_least, priced) or math.isinf(priced):
-        _again(found, above, delta, fine, max(_LEAST_FINE, at_least), guess)
-    return found
+        _again(result, above, delta, fine, max(_LEAST_FINE, at_least), guess)
+    return result
 
 
-def _again(found: _Found, above: Side, delta: float, fine: float, at_least: float, guess: float) -> None:
+def _again(best: _Found, above: Side, delta: float, fine: float, at_least: float, guess: float) -> None:
     """Where the first guess was poor (few large losses): a grid for the ε that was found, and gentler tilts.
 
     Any tilt and any step are certified, so the least counts.
     """
-    tilt, tries, work = found.tilt / 2, _TRIES, 0
-    while tries > 0 and (work < _MOST_SUMS or math.isinf(found.epsilon)):
-        aim = found.epsilon if math.isfinite(found.epsilon) else guess
+    tilt, tries, work = best.tilt / 2, _TRIES, 0
+    while tries > 0 and (work < _MOST_SUMS or math.isinf(best.epsilon)):
+        aim = best.epsilon if math.isfinite(best.epsilon) else guess
         step = above.first_step(tilt, fine * max(at_least, aim) * _looser(aim))
         curve = above.curve(step, tilt, worse=True)
         work, priced = work + len(curve.losses), curve.epsilon(delta, 1)
-        better = priced < found.epsilon * (1 - _BETTER)
-        if priced < found.epsilon:
-            found.epsilon, found.tilt, found.step = priced, tilt, step
+        better = priced < best.epsilon * (1 - _BETTER)
+        if priced < best.epsilon:
+            best.epsilon, best.tilt, best.step = priced, tilt, step
         tilt, tries = tilt / 2, tries - 1
-        if math.isfinite(found.epsilon) and not better:
+        if math.isfinite(best.epsilon) and not better:
             tries = min(tries, 1)
 
 
@@ -140,9 +144,9 @@ def _looser(epsilon: float) -> float:
     return 1.0 if epsilon < _LARGE else 10.0
 
 
-def _lower(found: _Found, delta: float) -> float:
+def _lower(best: _Found, delta: float) -> float:
     """A lower bound; where both ends close in on one truth, refine the grid (for either end) until they meet."""
-    below, above = found.direction.below, found.direction.above
+    below, above = best.direction.below, best.direction.above
     if below is None:
         return 0.0
     if delta <= _LEAST_DELTA:
@@ -150,21 +154,21 @@ def _lower(found: _Found, delta: float) -> float:
     if (mu := below.gaussian) is not None:
         return gdp_epsilon_below(mu, delta)
     if (law := below.single) is not None:
-        return epsilon_of_one(law, delta, -1)
-    tilt, step = (found.tilt, found.step) if found.step > 0 else (below.tilt_for(delta)[0], below.widest / 4000)
+        return law_epsilon(law, delta, -1)
+    tilt, step = (best.tilt, best.step) if best.step > 0 else (below.tilt_for(delta)[0], below.widest / 4000)
     lower, before = 0.0, math.inf
     for _ in range(6):
         curve = below.curve(step, tilt, worse=False)
         lower = max(lower, curve.epsilon(delta, -1))
-        gap, close = found.epsilon - lower, _CLOSE * max(1.0, found.epsilon) * _looser(found.epsilon)
-        if above != below or found.epsilon > 100 or gap <= close:
+        gap, close = best.epsilon - lower, _CLOSE * max(1.0, best.epsilon) * _looser(best.epsilon)
+        if above != below or best.epsilon > 100 or gap <= close:
             break
         if gap > 3 * close:  # with few large losses half the tilt is often better; any tilt is certified
             gentler = below.curve(step, tilt / 2, worse=False).epsilon(delta, -1)
             if gentler > lower:
                 tilt, lower = tilt / 2, gentler
-                found.epsilon = min(found.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
-                gap = found.epsilon - lower
+                best.epsilon = min(best.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
+                gap = best.epsilon - lower
         if gap <= close:
             break
         finer = max(0.2, min(0.6, 0.8 * math.sqrt(close / gap)))
@@ -173,13 +177,22 @@ def _lower(found: _Found, delta: float) -> float:
             break
         before = gap
         if gap > 3 * close:
-            found.epsilon = min(found.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
+            best.epsilon = min(best.epsilon, below.curve(step, tilt, worse=True).epsilon(delta, 1))
     return lower
 
 
 def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> Interval:
-    """δ at ε, between certified ends."""
-    _checked(parts, unit)
+    """Return δ at ε, between certified ends.
+
+    Args:
+        parts: The canonical parts of an event.
+        epsilon: The ε.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
+    require_all(parts, unit, Accountant.PLD)
     others = unpriced(parts, unit)
     if not others:
         return _delta(directions(parts, unit, 1e-12), epsilon)
@@ -188,8 +201,8 @@ def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> Interval
         spent = renyi.delta(others, portion * epsilon, unit)
         if spent < 1:
             joined = block(portion * epsilon, spent)
-            found = _delta(directions(parts, unit, 1e-12, joined), epsilon)
-            best = between(max(found.lower, best.lower), min(found.upper, best.upper))
+            interval = _delta(directions(parts, unit, 1e-12, joined), epsilon)
+            best = between(max(interval.lower, best.lower), min(interval.upper, best.upper))
     return best
 
 
@@ -209,7 +222,7 @@ def _delta_of(side: Side, epsilon: float, worse: bool) -> float:
     if (mu := side.gaussian) is not None:
         return gdp_to_delta(mu, epsilon) if worse else gdp_delta_below(mu, epsilon)
     if (law := side.single) is not None:
-        return delta_of_one(law, epsilon, 1 if worse else -1)
+        return law_delta(law, epsilon, 1 if worse else -1)
     tilt = side.tilt_at(epsilon)
     step = side.first_step(tilt, _FINE * max(_LEAST_FINE, epsilon))
     return side.curve(step, tilt, worse).delta(epsilon, 1 if worse else -1)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from privet.accounting import advanced, basic, concentrated, gdp, pld, renyi, table
+from privet.accounting import gdp, pld, renyi, table, zcdp
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent, canonical
-from privet.accounting.ends import QUIET, between, certain
+from privet.accounting.certified_bounds import QUIET, between, certain
+from privet.accounting.composition import ADVANCED, BASIC
 from privet.accounting.group import group_delta, group_epsilon, halfway, portion
 from privet.accounting.renyi_leaves import failure
 from privet.core import checked
@@ -23,6 +23,7 @@ from privet.core.guarantee import COMPUTATIONAL, Guarantee, Interval
 from privet.core.unit import Neighbours, Trust, Unit
 
 __all__ = [
+    "CONTINUOUS_NOISE",
     "TOO_LARGE",
     "UNLINKED",
     "AccountantAnswer",
@@ -36,13 +37,23 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_CLOSED: dict[Accountant, ModuleType] = {
+
+
+class _ClosedForm(Protocol):
+    def epsilon(self, parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float: ...
+
+    def delta(self, parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float: ...
+
+
+_CLOSED: dict[Accountant, _ClosedForm] = {
     Accountant.RENYI: renyi,
-    Accountant.ZCDP: concentrated,
+    Accountant.ZCDP: zcdp,
     Accountant.GDP: gdp,
-    Accountant.ADVANCED: advanced,
-    Accountant.BASIC: basic,
+    Accountant.ADVANCED: ADVANCED,
+    Accountant.BASIC: BASIC,
 }
+CONTINUOUS_NOISE = "continuous (floating-point) noise"
+"""The assumption of theorems on noise that is any real number: what a computer draws is close to that."""
 TOO_LARGE = 150.0
 """Above this Rényi ε a loss distribution is not worth its time; any certified bound will do."""
 _MOST_RUNS = 10**8
@@ -57,10 +68,19 @@ _CHEAP = (events.Gaussian, events.Concentrated)
 def epsilon(
     event: events.Event, delta: float, *, unit: Unit | None = None, accountant: Accountant | None = None
 ) -> Guarantee:
-    """What the event costs: ε as a certified interval at the given δ.
+    """Return the privacy cost of an event: ε as a certified interval at the given δ.
 
-    Without an accountant, `upper` is the least of all methods that are proven for the event, and `lower` a proven lower
-    bound (0 where there is none). Raises `NotProven` where no theorem covers the event for the unit.
+    Args:
+        event: What is done.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+        accountant: The accountant to use; the least upper end of all that are proven for the event, by default.
+
+    Returns:
+        The guarantee. Its upper end is proven, and so is its lower end, which is 0 where no lower bound is known.
+
+    Raises:
+        NotProven: No theorem covers the event for the unit.
 
     >>> from privet.core.event import Gaussian, Poisson, Repeated, Sampled
     >>> run = Repeated(Sampled(Gaussian(1.1), by=Poisson(256 / 60000)), 14062)
@@ -75,31 +95,49 @@ def epsilon(
             Interval(0.0, math.inf), delta, unit, "none", assumptions=(f"no guarantee: {whole.nonprivate}",)
         )
     rungs = _rungs(whole.parts, unit, accountant)
-    found = _answers(rungs, lambda rung: (_one(rung, whole.parts, delta, unit), rung))
-    if accountant is None and not _fine((rung, interval.upper) for interval, rung in found):
-        found += [(Interval(0.0, other), rung) for rung, other in _in_two_steps(whole.parts, delta, unit)]
-    best, method = min(found, key=lambda pair: pair[0].upper)
-    ends = between(max(interval.lower for interval, _ in found), best.upper)
+    answers = _answers(rungs, lambda rung: (_one(rung, whole.parts, delta, unit), rung))
+    if accountant is None and not _fine((rung, interval.upper) for interval, rung in answers):
+        answers += [(Interval(0.0, other), rung) for rung, other in _in_two_steps(whole.parts, delta, unit)]
+    best, method = min(answers, key=lambda pair: pair[0].upper)
+    ends = between(max(interval.lower for interval, _ in answers), best.upper)
     error = ends.upper - ends.lower if method is Accountant.PLD and math.isfinite(ends.upper) else 0.0
     return Guarantee(ends, delta, unit, method.value, error, _assumptions(whole.parts, unit))
 
 
 @np.errstate(**QUIET)
 def upper(event: events.Event, delta: float, *, unit: Unit | None = None) -> float:
-    """Only the upper end of `epsilon`, in about half the time; what searches use."""
+    """Return only the upper end of `epsilon`, in about half the time; searches use this.
+
+    Args:
+        event: What is done.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+
+    Raises:
+        NotProven: No theorem covers the event for the unit.
+    """
     unit = unit or Unit()
     whole = canonical(event)
     if whole.nonprivate is not None:
         return math.inf
-    found = _answers(_rungs(whole.parts, unit, None), lambda rung: (rung, _upper(rung, whole.parts, delta, unit)))
-    if not _fine(found):
-        found += _in_two_steps(whole.parts, delta, unit)
-    return min(value for _, value in found)
+    answers = _answers(_rungs(whole.parts, unit, None), lambda rung: (rung, _upper(rung, whole.parts, delta, unit)))
+    if not _fine(answers):
+        answers += _in_two_steps(whole.parts, delta, unit)
+    return min(value for _, value in answers)
 
 
 @np.errstate(**QUIET)
 def quick(event: events.Event, delta: float, *, unit: Unit | None = None) -> float:
-    """A certified upper bound from closed forms alone, in milliseconds; infinite where none covers the event."""
+    """Return a certified upper bound on ε from closed forms alone; infinite where none covers the event.
+
+    Args:
+        event: What is done.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+
+    Raises:
+        NotProven: No theorem covers the event for the unit.
+    """
     unit = unit or Unit()
     whole = canonical(event)
     if whole.nonprivate is not None:
@@ -110,7 +148,15 @@ def quick(event: events.Event, delta: float, *, unit: Unit | None = None) -> flo
 
 @np.errstate(**QUIET)
 def delta(event: events.Event, epsilon: float, *, unit: Unit | None = None) -> Interval:
-    """δ as a certified interval at the given ε, by the best method that is proven for the event.
+    """Return δ as a certified interval at the given ε, by the best method that is proven for the event.
+
+    Args:
+        event: What is done.
+        epsilon: The ε at which δ is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+
+    Raises:
+        NotProven: No theorem covers the event for the unit.
 
     >>> from privet.core.event import Gaussian
     >>> round(delta(Gaussian(1.0), 1.0).upper, 6)
@@ -122,14 +168,14 @@ def delta(event: events.Event, epsilon: float, *, unit: Unit | None = None) -> I
     if whole.nonprivate is not None:
         return Interval(0.0, 1.0)
     rungs = _rungs(whole.parts, unit, None)
-    found = _answers(rungs, lambda rung: (_delta_of(rung, whole.parts, epsilon, unit), rung))
-    if not any(rung is Accountant.PLD and interval.upper < 1 for interval, rung in found):
+    answers = _answers(rungs, lambda rung: (_delta_of(rung, whole.parts, epsilon, unit), rung))
+    if not any(rung is Accountant.PLD and interval.upper < 1 for interval, rung in answers):
         others = _in_two_steps(whole.parts, epsilon, unit, of_delta=True)
-        found += [(Interval(0.0, value), rung) for rung, value in others]
-    best = min(interval.upper for interval, _ in found)
+        answers += [(Interval(0.0, value), rung) for rung, value in others]
+    best = min(interval.upper for interval, _ in answers)
     if best == 0 and upper(event, 0.0, unit=unit) > epsilon:
         best = 5e-324  # underflowed, and not pure
-    return between(max(interval.lower for interval, _ in found), best)
+    return between(max(interval.lower for interval, _ in answers), best)
 
 
 @dataclass(frozen=True)
@@ -142,7 +188,13 @@ class AccountantAnswer:
 
 
 def ladder(event: events.Event, delta: float, *, unit: Unit | None = None) -> tuple[AccountantAnswer, ...]:
-    """Every accountant side by side, in the order of `Accountant`; those without a theorem say so."""
+    """Return the answer of every accountant, in the order of `Accountant`; one without a theorem says so.
+
+    Args:
+        event: What is done.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected; one example, added or removed, by default.
+    """
     rungs = []
     for accountant in Accountant:
         try:
@@ -153,16 +205,20 @@ def ladder(event: events.Event, delta: float, *, unit: Unit | None = None) -> tu
 
 
 def require_one(parts: Sequence[CountedEvent], unit: Unit) -> None:
-    """Raise `NotProven` unless some accountant is proven for all parts."""
+    """Raise `NotProven` unless some accountant is proven for all parts.
+
+    Args:
+        parts: The parts of an event.
+        unit: Whose data is protected.
+    """
     _rungs(parts, unit, None)
 
 
-def _rungs(parts: Sequence[CountedEvent], unit: Unit, wanted: Accountant | None) -> list[Accountant]:
+def _rungs(parts: Sequence[CountedEvent], unit: Unit, chosen: Accountant | None) -> list[Accountant]:
     """The accountants that are proven for every part; raises where there is none."""
-    for part in parts:
-        table.require(part, unit, wanted)
-    if wanted is not None:
-        return [wanted]
+    table.require_all(parts, unit, chosen)
+    if chosen is not None:
+        return [chosen]
     common = set(Accountant).intersection(*(table.proven(part, unit) for part in parts))
     if not common:
         raise NotProven("no single accountant is proven for all parts of this event; price them one by one")
@@ -171,16 +227,16 @@ def _rungs(parts: Sequence[CountedEvent], unit: Unit, wanted: Accountant | None)
 
 def _answers(rungs: Sequence[Accountant], ask: Callable[[Accountant], T]) -> list[T]:
     """What the accountants say; one may find no theorem for a part's size or dimension, but not all of them."""
-    found: list[T] = []
+    answers: list[T] = []
     refusal: NotProven | None = None
     for rung in rungs:
         try:
-            found.append(ask(rung))
+            answers.append(ask(rung))
         except NotProven as reason:
             refusal = refusal or reason
-    if refusal is not None and not found:
+    if refusal is not None and not answers:
         raise refusal
-    return found
+    return answers
 
 
 def _one(rung: Accountant, parts: Sequence[CountedEvent], delta: float, unit: Unit) -> Interval:
@@ -198,7 +254,7 @@ def _upper(rung: Accountant, parts: Sequence[CountedEvent], delta: float, unit: 
         if rung is Accountant.PLD:
             too_large = gate(parts, delta, single) > TOO_LARGE
             return math.inf if too_large else pld.upper_epsilon(parts, delta, single)
-        return certain(float(_CLOSED[rung].epsilon(parts, delta, single)))
+        return certain(_CLOSED[rung].epsilon(parts, delta, single))
 
     if not _grouped(parts, unit):
         single = unit
@@ -209,9 +265,9 @@ def _upper(rung: Accountant, parts: Sequence[CountedEvent], delta: float, unit: 
     return grouped if plain is None else min(grouped, _upper(rung, plain, delta, unit))
 
 
-def _fine(found: Iterable[tuple[Accountant, float]]) -> bool:
+def _fine(answers: Iterable[tuple[Accountant, float]]) -> bool:
     """Whether loss distributions have answered: no detour through two steps is then as good."""
-    return any(rung is Accountant.PLD and value <= TOO_LARGE for rung, value in found)
+    return any(rung is Accountant.PLD and value <= TOO_LARGE for rung, value in answers)
 
 
 def _in_two_steps(
@@ -270,7 +326,7 @@ def _without_sampling(parts: Sequence[CountedEvent]) -> list[CountedEvent] | Non
     Given which rows are drawn, neighboring sums are as far apart as the drawn records make them, at most as far as all
     of them do, and a mixture of pairs is no easier to tell apart than the worst of them (joint convexity).
     """
-    found: list[CountedEvent] = []
+    unsampled: list[CountedEvent] = []
     for part in parts:
         leaf: events.Leaf = part.leaf
         if isinstance(leaf, events.Selected):
@@ -284,40 +340,42 @@ def _without_sampling(parts: Sequence[CountedEvent]) -> list[CountedEvent] | Non
             return None
         if isinstance(leaf, events.Shuffled):
             leaf = events.Shuffled(leaf.event, 1)  # each report by itself, without a crowd
-        found.append(CountedEvent(leaf, None, part.count))
-    return found
+        unsampled.append(CountedEvent(leaf, None, part.count))
+    return unsampled
 
 
 def _delta_of(rung: Accountant, parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> Interval:
     k, single = (unit.records, _alone(unit)) if _grouped(parts, unit) else (1, unit)
     if rung is not Accountant.PLD:
-        found = Interval(0.0, certain(_CLOSED[rung].delta(parts, portion(epsilon, k), single), 1.0))
+        interval = Interval(0.0, certain(_CLOSED[rung].delta(parts, portion(epsilon, k), single), 1.0))
     elif gate(parts, 1e-10, single) > TOO_LARGE:
         return Interval(0.0, 1.0)
     else:
-        found = pld.delta(parts, portion(epsilon, k), single)
+        interval = pld.delta(parts, portion(epsilon, k), single)
     if k == 1:
-        return found
+        return interval
     lower = pld.delta(parts, epsilon, single).lower if rung is Accountant.PLD else 0.0
-    return between(lower, group_delta(lambda _: found.upper, epsilon, k))
+    return between(lower, group_delta(lambda _: interval.upper, epsilon, k))
 
 
 def _assumptions(parts: Sequence[CountedEvent], unit: Unit) -> tuple[str, ...]:
-    found = []
+    assumptions = []
     selections = [part.leaf for part in parts if isinstance(part.leaf, events.Selected)]
     if any(isinstance(part.leaf, (events.Gaussian, events.Laplace)) for part in parts):
-        found.append("real-valued noise")
+        assumptions.append(CONTINUOUS_NOISE)
     if unit.neighbours is Neighbours.ZERO_OUT:
-        found.append("the number of rows is public")
+        assumptions.append("the number of rows is public")
     if unit.trust is Trust.DISTRIBUTED:
-        found.append(COMPUTATIONAL)
+        assumptions.append(COMPUTATIONAL)
     if crowds := [part.leaf.reports for part in parts if isinstance(part.leaf, events.Shuffled)]:
-        found.append(f"at least {min(crowds):,} reports of a batch are honest: one a person, by the same randomizer")
-        found.append(UNLINKED)
+        assumptions.append(
+            f"at least {min(crowds):,} reports of a batch are honest: one a person, by the same randomizer"
+        )
+        assumptions.append(UNLINKED)
         if unit.trust is Trust.SHUFFLED:
-            found.append(COMPUTATIONAL)
+            assumptions.append(COMPUTATIONAL)
     if selections:
-        found.append("the number of runs, and every run but the best, stay hidden")
+        assumptions.append("the number of runs, and every run but the best, stay hidden")
     for leaf in selections:
-        found.extend(_assumptions(canonical(leaf.event).parts, unit))
-    return tuple(dict.fromkeys(found))
+        assumptions.extend(_assumptions(canonical(leaf.event).parts, unit))
+    return tuple(dict.fromkeys(assumptions))

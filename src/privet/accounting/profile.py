@@ -9,12 +9,11 @@ import numpy as np
 
 from privet.accounting import price
 from privet.accounting.canonical import canonical
-from privet.accounting.compose import LossCurve
+from privet.accounting.certified_bounds import QUIET
 from privet.accounting.conversions import gdp_to_delta
+from privet.accounting.convolution import LossCurve
 from privet.accounting.directions import Side, directions, unpriced
-from privet.accounting.ends import QUIET
-from privet.accounting.laws import Array
-from privet.accounting.single import delta_of_one
+from privet.accounting.laws import Array, law_delta
 from privet.core import checked
 from privet.core.errors import NotProven
 from privet.core.event import Event
@@ -61,46 +60,67 @@ class Profile:
 
     @cached_property
     def _curves(self) -> list[list[LossCurve]]:
-        found = []
+        curves = []
         for side in self._sides:
             closed = side.gaussian is not None or side.single is not None
             tilts = dict(side.tilt_for(target) for target in (() if closed else _TARGETS))
             steps = {tilt: side.first_step(tilt, _FINE * max(0.05, guess)) for tilt, guess in tilts.items()}
-            found.append([side.curve(step, tilt, worse=True) for tilt, step in steps.items()])
-        return found
+            curves.append([side.curve(step, tilt, worse=True) for tilt, step in steps.items()])
+        return curves
 
     @np.errstate(**QUIET)
     def delta(self, epsilon: float) -> float:
-        """A certified upper bound on δ(ε)."""
+        """Return a certified upper bound on δ(ε).
+
+        Args:
+            epsilon: The ε.
+        """
         checked.nonnegative("epsilon", epsilon)
         if not self._sides:
             return price.delta(self.event, epsilon, unit=self.unit).upper
-        found = max(self._one(side, curves, epsilon) for side, curves in zip(self._sides, self._curves, strict=True))
+        largest = max(self._one(side, curves, epsilon) for side, curves in zip(self._sides, self._curves, strict=True))
         beyond = any(side.largest > epsilon for side in self._sides)
-        return max(found, 5e-324) if beyond else found  # underflowed, and not pure
+        return max(largest, 5e-324) if beyond else largest  # underflowed, and not pure
 
     def _one(self, side: Side, curves: list[LossCurve], epsilon: float) -> float:
         if side.gaussian is not None:
             return gdp_to_delta(side.gaussian, epsilon)
         if side.single is not None:
-            return delta_of_one(side.single, epsilon, 1)
+            return law_delta(side.single, epsilon, 1)
         return min(curve.delta(epsilon, 1) for curve in curves)
 
     def epsilon(self, delta: float) -> float:
-        """A certified upper bound on ε(δ), as `accounting.epsilon` has it."""
+        """Return a certified upper bound on ε(δ), as `accounting.epsilon` does.
+
+        Args:
+            delta: The δ.
+        """
         return price.upper(self.event, checked.share("delta", delta), unit=self.unit)
 
     def tail(self, loss: float) -> float:
-        """A certified bound on the chance that the privacy loss is above `loss`.
+        """Return a certified bound on the probability that the privacy loss is above `loss`.
 
         From δ(e) = E[(1 − e^(e − L))₊] ≥ P(L > loss)·(1 − e^(e − loss)) for every e < loss.
+
+        Args:
+            loss: The privacy loss.
         """
         tried = [e for e in (loss - aside for aside in _ASIDE) if e >= 0]
         return min([1.0, *(self.delta(e) / -math.expm1(e - loss) for e in tried)])
 
     @np.errstate(**QUIET)
     def density(self, points: int = 400) -> tuple[Array, Array]:
-        """The privacy loss, ready to plot: evenly spaced losses and their density, with the unit present (removed)."""
+        """Return the density of the privacy loss at evenly spaced losses, for a unit that is removed.
+
+        Args:
+            points: The number of losses.
+
+        Returns:
+            The losses and the density at each.
+
+        Raises:
+            NotProven: The event has no loss distribution; Rényi divergences price it as a block.
+        """
         if not self._sides:
             raise NotProven("these parts have no loss distribution of their own; Rényi prices them as a block")
         side = self._sides[0]

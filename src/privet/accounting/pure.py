@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from privet.accounting.canonical import canonical
-from privet.accounting.shift import span, stretch
+from privet.accounting.neighbor_distance import span, stretch
 from privet.core import event as events
 from privet.core.unit import Unit
 
@@ -63,10 +63,11 @@ def amplified(epsilon: float, rate: float) -> float:
         return epsilon
     if epsilon > 30:  # e^ε alone would overflow, and so would (1 − q)/q; what 1 for 1 − q adds is below e^(−ε)
         log_odds = epsilon + math.log(rate) + 4 * _ULP * (epsilon - math.log(rate))
-        found = log_odds + math.log1p(math.exp(-log_odds)) if log_odds > 0 else math.log1p(math.exp(log_odds))
+        sampled = log_odds + math.log1p(math.exp(-log_odds)) if log_odds > 0 else math.log1p(math.exp(log_odds))
     else:
-        found = math.log1p(rate * math.expm1(epsilon))
-    return min(epsilon, math.nextafter(found * (1 + 8 * _ULP), math.inf))  # what underflows to 0 still costs something
+        sampled = math.log1p(rate * math.expm1(epsilon))
+    # what underflows to 0 still costs something
+    return min(epsilon, math.nextafter(sampled * (1 + 8 * _ULP), math.inf))
 
 
 def _laplace(leaf: Any, unit: Unit) -> Fraction | None:

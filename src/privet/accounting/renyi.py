@@ -12,12 +12,11 @@ import numpy as np
 
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent, canonical
+from privet.accounting.certified_bounds import QUIET
 from privet.accounting.conversions import each_epsilon, each_log_delta
-from privet.accounting.ends import QUIET
 from privet.accounting.pure import exact_epsilon, sum_up
-from privet.accounting.renyi_leaves import failure, leaf_curve
+from privet.accounting.renyi_leaves import failure, leaf_curve, log_ratios, selected_curve
 from privet.accounting.renyi_sampled import sampled_curve
-from privet.accounting.renyi_selected import log_ratios, selected_curve
 from privet.accounting.search import Array
 from privet.accounting.table import require
 from privet.core import checked
@@ -92,27 +91,45 @@ def total(parts: Sequence[CountedEvent], unit: Unit, orders: Sequence[float]) ->
     """The curve of everything together: Rényi divergences add up, adaptively too (Mironov 2017, Prop. 1)."""
     curves = [curve(part, unit, orders) for part in parts]
     exact = [_exact(part, unit) for part in parts]
-    holds = math.fsum(math.log1p(-each.delta) if each.delta < 1 else -math.inf for each in curves)
+    holds = math.fsum(math.log1p(-addend.delta) if addend.delta < 1 else -math.inf for addend in curves)
     values = np.zeros(len(orders))
-    for each in curves:
-        values = values + np.asarray(each.values)
+    for addend in curves:
+        values = values + np.asarray(addend.values)
     values = values * _UP
     for at in np.flatnonzero(np.isinf(np.asarray(orders))):
         known = zip(parts, exact, curves, strict=True)
-        values[at] = sum_up((part.count, e) if e is not None else (1, found.values[at]) for part, e, found in known)
+        values[at] = sum_up((part.count, e) if e is not None else (1, one.values[at]) for part, e, one in known)
     return RenyiCurve(tuple(orders), tuple(values.tolist()), min(1.0, -math.expm1(holds) * _UP))
 
 
 @np.errstate(**QUIET)
 def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
-    """A certified ε at δ: the least over all orders that were tried."""
+    """Return a certified ε at δ: the least over all orders that are tried.
+
+    Args:
+        parts: The canonical parts of an event.
+        delta: The δ.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     checked.share("delta", delta)
     return _best(parts, unit, lambda found: _epsilons(found, delta))[0]
 
 
 @np.errstate(**QUIET)
 def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
-    """A certified δ at ε: the least over all orders that were tried."""
+    """Return a certified δ at ε: the least over all orders that are tried.
+
+    Args:
+        parts: The canonical parts of an event.
+        epsilon: The ε.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     checked.nonnegative("epsilon", epsilon)
     best, outside = _best(parts, unit, lambda found: _log_deltas(found, epsilon))
     return _outside(outside, min(best, 0.0))
@@ -159,16 +176,16 @@ def _known(values: Array) -> Array:
     return np.where(np.isnan(values), math.inf, values)
 
 
-def _epsilons(found: RenyiCurve, delta: float) -> Array:
-    orders, values = np.asarray(found.orders), np.asarray(found.values)
-    if delta < found.delta:
+def _epsilons(bounds: RenyiCurve, delta: float) -> Array:
+    orders, values = np.asarray(bounds.orders), np.asarray(bounds.values)
+    if delta < bounds.delta:
         return np.full_like(orders, math.inf)
-    inner = (delta - found.delta) / (1 - found.delta) if found.delta > 0 else delta
+    inner = (delta - bounds.delta) / (1 - bounds.delta) if bounds.delta > 0 else delta
     return each_epsilon(orders, values, inner)
 
 
-def _log_deltas(found: RenyiCurve, epsilon: float) -> Array:
-    return each_log_delta(np.asarray(found.orders), np.asarray(found.values), epsilon)
+def _log_deltas(bounds: RenyiCurve, epsilon: float) -> Array:
+    return each_log_delta(np.asarray(bounds.orders), np.asarray(bounds.values), epsilon)
 
 
 def _outside(offset: float, log_delta: float) -> float:
@@ -178,8 +195,8 @@ def _outside(offset: float, log_delta: float) -> float:
 def _best(parts: Sequence[CountedEvent], unit: Unit, score: Callable[[RenyiCurve], Array]) -> tuple[float, float]:
     """The least score over the default orders, over further ones if the best lies at an end, and over closer ones."""
     orders = _DEFAULT
-    found = total(parts, unit, orders)
-    scores = score(found)
+    first = total(parts, unit, orders)
+    scores = score(first)
     at = int(np.argmin(scores[:-1]))
     pure = float(scores[-1])
     if at in (0, len(orders) - 2):
@@ -197,7 +214,7 @@ def _best(parts: Sequence[CountedEvent], unit: Unit, score: Callable[[RenyiCurve
         scores = score(total(parts, unit, closer))
         at, orders = int(np.argmin(scores)), closer
         best = min(best, float(scores[at]))
-    return best, found.delta
+    return best, first.delta
 
 
 def _summed(part: CountedEvent) -> bool:

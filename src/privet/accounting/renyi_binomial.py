@@ -36,8 +36,8 @@ class _Terms:
         top = np.where(np.isfinite(top), top, 0.0)
         lengths = np.diff(np.append(self.starts, len(logs)))
         with np.errstate(divide="ignore"):  # a sum of nothing is 0, and its logarithm −∞
-            found: Array = top + np.log(np.add.reduceat(np.exp(logs - np.repeat(top, lengths)), self.starts))
-        return found
+            log_sums: Array = top + np.log(np.add.reduceat(np.exp(logs - np.repeat(top, lengths)), self.starts))
+        return log_sums
 
 
 @lru_cache(maxsize=32)
@@ -82,14 +82,14 @@ def interpolated(orders: Array, at_whole: Callable[[tuple[int, ...]], Array]) ->
 
     (a − 1)·D_a = log E_P[(P/Q)^(a−1)] is convex in a and 0 at a = 1, so it lies below its chords.
     """
-    found = np.full_like(orders, math.inf)
-    wanted = orders <= MOST
-    if not np.any(wanted):
-        return found
-    low = np.maximum(np.floor(orders[wanted]).astype(np.int64), 1)
-    high = np.maximum(np.ceil(orders[wanted]).astype(np.int64), 2)
+    bounds = np.full_like(orders, math.inf)
+    within = orders <= MOST
+    if not np.any(within):
+        return bounds
+    low = np.maximum(np.floor(orders[within]).astype(np.int64), 1)
+    high = np.maximum(np.ceil(orders[within]).astype(np.int64), 2)
     whole = tuple(int(a) for a in np.union1d(low[low >= 2], high))
     places = np.array((1, *whole), dtype=np.float64)
     heights = np.concatenate(([0.0], (np.array(whole) - 1) * at_whole(whole)))
-    found[wanted] = np.interp(orders[wanted], places, heights) / (orders[wanted] - 1)
-    return found
+    bounds[within] = np.interp(orders[within], places, heights) / (orders[within] - 1)
+    return bounds

@@ -44,11 +44,11 @@ def fixed_size_chords(orders: Array, rate: float, shift: float) -> Array:
 
 
 def _divergence(orders: Array, rate: float, shift: float, *, symmetric: bool) -> Array:
-    found = np.full_like(orders, math.inf)
-    wanted = orders * shift <= _LARGEST
-    if not np.any(wanted) or not _LEAST_SHIFT <= shift <= _LARGEST / 2:
-        return found
-    a = orders[wanted][:, None]
+    divergences = np.full_like(orders, math.inf)
+    within = orders * shift <= _LARGEST
+    if not np.any(within) or not _LEAST_SHIFT <= shift <= _LARGEST / 2:
+        return divergences
+    a = orders[within][:, None]
     end = max(float(a.max()), 2.0) * shift + _REACH
     z = np.linspace(shift / 2 if symmetric else -_REACH, end, _CELLS + 1)
     excess = np.expm1(z * shift - shift * shift / 2)  # w − 1
@@ -75,8 +75,8 @@ def _divergence(orders: Array, rate: float, shift: float, *, symmetric: bool) ->
     beyond *= np.exp((b * b - b) * shift * shift / 2) * ndtr(b * shift - end)
     cancelled = 64 * _ULP / ((z[1] - z[0]) * min(shift, 1.0))
     total = (heights @ weights + beyond) * (1 + cancelled + 1e-12)
-    found[wanted] = np.log1p(total) / (a[:, 0] - 1)
-    return found
+    divergences[within] = np.log1p(total) / (a[:, 0] - 1)
+    return divergences
 
 
 def _above_tangent(power: Array, excess: Array) -> Array:

@@ -1,4 +1,20 @@
-"""Rényi curves of one unsampled run of each leaf. All of them hold in both directions, as each pair is symmetric."""
+"""Rényi curves of one unsampled run of each leaf, and of the best of a random number of runs (`Selected`).
+
+All of them hold in both directions, as each pair is symmetric.
+
+*Selection* (Papernot & Steinke 2022, Theorem 2).
+Let q and q′ be the chances, on the two data sets, that a run is no better than some
+output (equal outputs are told apart by a uniform number that each run draws besides), and f the probability generating
+function of the number K of runs. The output of the selection has the density f′(q) times that of one run, where
+f′(q) = E[K]·(γ/p)^(1+η) with p = γ + (1 − γ)(1 − q). So, at order a,
+
+    D_a(selection) ≤ D_a(one run) + log sup f′(q)^a·f′(q′)^(1−a) / (a − 1)
+                   ≤ D_a(one run) + log E[K] / (a − 1) + (1 + η)·sup log(p′/p),
+
+as f′ ≤ E[K]. Both p are chances of one event after the same post-processing, and p ≥ γ: for every order b ≥ 1 one has
+p′ ≤ (e^(D_b)·p)^(1 − 1/b), hence log(p′/p) ≤ (1 − 1/b)·D_b + log(1/γ)/b. The last term does not depend on a, and the
+least over b counts; b = ∞ gives (2 + η)·ε for what is ε-DP, and b = 1 needs no privacy at all.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +26,18 @@ import numpy as np
 
 from privet.accounting.canonical import canonical
 from privet.accounting.conversions import group_privacy
+from privet.accounting.neighbor_distance import gaussian_mu, stretch
 from privet.accounting.pure import pure_epsilon
-from privet.accounting.renyi_selected import mean_up
 from privet.accounting.search import Array
-from privet.accounting.shift import span, stretch
 from privet.accounting.shuffling import shuffled_curve
 from privet.core import event as events
+from privet.core.trials import Trials
 from privet.core.unit import Unit
 
-__all__ = ["failure", "leaf_curve", "linear", "log_moments", "swapped"]
+__all__ = ["failure", "leaf_curve", "linear", "log_moments", "log_ratios", "mean_up", "selected_curve", "swapped"]
 
+_UP = 1 + 1e-14
+_MEAN_UP = 1 + 1e-12
 _ULP = 2.0**-52
 _TINY = 5e-324
 """What underflows to 0 still costs something."""
@@ -44,6 +62,24 @@ def failure(leaf: events.Leaf, unit: Unit) -> float:
     if isinstance(leaf, events.Approximate):
         return group_privacy(leaf.epsilon, leaf.delta, stretch(leaf, unit))[1]
     return 0.0
+
+
+def mean_up(trials: Trials) -> float:
+    """The mean number of runs, rounded up."""
+    return trials.mean * _MEAN_UP
+
+
+def log_ratios(trials: Trials, orders: Array, values: Array) -> Array:
+    """A bound on log(p′/p) from the curve of one run, for each order b; at b = 1 it is log(1/γ)."""
+    share = 1 / orders
+    bounds: Array = ((1 - share) * values - math.log(trials.gamma) * share) * _UP
+    return bounds
+
+
+def selected_curve(trials: Trials, orders: Array, values: Array, ratio: float) -> Array:
+    """D_a of the selection, from D_a of one run and the best bound on log(p′/p)."""
+    grown: Array = values + (1 + trials.shape) * ratio * _UP + math.log(mean_up(trials)) / (orders - 1)
+    return grown * _UP
 
 
 def linear(rho: float, orders: Array) -> Array:
@@ -82,13 +118,7 @@ def _log_sinh(x: Array) -> Array:
 
 
 def _gaussian(leaf: Any, unit: Unit, orders: Array) -> Array:
-    mu = span(unit) / leaf.noise_multiplier
-    return linear(max(mu * mu / 2, _TINY), orders)
-
-
-def _discrete_gaussian(leaf: Any, unit: Unit, orders: Array) -> Array:
-    # Canonne, Kamath & Steinke 2020, Thm 4: no more than the continuous one of the same σ, for whole shifts
-    mu = span(unit) * leaf.bound / leaf.sigma
+    mu = gaussian_mu(leaf, unit)
     return linear(max(mu * mu / 2, _TINY), orders)
 
 
@@ -171,7 +201,7 @@ def _shuffled(leaf: Any, unit: Unit, orders: Array) -> Array:
 
 _LEAVES: dict[type[events.Leaf], Callable[[Any, Unit, Array], Array]] = {
     events.Gaussian: _gaussian,
-    events.DiscreteGaussian: _discrete_gaussian,
+    events.DiscreteGaussian: _gaussian,
     events.Laplace: _laplace,
     events.DiscreteLaplace: _discrete_laplace,
     events.Exponential: _exponential,

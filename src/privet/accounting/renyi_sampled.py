@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from privet.accounting.neighbor_distance import require_one_record, shift
 from privet.accounting.pure import amplified, pure_epsilon
 from privet.accounting.renyi_binomial import fixed_size_bound, interpolated, poisson_sum
 from privet.accounting.renyi_chords import fixed_size_chords, poisson_chords
 from privet.accounting.renyi_leaves import leaf_curve, log_moments, swapped
 from privet.accounting.search import Array
-from privet.accounting.shift import shift
 from privet.core import event as events
 from privet.core.errors import NotProven
 from privet.core.unit import Neighbours, Unit
@@ -46,22 +46,15 @@ def _passed(leaf: events.Leaf, _: Any, unit: Unit, orders: Array) -> Array:
     return leaf_curve(leaf, unit, orders)
 
 
-def _single(leaf: events.Leaf, unit: Unit) -> None:
-    if unit.records > 1:
-        raise NotProven(
-            f"a sampled {type(leaf).__name__} for units of {unit.records} records: use group privacy on the total"
-        )
-
-
 def _poisson(leaf: events.Leaf, sampling: Any, unit: Unit, orders: Array) -> Array:
-    _single(leaf, unit)
+    require_one_record(leaf, unit)
     if unit.neighbours not in (Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT):
         raise NotProven(f"Poisson sampling for {unit.neighbours.value} neighbors has no Rényi bound here; use pld")
     unsampled = leaf_curve(leaf, unit, orders)
     epsilon = pure_epsilon(leaf, unit)
     pair = two_points(epsilon, sampling.sample_rate, orders) if epsilon < math.inf else unsampled
-    better = _POISSON.get(type(leaf), _nothing_better)(leaf, sampling.sample_rate, unit, orders)
-    return np.minimum(np.minimum(unsampled, pair), better)
+    bound, better = np.minimum(unsampled, pair), _POISSON.get(type(leaf))
+    return bound if better is None else np.minimum(bound, better(leaf, sampling.sample_rate, unit, orders))
 
 
 def two_points(epsilon: float, rate: float, orders: Array) -> Array:
@@ -99,10 +92,6 @@ def _log_mean(log_p: float, x: Array, log_q: float, y: Array, excess: Array) -> 
     return np.where(small, np.log1p(np.where(small, excess, 0.0)), plain + 8 * _ULP * (1 + np.abs(x) + np.abs(y)))
 
 
-def _nothing_better(leaf: events.Leaf, rate: float, unit: Unit, orders: Array) -> Array:
-    return np.full_like(orders, math.inf)
-
-
 def _by_moments(leaf: events.Leaf, rate: float, unit: Unit, orders: Array) -> Array:
     """Whole orders by the leaf's own moments, other orders between them; for noise that a reflection maps to itself."""
     return interpolated(orders, lambda whole: poisson_sum(whole, rate, partial(log_moments, leaf, unit)))
@@ -110,13 +99,15 @@ def _by_moments(leaf: events.Leaf, rate: float, unit: Unit, orders: Array) -> Ar
 
 def _gaussian(leaf: Any, rate: float, unit: Unit, orders: Array) -> Array:
     moved = shift(unit) / leaf.noise_multiplier
-    found = _by_moments(leaf, rate, unit, orders)
-    between = (orders != np.floor(orders)) | ~np.isfinite(found)
+    bounds = _by_moments(leaf, rate, unit, orders)
+    between = (orders != np.floor(orders)) | ~np.isfinite(bounds)
     between &= np.isfinite(orders)
     if np.any(between):
         a = orders[between]
-        found[between] = np.minimum(found[between], np.minimum(poisson_chords(a, rate, moved), _split(a, rate, moved)))
-    return found
+        bounds[between] = np.minimum(
+            bounds[between], np.minimum(poisson_chords(a, rate, moved), _split(a, rate, moved))
+        )
+    return bounds
 
 
 def _split(orders: Array, rate: float, moved: float) -> Array:
@@ -154,7 +145,7 @@ def _fixed_size(leaf: events.Leaf, sampling: Any, unit: Unit, orders: Array) -> 
     A blanked row is one that was replaced by a row that adds nothing; but the two batches that hold it, before and
     after, are themselves neighbors of the unit's own kind, so the unsampled curve of the unit is a bound as well.
     """
-    _single(leaf, unit)
+    require_one_record(leaf, unit)
     rate = sampling.batch_size / sampling.population
     unsampled = leaf_curve(leaf, unit, orders)
     if rate == 1:

@@ -25,7 +25,7 @@ from privet.core.unit import Unit
 from privet.core.words import counted
 
 __all__ = [
-    "Batches",
+    "BatchDescription",
     "Repetitions",
     "RunDescription",
     "RunSettings",
@@ -56,7 +56,7 @@ _WHOLE_EPOCHS = (SamplingScheme.SHUFFLED, SamplingScheme.INDEPENDENT_BATCHES)
 
 
 @dataclass(frozen=True)
-class Batches:
+class BatchDescription:
     """How the rows of one step are chosen (of one epoch, for schemes that are priced by the epoch)."""
 
     scheme: SamplingScheme
@@ -109,7 +109,7 @@ class RunDescription:
     """A run of DP-SGD as its settings describe it; `describe_run` makes one. No data is in it."""
 
     noise_multiplier: float
-    batches: Batches
+    batches: BatchDescription
     repetitions: Repetitions
     unit: Unit
 
@@ -166,7 +166,7 @@ def sampled_item(unit: Unit) -> str:
     return "row" if unit.whose.value == "example" else unit.whose.value
 
 
-def describe_batches(settings: RunSettings, unit: Unit) -> Batches:
+def describe_batches(settings: RunSettings, unit: Unit) -> BatchDescription:
     """Describe how batches are drawn.
 
     Args:
@@ -185,7 +185,7 @@ def describe_batches(settings: RunSettings, unit: Unit) -> Batches:
         if sample_rate is not None or batch_size is not None:
             problem = "has no place with `sampling` none"
             raise InvalidInput("sample_rate" if sample_rate is not None else "batch_size", problem, "leave it out")
-        return Batches(scheme, None, Fraction(1), f"all {item}s")
+        return BatchDescription(scheme, None, Fraction(1), f"all {item}s")
     if sample_rate is not None and batch_size is not None:
         raise InvalidInput("sample_rate", "and `batch_size` say the same thing twice", "leave one of them out")
     if batch_size is not None:
@@ -197,10 +197,10 @@ def describe_batches(settings: RunSettings, unit: Unit) -> Batches:
         raise InvalidInput("sample_rate", problem, "give `batch_size` and `population`")
     rate = _exact(checked.probability("sample_rate", sample_rate))
     sampling = Poisson(sample_rate) if scheme is SamplingScheme.POISSON else _epoch(scheme, rate)
-    return Batches(scheme, sampling, rate, f"{sample_rate:g} of all {item}s")
+    return BatchDescription(scheme, sampling, rate, f"{sample_rate:g} of all {item}s")
 
 
-def _sized_batches(scheme: SamplingScheme, batch_size: int, population: int | None, item: str) -> Batches:
+def _sized_batches(scheme: SamplingScheme, batch_size: int, population: int | None, item: str) -> BatchDescription:
     if population is None:
         raise InvalidInput("batch_size", f"says nothing without the number of {item}s", "give `population` too")
     checked.count("batch_size", batch_size)
@@ -211,12 +211,12 @@ def _sized_batches(scheme: SamplingScheme, batch_size: int, population: int | No
         )
     rate, text = Fraction(batch_size, population), f"{batch_size:,} of {population:,} {item}s"
     if scheme is SamplingScheme.POISSON:
-        return Batches(scheme, Poisson(batch_size / population), rate, text + ", on average")
+        return BatchDescription(scheme, Poisson(batch_size / population), rate, text + ", on average")
     if scheme is SamplingScheme.WITHOUT_REPLACEMENT:
-        return Batches(scheme, WithoutReplacement(batch_size, population), rate, text)
+        return BatchDescription(scheme, WithoutReplacement(batch_size, population), rate, text)
     if scheme is SamplingScheme.WITH_REPLACEMENT:
-        return Batches(scheme, WithReplacement(batch_size, population), rate, text)
-    return Batches(scheme, _epoch(scheme, rate), rate, text)
+        return BatchDescription(scheme, WithReplacement(batch_size, population), rate, text)
+    return BatchDescription(scheme, _epoch(scheme, rate), rate, text)
 
 
 def _epoch(scheme: SamplingScheme, rate: Fraction) -> Sampling:
@@ -224,7 +224,7 @@ def _epoch(scheme: SamplingScheme, rate: Fraction) -> Sampling:
     return ShuffledEpoch(batches) if scheme is SamplingScheme.SHUFFLED else IndependentBatches(batches)
 
 
-def count_repetitions(settings: RunSettings, batches: Batches) -> Repetitions:
+def count_repetitions(settings: RunSettings, batches: BatchDescription) -> Repetitions:
     """Count the repetitions in a number of epochs or steps, rounded up so that the privacy cost is never too low.
 
     Args:

@@ -1,4 +1,4 @@
-"""Two searches that never have to be exact: whatever they return has been seen to satisfy the caller's own bound."""
+"""Searches that never have to be exact: whatever they return has been seen to satisfy the caller's own bound."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "falling_root", "least"]
+__all__ = ["Array", "falling_root", "largest_count", "least"]
 
 Array = npt.NDArray[np.float64]
 _POINTS = np.linspace(-1.0, 1.0, 65)
@@ -34,19 +34,25 @@ def falling_root(value: Callable[[float], float], low: float, high: float, *, to
             middle = min(max(guess, low + margin), high - margin)
         if not low < middle < high:
             break
-        found = value(middle)
-        if found > 0:
+        at_middle = value(middle)
+        if at_middle > 0:
             at_high = at_high / 2 if side > 0 else at_high
-            low, at_low, side = middle, found, 1
+            low, at_low, side = middle, at_middle, 1
         else:
             at_low = at_low / 2 if side < 0 else at_low
-            high, at_high, side = middle, found, -1
+            high, at_high, side = middle, at_middle, -1
         slow = 0 if slow == 2 or high - low <= width / 2 else slow + 1
     return high
 
 
 def least(objective: Callable[[Array], Array], center: float, radius: float) -> float:
-    """The least value of a bowl-shaped function that is seen around `center`: a grid, then three closer ones."""
+    """Return the least value of a bowl-shaped function that is seen around `center`: a grid, then three closer ones.
+
+    Args:
+        objective: The function, on an array.
+        center: Where the search starts.
+        radius: How far it looks from there.
+    """
     best = math.inf
     for _ in range(4):
         points = center + radius * _POINTS
@@ -55,3 +61,22 @@ def least(objective: Callable[[Array], Array], center: float, radius: float) -> 
         best = min(best, float(values[at]))
         center, radius = float(points[at]), 2 * radius / (len(_POINTS) - 1)
     return best
+
+
+def largest_count(fits: Callable[[int], bool], limit: int, start: int = 0) -> int:
+    """Return the largest whole number up to `limit` that fits, by doubling and bisection.
+
+    Args:
+        fits: Whether a number fits; if one does, all smaller ones do.
+        limit: The largest number that is tried.
+        start: A number that is known to fit, and the answer if no larger one does.
+    """
+    stride, low, high = 1, start, start + 1
+    while high <= limit and fits(high):
+        stride *= 2
+        low, high = high, start + stride
+    high = min(high, limit + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

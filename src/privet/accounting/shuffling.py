@@ -11,10 +11,9 @@ import math
 import numpy as np
 
 from privet.accounting.canonical import canonical
-from privet.accounting.laws import Atoms, crowd
+from privet.accounting.laws import Atoms, crowd, law_epsilon
 from privet.accounting.pure import pure_epsilon
 from privet.accounting.search import Array, falling_root
-from privet.accounting.single import epsilon_of_one
 from privet.core import checked
 from privet.core.event import RandomizedResponse, Shuffled
 from privet.core.unit import Neighbours, Unit
@@ -56,14 +55,14 @@ def attains(leaf: Shuffled) -> bool:
 
 def law_of(leaf: Shuffled, tail: float) -> Atoms:
     """The loss of one shuffled batch, for one replaced answer; masses below `tail` may be cut."""
-    cut = next((each for each in _CUTS if each <= tail), _LEAST)
+    cut = next((candidate for candidate in _CUTS if candidate <= tail), _LEAST)
     return crowd(*local_of(leaf), leaf.reports, cut)
 
 
 def shuffled_epsilon(leaf: Shuffled, delta: float) -> float:
     """ε of one batch at δ, for one replaced answer; never above ε₀."""
     alone = pure_epsilon(leaf, _ONE)
-    return alone if delta <= 0 else min(alone, epsilon_of_one(law_of(leaf, delta * 1e-5), delta, 1))
+    return alone if delta <= 0 else min(alone, law_epsilon(law_of(leaf, delta * 1e-5), delta, 1))
 
 
 def largest_local_epsilon(reports: int, *, epsilon: float, delta: float, categories: int = 2) -> float:
@@ -85,12 +84,12 @@ def shuffled_curve(leaf: Shuffled, orders: Array) -> Array:
     """D_a of one batch at each finite order: Σ p·e^((a − 1)·loss) over the law that dominates it."""
     law = law_of(leaf, _LEAST)
     logs = np.log(law.p)
-    found = []
+    divergences = []
     for order in orders.tolist():
         powers = logs + (order - 1) * law.losses
         most = float(powers.max())
-        found.append((most + math.log(float(np.exp(powers - most).sum()))) / (order - 1))
-    return np.asarray(np.maximum(found, 0.0) * (1 + 1e-12), dtype=np.float64)
+        divergences.append((most + math.log(float(np.exp(powers - most).sum()))) / (order - 1))
+    return np.asarray(np.maximum(divergences, 0.0) * (1 + 1e-12), dtype=np.float64)
 
 
 def clones_closed_form(epsilon: float, reports: int, delta: float) -> float:
@@ -118,7 +117,7 @@ def clones_epsilon(epsilon: float, reports: int, delta: float) -> float:
     if delta == 0 or epsilon == 0:
         return epsilon
     law = crowd(epsilon, 2, reports, delta * 1e-5, clones=math.exp(-epsilon))
-    return min(epsilon, epsilon_of_one(law, delta, 1))
+    return min(epsilon, law_epsilon(law, delta, 1))
 
 
 def blanket_epsilon(epsilon: float, reports: int, delta: float, *, categories: int = 2) -> float:
@@ -143,23 +142,23 @@ def blanket_epsilon(epsilon: float, reports: int, delta: float, *, categories: i
     return epsilon if excess(nearly) > 0 else falling_root(excess, epsilon * 1e-9, nearly, tolerance=1e-9)
 
 
-def _hoeffding(growth: float, categories: int, gamma: float, reports: int, found: float) -> float:
+def _hoeffding(growth: float, categories: int, gamma: float, reports: int, amplified: float) -> float:
     """log δ from E[(Σ L)₊] ≤ ∫ exp(−2(t + m·a)²/(m·w²)) dt ≤ w²/(4a)·exp(−2m·a²/w²), over m ~ Bin(n, γ).
 
     L = γ·Z has the mean −a = 1 − e^ε and a range of w = γ(p − 1)(1 + e^ε).
     """
-    drift, width = math.expm1(found), gamma * (growth - 1) * (1 + math.exp(found))
+    drift, width = math.expm1(amplified), gamma * (growth - 1) * (1 + math.exp(amplified))
     exponent = reports * math.log1p(gamma * math.expm1(-2 * (drift / width) ** 2))
     return math.log(width * width / (4 * drift * gamma * reports)) + exponent
 
 
-def _bennett(growth: float, categories: int, gamma: float, reports: int, found: float) -> float:
+def _bennett(growth: float, categories: int, gamma: float, reports: int, amplified: float) -> float:
     """The same by Bennett's inequality: Σ L + m·a ≥ s with a chance of exp(−m·(c/b²)·h(s·b/(m·c))) at most.
 
     b is the largest L + a, c its variance, h(u) = (1 + u)·log(1 + u) − u; the exponent is convex in s, and its slope
     at s = m·a is log(1 + a·b/c)/b.
     """
-    drift, e = math.expm1(found), math.exp(found)
+    drift, e = math.expm1(amplified), math.exp(amplified)
     second = ((growth - e) ** 2 + (growth * e - 1) ** 2 + (categories - 2) * drift**2) / categories
     largest, variance = gamma * (growth - e) + drift, gamma * gamma * second - drift * drift
     ratio = drift * largest / variance

@@ -14,10 +14,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from enum import Enum
 
 from privet.accounting import calibrate
-from privet.accounting.neighbours_advice import neighbours_advice
 from privet.accounting.price import epsilon as price_event
+from privet.accounting.profile import Profile
 from privet.accounting.run_description import (
-    Batches,
+    BatchDescription,
     Repetitions,
     RunSettings,
     SamplingScheme,
@@ -26,15 +26,17 @@ from privet.accounting.run_description import (
     sampled_item,
 )
 from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core.errors import InvalidInput, NotProven
 from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled
 from privet.core.guarantee import Guarantee, digits_up
-from privet.core.unit import Unit
+from privet.core.unit import Neighbours, Unit
+from privet.core.words import listed
 
 __all__ = [
     "PrivacyTarget",
     "RunParameter",
     "Solution",
+    "neighbours_advice",
     "solve_gaussian",
     "solve_laplace",
     "solve_randomized_response",
@@ -42,6 +44,7 @@ __all__ = [
     "truth_probability",
 ]
 
+_CANDIDATES = (Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT, Neighbours.REPLACE)
 _DIGITS = 5
 _MOST_STEPS = 10**7
 _LEAST_NOISE, _LARGEST_EPSILON = 1e-4, 1e4
@@ -53,6 +56,33 @@ _MOST_NINES = 25
 """A longer row of nines nobody would count."""
 _SAFETY_FACTOR = Decimal(1) + Decimal("1e-50")
 """More than the error of the few operations with 60 digits."""
+
+
+@contextmanager
+def neighbours_advice(event: Event) -> Iterator[None]:
+    """Add to a `NotProven` that is raised inside the neighbours for which the event can be priced, if there are any.
+
+    Args:
+        event: The event that is priced inside.
+
+    Raises:
+        NotProven: As raised inside, with the advice.
+    """
+    try:
+        yield
+    except NotProven as refusal:
+        others = [neighbours.value for neighbours in _CANDIDATES if _is_proven(event, neighbours)]
+        if not others or "accountant" in str(refusal):
+            raise
+        raise NotProven(f"{refusal}; it can be priced with `neighbours` {listed(others, 'or')}") from None
+
+
+def _is_proven(event: Event, neighbours: Neighbours) -> bool:
+    try:
+        Profile(event, Unit(neighbours=neighbours))
+    except NotProven:
+        return False
+    return True
 
 
 class RunParameter(Enum):
@@ -72,12 +102,45 @@ class PrivacyTarget:
     unit: Unit
 
     def price(self, event: Event) -> Guarantee:
-        """Return the guarantee of an event at the target's δ."""
+        """Return the guarantee of an event at the target's δ.
+
+        Args:
+            event: What is done.
+        """
         return price_event(event, self.delta, unit=self.unit)
 
     def fits(self, event: Event) -> bool:
-        """Return whether the event costs at most the target."""
+        """Return whether the event costs at most the target.
+
+        Args:
+            event: What is done.
+        """
         return self.price(event).epsilon.upper <= self.epsilon
+
+    def least(self, build: Callable[[float], Event]) -> float:
+        """Return the least value, to 0.1 %, for which `build(value)` costs at most the target.
+
+        Args:
+            build: From the value to the event that is priced.
+
+        Raises:
+            InvalidInput: No value in the range that is searched reaches (ε, δ).
+            NotProven: No theorem covers the event for the unit.
+        """
+        return calibrate.least(build, epsilon=self.epsilon, delta=self.delta, unit=self.unit)
+
+    def most(self, build: Callable[[float], Event], high: float) -> float:
+        """Return the largest value, to 0.1 %, for which `build(value)` costs at most the target.
+
+        Args:
+            build: From the value to the event that is priced.
+            high: The largest value that is tried.
+
+        Raises:
+            InvalidInput: No value in the range that is searched reaches (ε, δ).
+            NotProven: No theorem covers the event for the unit.
+        """
+        return calibrate.most(build, epsilon=self.epsilon, delta=self.delta, unit=self.unit, high=high)
 
 
 @dataclass(frozen=True)
@@ -112,8 +175,8 @@ def solve_run(target: PrivacyTarget, settings: RunSettings, find: RunParameter |
     >>> solve_run(PrivacyTarget(3.0, 1e-5, Unit()), RunSettings(sample_rate=0.01, steps=1000)).value
     0.81368
     """
-    wanted = find or _not_given(settings)
-    if wanted is RunParameter.RATE:
+    parameter = find or _not_given(settings)
+    if parameter is RunParameter.RATE:
         _refuse(settings, "sample_rate", "batch_size")
         if settings.scheme is not SamplingScheme.POISSON:
             problem = f"is {settings.scheme.value}, and a rate is found for poisson alone"
@@ -123,7 +186,7 @@ def solve_run(target: PrivacyTarget, settings: RunSettings, find: RunParameter |
         steps = checked.count("steps", settings.steps)
         return _highest_rate(target, _required_noise(settings), steps, settings.population)
     batches = describe_batches(settings, target.unit)
-    if wanted is RunParameter.NOISE:
+    if parameter is RunParameter.NOISE:
         _refuse(settings, "noise_multiplier")
         return _least_noise(target, batches, count_repetitions(settings, batches))
     _refuse(settings, "epochs", "steps")
@@ -154,7 +217,7 @@ def _refuse(settings: RunSettings, *names: str) -> None:
             raise InvalidInput(name, "is given, and it is what shall be found", "leave it out")
 
 
-def _least_noise(target: PrivacyTarget, batches: Batches, repetitions: Repetitions) -> Solution:
+def _least_noise(target: PrivacyTarget, batches: BatchDescription, repetitions: Repetitions) -> Solution:
     def build(noise: float) -> Event:
         return Repeated(batches.event(noise), repetitions.count)
 
@@ -217,9 +280,7 @@ def solve_randomized_response(target: PrivacyTarget, answers: int = 1, categorie
 
     with neighbours_advice(RandomizedResponse(1.0, several)):
         with _within_reach(target, "fewer `answers`"):
-            largest = calibrate.randomized_response_epsilon(
-                epsilon=target.epsilon, delta=target.delta, categories=several, count=count, unit=target.unit
-            )
+            largest = target.most(build, _LARGEST_EPSILON)
         value = _safe(largest, lambda epsilon: target.fits(build(epsilon)), up=False)
     share = truth_probability(value, several)
     note = f"Keep the true answer with a probability of {share}, else give any other one at random."
@@ -232,9 +293,7 @@ def _highest_rate(target: PrivacyTarget, noise_multiplier: float, steps: int, po
         return Repeated(Sampled(Gaussian(noise_multiplier), by=Poisson(rate)), steps)
 
     with _within_reach(target, "fewer `steps`"):
-        highest = calibrate.sample_rate(
-            epsilon=target.epsilon, delta=target.delta, noise_multiplier=noise_multiplier, steps=steps, unit=target.unit
-        )
+        highest = target.most(build, 1.0)
     value = _safe(highest, lambda rate: target.fits(build(rate)), up=False) if highest < 1 else 1.0
     notes: tuple[str, ...] = ()
     if population is not None:
@@ -243,7 +302,7 @@ def _highest_rate(target: PrivacyTarget, noise_multiplier: float, steps: int, po
     return _priced(target, "sample_rate", "sampling rate", value, build(value), notes)
 
 
-def _most_steps(target: PrivacyTarget, batches: Batches, noise_multiplier: float) -> Solution:
+def _most_steps(target: PrivacyTarget, batches: BatchDescription, noise_multiplier: float) -> Solution:
     """Steps, or epochs for schemes that are priced by the epoch."""
     one = batches.event(noise_multiplier)
     count = calibrate.most_steps(one, epsilon=target.epsilon, delta=target.delta, unit=target.unit, limit=_MOST_STEPS)
@@ -269,7 +328,7 @@ def _least(
     notes: tuple[str, ...] = (),
 ) -> Solution:
     with _within_reach(target, fewer):
-        least = calibrate.least(build, epsilon=target.epsilon, delta=target.delta, unit=target.unit)
+        least = target.least(build)
         value = _safe(least, lambda noise: target.fits(build(noise)), up=True)
     end = (_SEARCH_END.format("less noise"),) if value <= _LEAST_NOISE else ()
     return _priced(target, name, label, value, build(value), (*notes, *end))

@@ -6,7 +6,7 @@ beside their accountants; none of them is reached except through a cell of this 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from privet.accounting.accountant import Accountant
@@ -35,7 +35,7 @@ from privet.core.event import (
 )
 from privet.core.unit import Neighbours, Trust, Unit
 
-__all__ = ["TABLE", "AccountantRow", "proven", "require"]
+__all__ = ["TABLE", "AccountantRow", "proven", "require", "require_all"]
 
 _ADD, _ZERO, _REPLACE = Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT, Neighbours.REPLACE
 _L1, _L2 = Neighbours.L1_BALL, Neighbours.L2_BALL
@@ -44,6 +44,10 @@ _BASIC, _ADVANCED = Accountant.BASIC, Accountant.ADVANCED
 _PURE: tuple[type[Leaf], ...] = (Laplace, DiscreteLaplace, Exponential, NoisyMax, Pure)
 _WHOLE: tuple[type[Leaf], ...] = (Gaussian, DiscreteGaussian, *_PURE)
 _CLASSICAL = (_BASIC, _ADVANCED)
+_CURVES = (_PLD, _RENYI, *_CLASSICAL)
+_NO_GDP = (_PLD, _RENYI, _ZCDP, *_CLASSICAL)
+_EVERY = (*_NO_GDP, _GDP)
+_RECORDS = (_ADD, _ZERO, _REPLACE)
 _LOCAL: tuple[type[Leaf], ...] = (RandomizedResponse, Pure)
 """What a report can do to its sender's answer by itself."""
 
@@ -60,45 +64,29 @@ class AccountantRow:
 
 
 _NOT_SAMPLED = (
-    AccountantRow(
-        (Gaussian,),
-        None,
-        (_ADD, _ZERO, _REPLACE, _L1, _L2),
-        (_PLD, _RENYI, _ZCDP, _GDP, *_CLASSICAL),
-        "Balle & Wang 2018",
-    ),
-    AccountantRow(
-        (Laplace,), None, (_ADD, _ZERO, _REPLACE, _L1), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Dwork et al. 2006"
-    ),
+    AccountantRow((Gaussian,), None, (*_RECORDS, _L1, _L2), _EVERY, "Balle & Wang 2018"),
+    AccountantRow((Laplace,), None, (*_RECORDS, _L1), _NO_GDP, "Dwork et al. 2006"),
     AccountantRow(
         (DiscreteGaussian, DiscreteLaplace, Exponential, NoisyMax, Pure),
         None,
-        (_ADD, _ZERO, _REPLACE),
-        (_PLD, _RENYI, _ZCDP, *_CLASSICAL),
+        _RECORDS,
+        _NO_GDP,
         "Canonne, Kamath & Steinke 2020; Bun & Steinke 2016; Durfee & Rogers 2019",
     ),
-    AccountantRow(
-        (RandomizedResponse,), None, (_REPLACE,), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Kairouz, Bonawitz & Ramage 2016"
-    ),
-    AccountantRow(
-        (Approximate,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, *_CLASSICAL), "Kairouz, Oh & Viswanath 2015"
-    ),
-    AccountantRow(
-        (Concentrated,), None, (_ADD, _ZERO, _REPLACE), (_PLD, _RENYI, _ZCDP, *_CLASSICAL), "Bun & Steinke 2016"
-    ),
-    AccountantRow((Selected,), None, (_ADD, _ZERO, _REPLACE, _L1, _L2), (_RENYI,), "Papernot & Steinke 2022, Thm 2"),
+    AccountantRow((RandomizedResponse,), None, (_REPLACE,), _NO_GDP, "Kairouz, Bonawitz & Ramage 2016"),
+    AccountantRow((Approximate,), None, _RECORDS, _CURVES, "Kairouz, Oh & Viswanath 2015"),
+    AccountantRow((Concentrated,), None, _RECORDS, _NO_GDP, "Bun & Steinke 2016"),
+    AccountantRow((Selected,), None, (*_RECORDS, _L1, _L2), (_RENYI,), "Papernot & Steinke 2022, Thm 2"),
     AccountantRow(
         (Shuffled,),
         None,
         (_REPLACE,),
-        (_PLD, _RENYI, *_CLASSICAL),
+        _CURVES,
         "Balle, Bell, Gascón & Nissim 2019, Lemma 5.3; Feldman, McMillan & Talwar 2021; proofs in laws/shuffled.py",
     ),
 )
 _POISSON = (
-    AccountantRow(
-        (Gaussian, *_PURE), Poisson, (_ADD, _ZERO), (_PLD, _RENYI, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"
-    ),
+    AccountantRow((Gaussian, *_PURE), Poisson, (_ADD, _ZERO), _CURVES, "Zhu, Dong & Wang 2022, Thm 11"),
     AccountantRow(
         (DiscreteGaussian, Approximate), Poisson, (_ADD, _ZERO), (_PLD, *_CLASSICAL), "Zhu, Dong & Wang 2022, Thm 11"
     ),
@@ -112,12 +100,10 @@ _FIXED_SIZE = (
         _WHOLE,
         WithoutReplacement,
         (_REPLACE, _ZERO),
-        (_PLD, _RENYI, *_CLASSICAL),
+        _CURVES,
         "Balle, Barthe & Gaboardi 2018, Thm 9; Wang, Balle & Kasiviswanathan 2019, Thm 9",
     ),
-    AccountantRow(
-        (RandomizedResponse,), WithoutReplacement, (_REPLACE,), (_PLD, _RENYI, *_CLASSICAL), "the same two theorems"
-    ),
+    AccountantRow((RandomizedResponse,), WithoutReplacement, (_REPLACE,), _CURVES, "the same two theorems"),
     AccountantRow(
         (Approximate,),
         WithoutReplacement,
@@ -134,14 +120,14 @@ _PASSES = (
         (Gaussian,),
         ShuffledEpoch,
         (_ZERO, _REPLACE),
-        (_PLD, _RENYI, _ZCDP, _GDP, *_CLASSICAL),
+        _EVERY,
         "parallel composition: a row is in one batch, and the others do not move",
     ),
     AccountantRow(
         (Gaussian,),
         IndependentBatches,
-        (_ADD, _ZERO, _REPLACE),
-        (_PLD, _RENYI, _ZCDP, _GDP, *_CLASSICAL),
+        _RECORDS,
+        _EVERY,
         "parallel composition: a row's batch does not depend on the other rows",
     ),
 )
@@ -170,6 +156,12 @@ def require(part: CountedEvent, unit: Unit, accountant: Accountant | None = None
     if isinstance(part.leaf, Shuffled) and (other := _unlike_a_report(part.leaf)) is not None:
         advice = f"only reports that are randomized responses or pure blocks are amplified, and not {other}"
     raise NotProven(f"{type(part.leaf).__name__}{how} for {unit.neighbours.value} neighbors{which}: {advice}")
+
+
+def require_all(parts: Iterable[CountedEvent], unit: Unit, accountant: Accountant | None = None) -> None:
+    """Raise `NotProven`, in words, unless the cell of every part is filled."""
+    for part in parts:
+        require(part, unit, accountant)
 
 
 def _trusted(part: CountedEvent, unit: Unit) -> None:

@@ -34,8 +34,8 @@ def tradeoff_of(delta_curve: Callable[[float], float], fpr: float) -> float:
     fpr = _rate("fpr", fpr)
 
     def bound(epsilon: float) -> float:
-        kept = 1 - delta_curve(epsilon)
-        return max(0.0, kept - math.exp(epsilon) * fpr if epsilon < 700 else 0.0, math.exp(-epsilon) * (kept - fpr))
+        rest = 1 - delta_curve(epsilon)
+        return max(0.0, rest - math.exp(epsilon) * fpr if epsilon < 700 else 0.0, math.exp(-epsilon) * (rest - fpr))
 
     # the first line is positive up to log(1/x); the second falls once most of δ is gone
     most = min(-math.log(fpr), _FARTHEST) if fpr > 0 else _FARTHEST

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from privet.accounting.shift import span
+from privet.accounting.neighbor_distance import span
 from privet.core.bounded import Bounded
 from privet.local.randomizer import Randomizer
 from privet.mechanisms.randomized_response import RandomizedResponseMechanism

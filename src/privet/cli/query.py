@@ -54,7 +54,7 @@ def query(
     privet query clinic.csv 'count where age >= 65' count --epsilon 0.2 --budget clinic --plot answers.html
     """
     from privet.core.random import default_rng
-    from privet.query import Account, Stored, answers_file, ask, load_query_schema
+    from privet.query import Account, AnswerStore, answers_file, ask, load_query_schema
     from privet.report import answers_page, require_writable, write_page
 
     if plot is not None:
@@ -66,7 +66,7 @@ def query(
         with nullcontext() if budget is None else opened(ledger, key_file, wait) as book:
             account = None
             if book is not None and budget is not None:
-                account = Account(book, budget, None if file is None else Stored(file, wait=wait))
+                account = Account(book, budget, None if file is None else AnswerStore(file, wait=wait))
             reply = ask(
                 data,
                 questions,

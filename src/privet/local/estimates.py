@@ -50,6 +50,10 @@ def answer_estimates(
 def require_reports(collection: Collection, questionnaire_file: str) -> None:
     """Refuse a collection without any report of its questionnaire.
 
+    Args:
+        collection: The reports.
+        questionnaire_file: The name of the questionnaire's file, for the error.
+
     Raises:
         InvalidInput: All reports were refused, or belong to another questionnaire.
     """

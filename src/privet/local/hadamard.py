@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.core.random import Rng
-from privet.local.single import NumberOracle
+from privet.local.oracle import NumberOracle
 from privet.mechanisms.coins import WORD, Booleans, Integers, coins, growth, threshold
 
 __all__ = ["HadamardResponse"]
@@ -44,19 +44,27 @@ class HadamardResponse(NumberOracle):
         return 1 << self.domain.bit_length()
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Integers:
-        """One column for each; ε-DP for a replaced answer (Acharya, Sun & Zhang 2019, section 3)."""
+        """Return one column for each; ε-DP for a replaced answer (Acharya, Sun & Zhang 2019, section 3).
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         rows = self.checked_values(values) + 1
-        wanted = coins(self.limit, rows.size, rng)
+        is_plus = coins(self.limit, rows.size, rng)
         drawn = rng.below(self.outputs, rows.size)
         is_minus = _is_odd(drawn & rows)
         # Flipping a bit that the row has pairs every column of +1 with one of -1.
-        return np.where(is_minus == wanted, drawn ^ (rows & -rows), drawn)
+        return np.where(is_minus == is_plus, drawn ^ (rows & -rows), drawn)
 
     def _supports(self, counts: Integers) -> Integers:
         sums = _transform(counts)
         # Column counts with +1 less those with -1; their sum is the number of reports.
-        found: Integers = (sums[0] + sums[1 : self.domain + 1]) // 2
-        return found
+        supports: Integers = (sums[0] + sums[1 : self.domain + 1]) // 2
+        return supports
 
 
 def _is_odd(numbers: Integers) -> Booleans:
@@ -69,9 +77,9 @@ def _is_odd(numbers: Integers) -> Booleans:
 
 def _transform(counts: Integers) -> Integers:
     """The Walsh–Hadamard transform, in K·log K additions."""
-    found, half = counts, 1
+    values, half = counts, 1
     while half < counts.size:
-        pairs = found.reshape(-1, 2, half)
-        found = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
+        pairs = values.reshape(-1, 2, half)
+        values = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
         half *= 2
-    return found
+    return values

@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.response import GeneralizedRandomizedResponse
-from privet.local.single import NumberOracle
+from privet.local.oracle import NumberOracle
+from privet.local.randomized_response import GeneralizedRandomizedResponse
 from privet.mechanisms.coins import Integers, growth
 
 __all__ = ["LocalHashing"]
@@ -75,7 +75,15 @@ class LocalHashing(NumberOracle):
         return self.hashes * self.bins
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Integers:
-        """hash·g + answer for each; ε-DP for a replaced answer: the hash does not depend on it (Wang et al. 2017)."""
+        """Return hash·g + answer for each; ε-DP for a replaced answer, as the hash does not depend on it.
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         held = self.checked_values(values)
         drawn = rng.below(self.hashes, held.size)
         answers = self.response.randomize(self._hashed(drawn, held), rng)
@@ -96,11 +104,11 @@ class LocalHashing(NumberOracle):
         rest = counts.reshape(-1, g)[:, None, :]
         for _ in range(m):
             split = rest.reshape(rest.shape[0] // g, g, rest.shape[1], g)
-            found = np.zeros((split.shape[0], g, split.shape[2], g), dtype=np.int64)
+            summed = np.zeros((split.shape[0], g, split.shape[2], g), dtype=np.int64)
             for v in range(g):
                 for a in range(g):
-                    found[:, v] += np.roll(split[:, a], -a * v % g, axis=-1)
-            rest = found.reshape(found.shape[0], -1, g)
+                    summed[:, v] += np.roll(split[:, a], -a * v % g, axis=-1)
+            rest = summed.reshape(summed.shape[0], -1, g)
         # The digits of v came in from the lowest, each in front of those before it: the order of the values.
         return rest[0, : self.domain, 0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from pathlib import Path
+from string import Template
 from urllib.parse import urlsplit
 
 from privet.core.errors import InvalidInput, MissingExtra
@@ -67,17 +68,15 @@ def live_page(title: str, address: str, confidence: float) -> str:
         confidence: The confidence of the intervals.
     """
     script = asset("live.js")
-    sure = f"Bands, and the numbers beside them, are {100 * confidence:g} % intervals for the noise of randomizing."
-    return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" \
-content="{content_policy(script, connects=True)}">
-<meta name="viewport" content="width=device-width, initial-scale=1"><title>{html.escape(title)}</title>
-<style>{asset("live.css")}</style></head>
-<body><main><header><div><h1>{html.escape(title)}</h1><p id="count" role="status">No answers yet.</p>
-<p class="sure">{sure}</p></div>
-<div class="join">{qr_code(address)}<p>{html.escape(address)}</p></div></header><div id="questions"></div></main>
-<script>{script}</script></body></html>
-"""
+    return Template(asset("live.html")).substitute(
+        policy=content_policy(script, connects=True),
+        title=html.escape(title),
+        style=asset("live.css"),
+        confidence=f"{100 * confidence:g}",
+        code=qr_code(address),
+        address=html.escape(address),
+        script=script,
+    )
 
 
 def qr_code(text: str) -> str:

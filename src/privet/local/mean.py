@@ -18,7 +18,7 @@ import numpy.typing as npt
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.randomizer import Randomizer, whole_numbers
+from privet.local.randomizer import Randomizer, ReportState, whole_numbers
 from privet.local.shares import quantile
 from privet.mechanisms.coins import Integers, usable
 
@@ -40,17 +40,25 @@ class Mean:
     high: float
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Ends of a normal interval, cut to the bounds; its coverage is as stated from some hundred reports on."""
+        """Return the ends of a normal interval, cut to the bounds; it covers as stated from some hundred reports on.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         half = quantile(confidence) * math.sqrt(self.variance)
         return self._within(self.estimate - half), self._within(self.estimate + half)
 
     def drawn(self, share: float) -> Mean:
-        """The same among all who answered, of whom each reported with the chance `share`; numbers vary at worst."""
+        """Return the same estimate for all who answered, of whom each reported with probability `share`.
+
+        Args:
+            share: The probability to report.
+        """
         most = (self.high - self.low) ** 2 / 4
         return replace(self, variance=self.variance + most * (1 - share) / max(self.reports, 1))
 
     def consistent(self) -> float:
-        """The nearest possible mean; free post-processing."""
+        """Return the nearest possible mean; free post-processing."""
         return self._within(self.estimate)
 
     def _within(self, value: float) -> float:
@@ -58,32 +66,20 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class ReportSum:
-    """All that is kept of any number of reports; `+` merges."""
+class ReportSum(ReportState[Mean]):
+    """Sums of reports and of their squares."""
 
     of: MeanMechanism
     reports: int = 0
     total: int = 0
     squares: float = 0.0
 
-    def __add__(self, other: ReportSum) -> ReportSum:
-        if not isinstance(other, ReportSum):
-            return NotImplemented
-        if other.of != self.of:
-            raise InvalidInput("sum", "is of another mechanism", "merge what was reported under one plan")
+    def _merge(self, other: ReportSum) -> ReportSum:
         return ReportSum(self.of, self.reports + other.reports, self.total + other.total, self.squares + other.squares)
-
-    def extended(self, reports: npt.ArrayLike) -> ReportSum:
-        """This and some more reports."""
-        return self.of.aggregate(reports, self)
-
-    def estimated(self) -> Mean:
-        """What the reports say."""
-        return self.of.estimate(self)
 
 
 @dataclass(frozen=True)
-class MeanMechanism(Randomizer):
+class MeanMechanism(Randomizer[ReportSum, Mean]):
     """A way to report a number between two public bounds under local differential privacy."""
 
     epsilon: float
@@ -125,49 +121,55 @@ class MeanMechanism(Randomizer):
         """One report for each number of steps above `low`."""
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Integers:
-        """One report for each number; this runs on the side of whoever answers. Numbers are cut to the bounds."""
+        """Return one report for each number, which is cut to the bounds first.
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no number. Nothing is drawn.
+        """
         return self._draw(self._on_grid(values, rng), rng)
 
     def empty(self) -> ReportSum:
-        """The sum of no reports."""
+        """Return the state of no reports."""
         return ReportSum(self)
 
-    def aggregate(self, reports: npt.ArrayLike, tally: ReportSum | None = None) -> ReportSum:
-        """The sum of these reports, added to another one if there is one."""
-        found = self.checked_reports(reports)
-        real = found.astype(np.float64)
-        fresh = ReportSum(self, found.size, int(found.sum()), float(real @ real))
-        return fresh if tally is None else tally + fresh
+    def _aggregate(self, reports: npt.NDArray[Any]) -> ReportSum:
+        real = reports.astype(np.float64)
+        return ReportSum(self, reports.size, int(reports.sum()), float(real @ real))
 
     def checked_reports(self, reports: npt.ArrayLike) -> Integers:
-        """Reports as they came in, if they all could have been made by this mechanism."""
-        found = whole_numbers("reports", reports)
-        least, most = (-_FARTHEST, _FARTHEST) if self.outputs is None else (0, self.outputs - 1)
-        if found.size and not least <= int(found.min()) <= int(found.max()) <= most:
-            raise InvalidInput("reports", f"are not all in {least} … {most}", "drop what no respondent can send")
-        return found
+        """Return reports as an array, if they all could have been made by this mechanism.
 
-    def estimate(self, tally: ReportSum) -> Mean:
-        """The mean among those who reported, unbiased."""
-        if tally.of != self:
-            raise InvalidInput(
-                "tally", "is of another mechanism", "estimate with the one that the reports were made by"
-            )
-        n = tally.reports
-        if n < 1:
-            raise InvalidInput("tally", "holds no reports", "aggregate some first")
-        mean = (tally.total / n - self.center) * self.gain
+        Args:
+            reports: Reports as they were received.
+
+        Raises:
+            InvalidInput: A report could not have been made.
+        """
+        low, high = (-_FARTHEST, _FARTHEST) if self.outputs is None else (0, self.outputs - 1)
+        return whole_numbers("reports", reports, low, high, "drop what no respondent can send")
+
+    def _estimate(self, state: ReportSum) -> Mean:
+        n = state.reports
+        mean = (state.total / n - self.center) * self.gain
         slope, floor = self.noise
         # What reports are worth squared tells the mean square of the numbers, except where their square is constant
         # (Duchi); there the square of the mean is taken, which is at most that, so that the variance is at least right.
         least = min(mean**2, 1.0)
-        moment = self.gain**2 * (tally.squares / n - 2 * self.center * tally.total / n + self.center**2)
+        moment = self.gain**2 * (state.squares / n - 2 * self.center * state.total / n + self.center**2)
         square = min(max((moment - floor) / (1 + slope), least), 1.0) if slope > -1 else least
         half = (self.high - self.low) / 2
         return Mean(n, self.low + half * (1 + mean), half**2 * (floor + slope * square) / n, self.low, self.high)
 
     def variance(self, value: float) -> float:
-        """The variance of one report about this number."""
+        """Return the variance of one report about this number.
+
+        Args:
+            value: The number.
+        """
         slope, floor = self.noise
         half = (self.high - self.low) / 2
         scaled = (min(max(value, self.low), self.high) - self.low) / half - 1
@@ -184,7 +186,7 @@ class MeanMechanism(Randomizer):
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iufb") or np.isnan(numbers).any():
             raise InvalidInput("values", "are not a row of numbers", "leave those out who do not answer")
         cut = np.clip(numbers.astype(np.float64), self.low, self.high)
-        place = np.clip((cut - self.low) / (self.high - self.low) * self.steps, 0, self.steps)
-        below = np.floor(place)
-        above = rng.uniform(numbers.size) < place - below
+        position = np.clip((cut - self.low) / (self.high - self.low) * self.steps, 0, self.steps)
+        below = np.floor(position)
+        above = rng.uniform(numbers.size) < position - below
         return (below + above).astype(np.int64)

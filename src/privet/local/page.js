@@ -1,5 +1,5 @@
 "use strict";
-// Everything here runs on the respondent's side. What leaves the page is a report, and a report is randomised.
+// Everything here runs on the respondent's side. What leaves the page is a report, and a report is randomized.
 
 // A word of 64 bits from the browser's cryptographic generator, against a threshold: true with probability limit/2^64.
 function coin(limit) {

@@ -7,32 +7,31 @@ import hashlib
 import html
 import json
 from importlib.resources import files
+from string import Template
 from typing import Any
 
 from privet.core.errors import InvalidInput
 from privet.local.duchi import Duchi
 from privet.local.hadamard import HadamardResponse
 from privet.local.hashing import LocalHashing
-from privet.local.joint import Part
 from privet.local.mean import MeanMechanism
+from privet.local.multiple_questions import Part
 from privet.local.piecewise import Piecewise
 from privet.local.questionnaire import VERSION, BudgetSharing, Questionnaire, SurveyQuestion
-from privet.local.response import GeneralizedRandomizedResponse
+from privet.local.randomized_response import GeneralizedRandomizedResponse
 
 __all__ = ["asset", "content_policy", "law_of", "questionnaire_page"]
 
-_PROMISE = (
-    "Your answers are randomized on this page, before anything leaves it. What is sent may well differ from what you "
-    "say, so that nobody, whoever collects the reports included, can be sure of what you said."
-)
-_KEPT = "This line is all that leaves. Answering again would reveal more, so that this report is kept for you."
-
 
 def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> str:
-    """A page that asks, randomizes with the browser's cryptographic generator, and shows the report to be handed on.
+    """Return a page that asks, randomizes with the cryptographic generator of the browser, and shows the report.
 
     With `send`, the report can be posted to where the page came from, once its sender has seen it and says so; without
     it, the page's own content-security policy forbids it every request. The true answers never leave it either way.
+
+    Args:
+        questionnaire: The questionnaire.
+        send: Whether the page may post the report to where it came from.
     """
     spec = {
         "privet": VERSION,
@@ -44,50 +43,28 @@ def questionnaire_page(questionnaire: Questionnaire, *, send: bool = False) -> s
             for question in questionnaire.questions
         ],
     }
-    data = json.dumps(spec, allow_nan=False).replace("<", "\\u003c")
     script = asset("page.js")
-    policy = content_policy(script, connects=send)
-    title = html.escape(questionnaire.title)
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            '<meta name="generator" content="privet">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="referrer" content="no-referrer">',
-            f"<title>{title}</title>",
-            f"<style>\n{asset('page.css')}</style>",
-            "</head>",
-            "<body>",
-            "<main>",
-            f"<h1>{title}</h1>",
-            f"<p>{_PROMISE}</p>",
-            f'<p class="soft">{html.escape(_price(questionnaire))}</p>',
-            '<form id="questions" autocomplete="off">',
-            *map(_asked, questionnaire.questions),
-            '<button type="submit">Randomize my answers</button>',
-            "</form>",
-            '<section id="done" hidden><h2>Your randomized report</h2><pre id="report"></pre>',
-            *(['<p><button type="button" id="send">Send this line</button></p>'] if send else []),
-            '<p><button type="button" id="copy">Copy</button>',
-            '<button type="button" id="download">Download</button></p>',
-            '<p id="said" role="status"></p>',
-            f'<p class="soft">{_KEPT}</p></section>',
-            "</main>",
-            f'<script type="application/json" id="survey">{data}</script>',
-            f"<script>{script}</script>",
-            "</body>",
-            "</html>",
-            "",
-        ]
+    return Template(asset("page.html")).substitute(
+        policy=content_policy(script, connects=send),
+        title=html.escape(questionnaire.title),
+        style=asset("page.css"),
+        price=html.escape(_price(questionnaire)),
+        questions="\n".join(map(_fieldset, questionnaire.questions)),
+        send='<p><button type="button" id="send">Send this line</button></p>\n' if send else "",
+        survey=json.dumps(spec, allow_nan=False).replace("<", "\\u003c"),
+        script=script,
     )
 
 
 def law_of(part: Part) -> dict[str, Any]:
-    """What the page needs to know about a part; thresholds are texts, as they have 64 bits."""
+    """Return what the page needs to know about a randomizer; thresholds are texts, as they have 64 bits.
+
+    Args:
+        part: The oracle or mechanism.
+
+    Raises:
+        InvalidInput: The page cannot draw from it.
+    """
     match part:
         case GeneralizedRandomizedResponse():
             return {"law": "response", "domain": part.domain, "limit": str(part.limit)}
@@ -107,7 +84,7 @@ def _grid(part: MeanMechanism) -> dict[str, Any]:
     return {"low": part.low, "high": part.high, "steps": part.steps}
 
 
-def _asked(question: SurveyQuestion) -> str:
+def _fieldset(question: SurveyQuestion) -> str:
     name, text = html.escape(question.name), html.escape(question.text)
     if question.is_number:
         bounds = f'min="{question.low}" max="{question.high}"'
@@ -131,7 +108,7 @@ def _price(questionnaire: Questionnaire) -> str:
 
 
 def asset(name: str) -> str:
-    """Return a script or style sheet of this room."""
+    """Return a template, script or style sheet of this room."""
     return files("privet.local").joinpath(name).read_text(encoding="utf-8")
 
 

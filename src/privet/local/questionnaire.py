@@ -6,22 +6,32 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
-from privet.local.joint import Part, SampledQuestions, SplitQuestions, parts_of
+from privet.local.multiple_questions import Part, SampledQuestions, SplitQuestions, split_epsilon
 from privet.local.table import best_mean, best_oracle
 from privet.mechanisms.coins import usable
 
-__all__ = ["VERSION", "BudgetSharing", "Questionnaire", "SurveyQuestion", "read_questionnaire"]
+__all__ = [
+    "VERSION",
+    "BudgetSharing",
+    "Questionnaire",
+    "SurveyQuestion",
+    "read_questionnaire",
+    "read_toml",
+    "require_keys",
+    "tables_of",
+]
 
+T = TypeVar("T")
 VERSION = 1
 _MOST_QUESTIONS, _MOST_OPTIONS, _LONGEST = 50, 1000, 500
 _NAME = re.compile(r"[A-Za-z][\w-]{0,39}")
@@ -69,7 +79,11 @@ class SurveyQuestion:
         return not self.options
 
     def part(self, epsilon: float) -> Part:
-        """The best way to report an answer under this ε."""
+        """Return the best way to report an answer under this ε.
+
+        Args:
+            epsilon: The ε of the answer.
+        """
         if self.is_number:
             return best_mean(epsilon, self.low, self.high)
         return best_oracle(len(self.options), epsilon)
@@ -106,7 +120,7 @@ class Questionnaire:
         if self.budget is BudgetSharing.SAMPLE:
             shares: tuple[float, ...] = (self.epsilon,) * len(self.questions)
         else:
-            shares = parts_of(self.epsilon, [question.weight for question in self.questions])
+            shares = split_epsilon(self.epsilon, [question.weight for question in self.questions])
         return {question.name: question.part(share) for question, share in zip(self.questions, shares, strict=True)}
 
     @property
@@ -123,38 +137,69 @@ class Questionnaire:
     @property
     def digest(self) -> str:
         """A short name that changes with every word and number of the questionnaire."""
-        said = [self.title, self.epsilon, self.budget.value, VERSION]
-        asked = [[q.name, q.text, q.options, q.low, q.high, q.weight] for q in self.questions]
-        return hashlib.sha256(json.dumps([said, asked]).encode()).hexdigest()[:16]
+        head = [self.title, self.epsilon, self.budget.value, VERSION]
+        questions = [[q.name, q.text, q.options, q.low, q.high, q.weight] for q in self.questions]
+        return hashlib.sha256(json.dumps([head, questions]).encode()).hexdigest()[:16]
 
 
 def read_questionnaire(path: Path) -> Questionnaire:
-    """A questionnaire from its TOML file."""
+    """Read a questionnaire from its TOML file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidInput: The file cannot be read, or is not a questionnaire.
+    """
+    return read_toml(path, "questionnaire", _parsed)
+
+
+def read_toml(path: Path, what: str, parse: Callable[[Mapping[str, Any]], T]) -> T:
+    """Read a TOML file of this version.
+
+    Args:
+        path: The file.
+        what: What the file should be, for errors.
+        parse: From the file's top table to the result.
+
+    Raises:
+        InvalidInput: The file cannot be read, is not TOML or of another version, or `parse` refuses it.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        top = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidInput("file", f"{str(path)!r} cannot be read: {reason}", "name the questionnaire's file") from None
-    try:
-        top = tomllib.loads(text)
+        raise InvalidInput("file", f"{str(path)!r} cannot be read: {reason}", f"name the {what}'s file") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput("file", f"{str(path)!r} is not TOML: {error}", "look at that line") from None
     try:
-        return _parsed(top)
+        if top.get("privet") != VERSION:
+            raise InvalidInput("privet", f"is {top.get('privet')!r}", f"write privet = {VERSION} in the first line")
+        return parse(top)
     except InvalidInput as error:
         raise InvalidInput("file", f"{str(path)!r}: {error.argument} {error.problem}", error.advice) from None
 
 
+def tables_of(top: Mapping[str, Any], key: str, needed: tuple[str, ...], allowed: tuple[str, ...], where: str) -> Any:
+    """Return the list of tables at `key`, once every key of `top` is allowed and those needed are there."""
+    require_keys(top, allowed, where)
+    for name in needed:
+        if name not in top:
+            raise InvalidInput(name, "is missing", f"add {f'[[{key}]]' if name == key else f'{name} = …'}")
+    if not isinstance(top[key], list) or not all(isinstance(table, dict) for table in top[key]):
+        raise InvalidInput(key, "is not a list of tables", f"write [[{key}]] above each")
+    return top[key]
+
+
+def require_keys(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
+    """Refuse a table with keys that are not among these."""
+    for key in table:
+        if key not in keys:
+            raise InvalidInput(key, f"means nothing in {where}", f"use one of: {', '.join(keys)}")
+
+
 def _parsed(top: Mapping[str, Any]) -> Questionnaire:
-    if top.get("privet") != VERSION:
-        raise InvalidInput("privet", f"is {top.get('privet')!r}", f"write privet = {VERSION} in the first line")
-    _only(top, _TOP, "the file")
-    for key in ("title", "epsilon", "question"):
-        if key not in top:
-            raise InvalidInput(key, "is missing", f"add {'[[question]]' if key == 'question' else f'{key} = …'}")
-    tables = top["question"]
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise InvalidInput("question", "is not a list of tables", "write [[question]] above each")
+    tables = tables_of(top, "question", ("title", "epsilon", "question"), _TOP, "the file")
     return Questionnaire(
         top["title"], top["epsilon"], tuple(map(_question, tables)), top.get("budget", BudgetSharing.SPLIT)
     )
@@ -164,7 +209,7 @@ def _question(table: Mapping[str, Any]) -> SurveyQuestion:
     called, kind = f"question {table.get('name', '')!r}", table.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidInput(called, f"has the kind {kind!r}", f"use one of: {', '.join(_KINDS)}")
-    _only(table, ("name", "text", "kind", "weight", *_KINDS[kind]), called)
+    require_keys(table, ("name", "text", "kind", "weight", *_KINDS[kind]), called)
     for key in ("name", "text", *_KINDS[kind]):
         if key not in table:
             raise InvalidInput(called, f"has no {key}", f"add a line: {key} = …")
@@ -177,9 +222,3 @@ def _question(table: Mapping[str, Any]) -> SurveyQuestion:
         return SurveyQuestion(**given)
     except InvalidInput as error:
         raise InvalidInput(called, f"is refused: {error.argument} {error.problem}", error.advice) from None
-
-
-def _only(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
-    for key in table:
-        if key not in keys:
-            raise InvalidInput(key, f"means nothing in {where}", f"use one of: {', '.join(keys)}")

@@ -21,8 +21,8 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Pure
 from privet.core.random import Rng
 from privet.core.unit import Neighbours
-from privet.local.lanes import is_blank_beyond, lane_counts, words_for
-from privet.local.oracle import FrequencyOracle
+from privet.local.oracle import FrequencyOracle, Tally
+from privet.local.packed_bits import bit_counts, checked_words, has_clear_padding, words_for
 from privet.local.shares import Floats, Shares
 from privet.mechanisms.coins import WORD, Integers, Words, cost, growth, packed, threshold
 
@@ -100,9 +100,16 @@ class Rappor(FrequencyOracle):
         return self.bits + (self.cohorts - 1).bit_length()
 
     def permanent(self, values: npt.ArrayLike, rng: Rng) -> Words:
-        """A cohort and a permanent response for each; the respondent keeps it and never makes another for this value.
+        """Return a cohort and a permanent response for each value; the respondent stores it and never makes another.
 
         ε-DP for a replaced value (Erlingsson, Pihur & Korolova 2014, Thm 1).
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
         """
         held = self.checked_values(values)
         cohort = rng.below(self.cohorts, held.size)
@@ -110,14 +117,27 @@ class Rappor(FrequencyOracle):
         return self._rows(cohort, _filters(self)[cohort, held] ^ changed)
 
     def instantaneous(self, permanent: Words, rng: Rng) -> Words:
-        """A report made from each permanent response; post-processing of it."""
-        kept = self.checked_reports(permanent)
-        shape, (low, high) = (len(kept), words_for(self.bits)), self._limits
+        """Return a report made from each permanent response; post-processing of it.
+
+        Args:
+            permanent: From `permanent`.
+            rng: The randomness of the reports.
+        """
+        stored = self.checked_reports(permanent)
+        shape, (low, high) = (len(stored), words_for(self.bits)), self._limits
         zeros, ones = packed(low, shape, rng), packed(high, shape, rng)
-        return self._rows(kept[:, 0], (kept[:, 1:] & ones) | (~kept[:, 1:] & zeros))
+        return self._rows(stored[:, 0], (stored[:, 1:] & ones) | (~stored[:, 1:] & zeros))
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Words:
-        """A first report for each value: a row with the cohort and the bits. For later ones keep `permanent`."""
+        """Return a first report for each value, a row with the cohort and the bits; store `permanent` for later ones.
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         return self.instantaneous(self.permanent(values, rng), rng)
 
     def _rows(self, cohort: npt.NDArray[Any], bits: Words) -> Words:
@@ -125,22 +145,28 @@ class Rappor(FrequencyOracle):
         return np.concatenate([cohort.astype(np.uint64)[:, None], bits], axis=1)
 
     def checked_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
-        found = np.asarray(reports)
-        width = 1 + words_for(self.bits)
-        if found.ndim != 2 or found.shape[1] != width or found.dtype != np.uint64:
-            raise InvalidInput("reports", f"are not rows of {width} words of the type numpy.uint64")
-        if not is_blank_beyond(found[:, 1:], self.bits) or (found[:, 0] >= self.cohorts).any():
+        """Return reports as an array, if they all could have been made by this oracle.
+
+        Args:
+            reports: Reports as they were received.
+
+        Raises:
+            InvalidInput: A report could not have been made.
+        """
+        rows = checked_words(reports, 1 + words_for(self.bits))
+        if not has_clear_padding(rows[:, 1:], self.bits) or (rows[:, 0] >= self.cohorts).any():
             raise InvalidInput("reports", "have bits or cohorts that do not exist", "drop what no respondent can send")
-        return found
+        return rows
 
     def _count(self, reports: npt.NDArray[Any]) -> Integers:
         """How often each bit was set in each cohort, and then the cohorts' sizes."""
-        counts = [lane_counts(reports[reports[:, 0] == cohort, 1:], self.bits) for cohort in range(self.cohorts)]
+        counts = [bit_counts(reports[reports[:, 0] == cohort, 1:], self.bits) for cohort in range(self.cohorts)]
         sizes = np.bincount(reports[:, 0].astype(np.int64), minlength=self.cohorts)
         return np.concatenate([*counts, sizes])
 
-    def _estimate(self, reports: int, counts: Integers) -> Shares:
+    def _estimate(self, state: Tally) -> Shares:
         """Least squares on the bits' unbiased counts, which is linear and so unbiased too."""
+        reports, counts = state.reports, state.counts
         own, rest = map(float, self._marginals)
         solved = _solution(self)
         sizes = counts[self.cohorts * self.bits :]
@@ -157,7 +183,7 @@ class Rappor(FrequencyOracle):
         are drawn evenly, and the bits of one report are independent.
         """
         own, rest = map(float, self._marginals)
-        noise_own, noise_rest = (each * (1 - each) / (own - rest) ** 2 for each in (own, rest))
+        noise_own, noise_rest = (chance * (1 - chance) / (own - rest) ** 2 for chance in (own, rest))
         solved = _solution(self).reshape(self.domain, self.cohorts, self.bits)
         filters = _unpacked(self)
         total = np.zeros(self.domain)
@@ -171,14 +197,14 @@ class Rappor(FrequencyOracle):
 @lru_cache(maxsize=4)
 def _filters(plan: Rappor) -> Words:
     """The Bloom filter of every value in every cohort: public, and the same for everybody."""
-    found = np.zeros((plan.cohorts, plan.domain, words_for(plan.bits)), dtype=np.uint64)
+    filters = np.zeros((plan.cohorts, plan.domain, words_for(plan.bits)), dtype=np.uint64)
     for cohort in range(plan.cohorts):
         for value in range(plan.domain):
             for number in range(plan.hashes):
                 digest = hashlib.sha256(f"privet rappor {cohort} {number} {value}".encode()).digest()
                 word, bit = divmod(int.from_bytes(digest[:16]) % plan.bits, 64)
-                found[cohort, value, word] |= np.uint64(1 << bit)
-    return found
+                filters[cohort, value, word] |= np.uint64(1 << bit)
+    return filters
 
 
 def _unpacked(plan: Rappor) -> Floats:

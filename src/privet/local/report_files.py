@@ -28,6 +28,9 @@ class ReportLine:
 def report_lines(path: Path) -> list[ReportLine]:
     """Return the lines of a file that are not empty.
 
+    Args:
+        path: The file.
+
     Raises:
         InvalidInput: The file cannot be read.
     """
@@ -77,6 +80,10 @@ def merge_reports(collection: Collection, path: Path, out: Path) -> None:
 
 def append_report(path: Path, line: str) -> None:
     """Append one report to a file.
+
+    Args:
+        path: The file.
+        line: The report.
 
     Raises:
         InvalidInput: The file cannot be written.

@@ -12,12 +12,21 @@ import numpy as np
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.joint import State
 from privet.local.mean import Mean
+from privet.local.multiple_questions import State
 from privet.local.questionnaire import VERSION, BudgetSharing, Questionnaire, SurveyQuestion
 from privet.local.shares import Shares
 
-__all__ = ["LONGEST_REPORT", "Collection", "ReportOutcome", "answer_of", "named", "report_on", "unnamed"]
+__all__ = [
+    "LONGEST_REPORT",
+    "Collection",
+    "ReportOutcome",
+    "answer_of",
+    "json_object",
+    "report_on",
+    "with_new_id",
+    "without_id",
+]
 
 LONGEST_REPORT = 16_384
 """Bytes in a line; what is longer is no report."""
@@ -35,11 +44,19 @@ class ReportOutcome(Enum):
 
 
 def answer_of(question: SurveyQuestion, text: str) -> float:
-    """An answer as typed: an option's number or words, or a number within the bounds. Errors do not repeat it."""
-    said = text.strip()
+    """Return an answer as it was typed: the number of an option or its words, or a number within the bounds.
+
+    Args:
+        question: The question.
+        text: What was typed.
+
+    Raises:
+        InvalidInput: This is no possible answer; the error does not repeat it.
+    """
+    typed = text.strip()
     if question.is_number:
         try:
-            number = float(said)
+            number = float(typed)
         except ValueError:
             number = float("nan")
         if not question.low <= number <= question.high:
@@ -47,45 +64,65 @@ def answer_of(question: SurveyQuestion, text: str) -> float:
             raise InvalidInput(question.name, "has an answer that is not within its bounds", bounds)
         return number
     words = [option.casefold() for option in question.options]
-    if said.casefold() in words:
-        return words.index(said.casefold())
-    if said.isascii() and said.isdigit() and 1 <= int(said[:6]) <= len(words):
-        return int(said[:6]) - 1
+    if typed.casefold() in words:
+        return words.index(typed.casefold())
+    if typed.isascii() and typed.isdigit() and 1 <= int(typed[:6]) <= len(words):
+        return int(typed[:6]) - 1
     raise InvalidInput(
         question.name, "has an answer that is none of its options", f"give 1 to {len(words)}, or its words"
     )
 
 
 def report_on(questionnaire: Questionnaire, answers: Mapping[str, float], rng: Rng) -> dict[str, Any]:
-    """One person's report, as it may leave: a JSON object without any true answer in it.
+    """Return one person's randomized report, a JSON object without any true answer in it.
 
     It is ε-DP for all answers of that person together, under local trust: split questions by composition, a sampled one
     because the question is drawn without looking at the answers.
+
+    Args:
+        questionnaire: The questionnaire.
+        answers: The true answers, by the name of the question.
+        rng: The randomness of the report.
+
+    Raises:
+        InvalidInput: A question is not answered, or an answer is not possible.
     """
     missing = [question.name for question in questionnaire.questions if question.name not in answers]
     if missing:
         raise InvalidInput("answers", f"lack {', '.join(missing)}", "answer every question")
-    asked = list(questionnaire.parts.items())
+    parts = list(questionnaire.parts.items())
     if questionnaire.budget is BudgetSharing.SAMPLE:
-        asked = [asked[rng.below(len(asked))]]
-    drawn = {name: int(part.randomize(np.array([answers[name]]), rng)[0]) for name, part in asked}
+        parts = [parts[rng.below(len(parts))]]
+    drawn = {name: int(part.randomize(np.array([answers[name]]), rng)[0]) for name, part in parts}
     return {"privet": VERSION, "survey": questionnaire.digest, "id": rng.bits(16).hex(), "answers": drawn}
 
 
-def unnamed(questionnaire: Questionnaire, line: str | bytes) -> bytes | None:
-    """A report without its id, written in the one way there is; None for what is no report of this questionnaire.
+def without_id(questionnaire: Questionnaire, line: str | bytes) -> bytes | None:
+    """Return a report without its id, in its only spelling.
 
     Where reports are shuffled, an id would say whose report this is to whoever has seen it with its sender.
+
+    Args:
+        questionnaire: The questionnaire.
+        line: The report.
+
+    Returns:
+        The report; None for what is no report of this questionnaire.
     """
-    found = _valid(questionnaire, line)
-    if found is None:
+    valid = _valid(questionnaire, line)
+    if valid is None:
         return None
-    said = {"privet": VERSION, "survey": questionnaire.digest, "answers": found[1]}
-    return json.dumps(said, sort_keys=True).encode()
+    body = {"privet": VERSION, "survey": questionnaire.digest, "answers": valid[1]}
+    return json.dumps(body, sort_keys=True).encode()
 
 
-def named(report: bytes, rng: Rng) -> bytes:
-    """A report with a new id, of those to whom it came without one; it links it to nobody."""
+def with_new_id(report: bytes, rng: Rng) -> bytes:
+    """Return a report with a new random id, which links it to nobody.
+
+    Args:
+        report: A report without an id.
+        rng: The randomness of the id.
+    """
     return json.dumps(json.loads(report) | {"id": rng.bits(16).hex()}, sort_keys=True).encode()
 
 
@@ -105,13 +142,17 @@ class Collection:
         self._seen: set[bytes] = set()
 
     def add(self, line: str | bytes) -> ReportOutcome:
-        """Count a report; what is none is refused and does no harm, and one that was counted before is not again."""
-        found = _valid(self.questionnaire, line)
-        if found is None or found[0] is None:
+        """Count a report; an invalid one is refused, and one that was counted before is not counted again.
+
+        Args:
+            line: The report.
+        """
+        valid = _valid(self.questionnaire, line)
+        if valid is None or valid[0] is None:
             self.refused += 1
             self.others += _is_of_another(self.questionnaire, line)
             return ReportOutcome.REFUSED
-        name, answers = found[0], found[1]
+        name, answers = valid[0], valid[1]
         if name in self._seen:
             self.duplicates += 1
             return ReportOutcome.DUPLICATE
@@ -131,7 +172,7 @@ class Collection:
         return state
 
     def estimate(self) -> dict[str, Shares | Mean | None]:
-        """What the reports say about each question; None where nobody answered it."""
+        """Return the estimates of each question; None for a question without answers."""
         sampled = self.questionnaire.budget is BudgetSharing.SAMPLE
         share = 1 / len(self._states) if sampled else 1.0
         return {name: _estimated(self._count(name), share) for name in self._states}
@@ -144,20 +185,19 @@ def _estimated(state: State, share: float) -> Shares | Mean | None:
     return state.estimated().drawn(share)
 
 
-def _object(line: str | bytes) -> dict[str, Any] | None:
-    if len(line) > LONGEST_REPORT:
-        return None
+def json_object(line: str | bytes) -> dict[str, Any]:
+    """Return the JSON object that a line is, or an empty one for anything else."""
     try:
-        read = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError):
-        return None
-    return read if isinstance(read, dict) else None
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _valid(questionnaire: Questionnaire, line: str | bytes) -> tuple[bytes | None, dict[str, int]] | None:
     """The id, if there is one, and the answers; None for what no respondent can have sent."""
-    read = _object(line)
-    if read is None or set(read) | {"id"} != {"privet", "survey", "id", "answers"}:
+    read = json_object(line) if len(line) <= LONGEST_REPORT else {}
+    if set(read) | {"id"} != {"privet", "survey", "id", "answers"}:
         return None
     name, answers = read.get("id"), read["answers"]
     if read["privet"] != VERSION or read["survey"] != questionnaire.digest or not isinstance(answers, dict):
@@ -165,8 +205,8 @@ def _valid(questionnaire: Questionnaire, line: str | bytes) -> tuple[bytes | Non
     if "id" in read and not (isinstance(name, str) and _ID.fullmatch(name)):
         return None
     parts = questionnaire.parts
-    wanted = 1 if questionnaire.budget is BudgetSharing.SAMPLE else len(parts)
-    if len(answers) != wanted or not set(answers) <= set(parts):
+    expected = 1 if questionnaire.budget is BudgetSharing.SAMPLE else len(parts)
+    if len(answers) != expected or not set(answers) <= set(parts):
         return None
     if not all(type(value) is int and 0 <= value < _LARGEST for value in answers.values()):
         return None
@@ -179,5 +219,5 @@ def _valid(questionnaire: Questionnaire, line: str | bytes) -> tuple[bytes | Non
 
 
 def _is_of_another(questionnaire: Questionnaire, line: str | bytes) -> bool:
-    read = _object(line)
-    return read is not None and isinstance(read.get("survey"), str) and read["survey"] != questionnaire.digest
+    survey = json_object(line).get("survey") if len(line) <= LONGEST_REPORT else None
+    return isinstance(survey, str) and survey != questionnaire.digest

@@ -37,21 +37,32 @@ class Shares:
     """The share h adds h·(1 - h) times this, where those who reported were drawn from all who answered."""
 
     def variance(self, share: float | Floats | None = None) -> Floats:
-        """The variance of each estimate if `share` is its true share; by default the estimate, cut to 0 … 1."""
+        """Return the variance of each estimate.
+
+        Args:
+            share: The true share; the estimate, cut to 0 … 1, by default.
+        """
         true = np.clip(self.estimate if share is None else np.asarray(share, dtype=np.float64), 0.0, 1.0)
         return np.broadcast_to(self.floor + self.slope * true + self.sample * true * (1 - true), self.estimate.shape)
 
     def drawn(self, share: float) -> Shares:
-        """The same among all who answered, of whom each reported with the chance `share`."""
+        """Return the same estimates for all who answered, of whom each reported with probability `share`.
+
+        Args:
+            share: The probability to report.
+        """
         return replace(self, sample=(1 - share) / max(self.reports, 1))
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Low and high ends for each share by itself: all shares h with (estimate - h)² ≤ z²·variance(h).
+        """Return the low and the high end for each share by itself: all shares h with (estimate - h)² ≤ z²·variance(h).
 
         This is Wilson's interval, good where the sum of the reports is near a normal law. With fewer than 200 reports
         it is Clopper and Pearson's (1934) for the number of reports that support a value; that number has shorter tails
         than the binomial law of its mean (Hoeffding 1956, Thm 4), also where those who reported were drawn at random,
         so that it covers at least as often as stated.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
         """
         if self.chances is not None and self.reports < _FEW:
             return self._few(quantile(confidence), *self.chances)
@@ -73,12 +84,15 @@ class Shares:
         return first, last
 
     def consistent(self) -> Floats:
-        """The nearest shares that are not negative and sum to 1; free post-processing, and no longer unbiased."""
+        """Return the nearest shares that are not negative and sum to 1; post-processing, no longer unbiased."""
         return on_simplex(self.estimate)
 
 
 def quantile(confidence: float) -> float:
-    """The z of a two-sided normal interval.
+    """Return the z of a two-sided normal interval.
+
+    Args:
+        confidence: The confidence, between 0 and 1.
 
     >>> round(quantile(0.95), 3)
     1.96
@@ -94,5 +108,5 @@ def on_simplex(values: Floats) -> Floats:
     """
     falling = np.sort(values)[::-1]
     shifts = (np.cumsum(falling) - 1.0) / np.arange(1, values.size + 1)
-    kept = int(np.flatnonzero(falling - shifts > 0)[-1])
-    return np.asarray(np.maximum(values - shifts[kept], 0.0))
+    last = int(np.flatnonzero(falling - shifts > 0)[-1])
+    return np.asarray(np.maximum(values - shifts[last], 0.0))

@@ -46,6 +46,9 @@ high = 120
 def draft_questionnaire(path: Path) -> None:
     """Write an example of a questionnaire, to be edited.
 
+    Args:
+        path: The file to write.
+
     Raises:
         InvalidInput: The file exists or cannot be written.
     """
@@ -81,8 +84,8 @@ def design_survey(questionnaire: Questionnaire, respondents: int) -> tuple[Quest
         InvalidInput: `respondents` is not a positive number.
     """
     checked.count("respondents", respondents)
-    asked = len(questionnaire.questions) if questionnaire.budget is BudgetSharing.SAMPLE else 1
-    answers, share = max(1, respondents // asked), 1 / asked
+    shared_by = len(questionnaire.questions) if questionnaire.budget is BudgetSharing.SAMPLE else 1
+    answers, share = max(1, respondents // shared_by), 1 / shared_by
     designs = []
     for question in questionnaire.questions:
         part = questionnaire.parts[question.name]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from privet.core.errors import InvalidInput
+from privet.local.additive_noise import LocalGaussian, LocalLaplace
 from privet.local.duchi import Duchi
 from privet.local.hadamard import HadamardResponse
 from privet.local.hashing import LocalHashing
 from privet.local.mean import MeanMechanism
-from privet.local.noisy import LocalGaussian, LocalLaplace
 from privet.local.oracle import FrequencyOracle, PureOracle
 from privet.local.piecewise import Piecewise
+from privet.local.randomized_response import GeneralizedRandomizedResponse
 from privet.local.rappor import Rappor
-from privet.local.response import GeneralizedRandomizedResponse
 from privet.local.unary import OptimizedUnary, SymmetricUnary
 
 __all__ = ["MEANS", "ORACLES", "best_mean", "best_oracle"]
@@ -36,7 +36,11 @@ _AS_GOOD = 1.05
 
 
 def best_oracle(domain: int, epsilon: float) -> PureOracle:
-    """The oracle with the least variance for a rare value; of those within 5 % of it, the one with the shortest report.
+    """Return the oracle with the least variance for a rare value, or one within 5 % of it whose report is shorter.
+
+    Args:
+        domain: The number of possible answers.
+        epsilon: The ε of each report.
 
     >>> best_oracle(10, 1.0).__class__.__name__, best_oracle(1000, 1.0).__class__.__name__
     ('GeneralizedRandomizedResponse', 'LocalHashing')
@@ -56,9 +60,16 @@ def best_oracle(domain: int, epsilon: float) -> PureOracle:
 
 
 def best_mean(epsilon: float, low: float = -1.0, high: float = 1.0) -> MeanMechanism:
-    """The mechanism whose variance is least at worst; its reports are bounded.
+    """Return the mechanism whose worst variance is least; its reports are bounded.
+
+    Args:
+        epsilon: The ε of each report.
+        low: The lower bound of the numbers.
+        high: The upper bound of the numbers.
 
     >>> best_mean(1.0).__class__.__name__, best_mean(2.0).__class__.__name__
     ('Duchi', 'Piecewise')
     """
-    return min((Duchi(epsilon, low, high), Piecewise(epsilon, low, high)), key=lambda each: each.worst_variance)
+    return min(
+        (Duchi(epsilon, low, high), Piecewise(epsilon, low, high)), key=lambda mechanism: mechanism.worst_variance
+    )

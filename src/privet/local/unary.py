@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.lanes import is_blank_beyond, lane_counts, set_lane, words_for
 from privet.local.oracle import PureOracle
+from privet.local.packed_bits import bit_counts, checked_words, has_clear_padding, set_bit, words_for
 from privet.mechanisms.coins import WORD, Integers, Words, coins, growth, packed, threshold
 
 __all__ = ["BitOracle", "OptimizedUnary", "SymmetricUnary"]
@@ -45,28 +45,32 @@ class BitOracle(PureOracle):
         return self.domain
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Words:
-        """A row of words for each; ε-DP for a replaced answer, which changes two bits (Wang et al. 2017, section 4)."""
+        """Return a row of words for each; ε-DP for a replaced answer, which changes two bits (Wang et al. 2017).
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         own, rest = self.limits
         held = self.checked_values(values)
         rows = packed(rest, (held.size, words_for(self.domain)), rng)
         rows[:, -1] &= np.uint64(WORD - 1 >> -self.domain % 64)
-        set_lane(rows, held, coins(own, held.size, rng))
+        set_bit(rows, held, coins(own, held.size, rng))
         return rows
 
     def checked_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
-        found = np.asarray(reports)
-        shape = (words_for(self.domain),)
-        if found.ndim != 2 or found.shape[1:] != shape or found.dtype != np.uint64:
-            problem = f"are not rows of {shape[0]} words of the type numpy.uint64"
-            raise InvalidInput("reports", problem, "pack the bits of a report into words")
-        if not is_blank_beyond(found, self.domain):
+        rows = checked_words(reports, words_for(self.domain))
+        if not has_clear_padding(rows, self.domain):
             raise InvalidInput(
                 "reports", f"have bits after the first {self.domain}", "drop what no respondent can send"
             )
-        return found
+        return rows
 
     def _count(self, reports: npt.NDArray[Any]) -> Integers:
-        return lane_counts(reports, self.domain)
+        return bit_counts(reports, self.domain)
 
     def _supports(self, counts: Integers) -> Integers:
         return counts

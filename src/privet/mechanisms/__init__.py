@@ -21,17 +21,17 @@ from privet.mechanisms.quantile import Quantile
 from privet.mechanisms.reach import Reach
 from privet.mechanisms.smooth import Sensitivities, SmoothMedian
 from privet.mechanisms.sparse_vector import SparseVector
-from privet.mechanisms.sums import Sum
+from privet.mechanisms.sums import BoundedSum, Norm, VectorSum
 from privet.mechanisms.table import MECHANISMS, MechanismEntry
 from privet.mechanisms.thresholds import ThresholdedCounts
 from privet.mechanisms.top_k import TopK
 from privet.mechanisms.tree import RunningSums
 from privet.mechanisms.trial import MechanismTrial, TrialSettings, auditable, mechanism_trial
-from privet.mechanisms.vectors import Norm, VectorSum
 
 __all__ = [
     "MECHANISMS",
     "Binomial",
+    "BoundedSum",
     "Bounds",
     "Categories",
     "Cells",
@@ -58,7 +58,6 @@ __all__ = [
     "Sensitivities",
     "SmoothMedian",
     "SparseVector",
-    "Sum",
     "ThresholdedCounts",
     "TopK",
     "TrialSettings",

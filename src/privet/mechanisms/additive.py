@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -21,10 +22,11 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.mechanisms.grid import Integers, NoiseGrid
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import MadeFor, Reach
+from privet.mechanisms.reach import ForReach, Reach
 
 __all__ = [
     "AdditiveNoise",
+    "NoiseLaw",
     "add_noise",
     "checked_confidence",
     "gaussian_error",
@@ -39,16 +41,28 @@ _LARGEST = 2.0**50
 _SMALL_SIGMA = 50.0
 
 
-class AdditiveNoise(MadeFor, ABC):
+@dataclass(frozen=True)
+class NoiseLaw:
+    """One kind of integer noise, by its scale in steps."""
+
+    draw: Callable[[float, int, Rng], Integers]
+    error: Callable[[float], float]
+    """E|noise|."""
+    width: Callable[[float, float], int]
+    """The least number of steps that |noise| exceeds with at most the given probability."""
+
+
+class AdditiveNoise(ForReach, ABC):
     """Integer noise of one scale on every coordinate of an answer: what Laplace and Gaussian noise share."""
 
-    whole: ClassVar[bool]
+    law: ClassVar[NoiseLaw]
+    whole: ClassVar[bool] = False
     """Whether the noisy answers are returned as integers; if not, as float64."""
 
     @staticmethod
-    @abstractmethod
     def grid_of(reach: Reach) -> NoiseGrid:
-        """Return the grid that the noise is drawn on."""
+        """Return the grid that the noise is drawn on: the whole numbers, unless a subclass has a finer one."""
+        return NoiseGrid.whole(reach)
 
     @property
     @abstractmethod
@@ -60,17 +74,9 @@ class AdditiveNoise(MadeFor, ABC):
     def steps(self) -> float:
         """The scale of the noise, in steps of the grid."""
 
-    @abstractmethod
     def draw(self, size: int, rng: Rng) -> Integers:
         """Draw the noise of `size` coordinates, in steps of the grid."""
-
-    @abstractmethod
-    def _error(self) -> float:
-        """E|noise| of one coordinate, in steps."""
-
-    @abstractmethod
-    def _width(self, miss: float) -> int:
-        """The least number of steps that |noise| exceeds with probability `miss` at most."""
+        return self.law.draw(self.steps, size, rng)
 
     @cached_property
     def grid(self) -> NoiseGrid:
@@ -80,14 +86,27 @@ class AdditiveNoise(MadeFor, ABC):
     @property
     def expected_error(self) -> float:
         """E|noise| of one coordinate; rounding to the grid adds less than half a step."""
-        return self._error() * self.grid.step
+        return self.law.error(self.steps) * self.grid.step
 
     def interval(self, confidence: float) -> float:
-        """Return the half-width for one coordinate, rounding to the grid included."""
-        return (self._width(checked_confidence(confidence)) + (0.0 if self.grid.exact else 0.5)) * self.grid.step
+        """Return the half-width for one coordinate, rounding to the grid included.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
+        width = self.law.width(self.steps, checked_confidence(confidence))
+        return (width + (0.0 if self.grid.exact else 0.5)) * self.grid.step
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[Any]:
         """Return the answer with its noise.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: as `event`, for the unit and neighbors of the reach; the class says by which theorem. The support
         is all multiples of the grid's step, whatever the data. No assumption on floating-point numbers.

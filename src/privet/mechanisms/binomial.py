@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtr, gammaln
 
+from privet.accounting.search import largest_count
 from privet.core import checked, event
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
@@ -18,7 +19,7 @@ from privet.core.release import Release
 from privet.mechanisms.additive import add_noise, checked_confidence
 from privet.mechanisms.grid import Integers, NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import COUNT, MadeFor, Of, Reach, reach_of
+from privet.mechanisms.reach import COUNT, ForReach, Of, Reach, reach_of
 
 __all__ = ["Binomial", "binomial_delta"]
 
@@ -57,7 +58,7 @@ def binomial_delta(coins: int, distance: int, epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class Binomial(MadeFor):
+class Binomial(ForReach):
     """The heads of fair coins, less half of the coins, added to whole numbers (Agarwal et al. 2018).
 
     Fair coins are all that it needs, so that several parties can each add some. Its δ is computed from the mass
@@ -82,23 +83,27 @@ class Binomial(MadeFor):
 
     @staticmethod
     def for_epsilon(epsilon: float, delta: float, of: Of = COUNT) -> Binomial:
-        """With the fewest coins that are (ε, δ)-DP for the unit, which the coordinates that it moves share."""
+        """Return the mechanism with the fewest coins that is (ε, δ)-DP for the unit.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated.
+            of: The clipper whose answers are to be released, or its reach.
+
+        Raises:
+            InvalidInput: ε or δ is out of range, or would need more than 2^20 coins.
+        """
         reach = reach_of(of)
         records, moved = reach.unit.records, _moved(reach)
         share = checked.positive("epsilon", epsilon) / (records * moved) * (1 - 2.0**-50)
         # k steps of one unit cost δ·(1 + e^ε + … + e^((k-1)ε)): Vadhan 2017, Lemma 2.2.
         worse = sum(math.exp(share * k) for k in range(records))
         target = checked.positive("delta", checked.share("delta", delta)) / (moved * worse) * (1 - 1e-9)
-        distance, high = _distance(reach), 1
-        while binomial_delta(16 * high, distance, share) > target:
-            high *= 2
-            if 16 * high > _MOST_COINS:
-                raise InvalidInput("epsilon", f"= {epsilon} would take more than 2^20 coins", "use DiscreteGaussian")
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if binomial_delta(16 * middle, distance, share) <= target else (middle, high)
-        return Binomial(16 * high, share, of)
+        distance, most = _distance(reach), _MOST_COINS // 16
+        sixteens = 1 + largest_count(lambda n: binomial_delta(16 * n, distance, share) > target, most)
+        if sixteens > most:
+            raise InvalidInput("epsilon", f"= {epsilon} would take more than 2^20 coins", "use DiscreteGaussian")
+        return Binomial(16 * sixteens, share, of)
 
     @property
     def event(self) -> event.Event:
@@ -116,17 +121,25 @@ class Binomial(MadeFor):
         return half * math.exp(float(log))
 
     def interval(self, confidence: float) -> float:
-        """The half-width for one coordinate."""
+        """Return the half-width for one coordinate.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         miss, half = checked_confidence(confidence), self.coins // 2
-        low, high = -1, half  # 2·P(noise < -k) is above `miss` at low and not at high
-        while high - low > 1:
-            middle = (low + high) // 2
-            beyond = 2 * float(bdtr(half - middle - 1, self.coins, 0.5)) if middle < half else 0.0
-            low, high = (low, middle) if beyond <= miss else (middle, high)
-        return float(high)
+        # P(|noise| > k) = 2·P(noise < -k), which is 0 for k = half
+        return 1.0 + largest_count(lambda k: 2 * float(bdtr(half - k - 1, self.coins, 0.5)) > miss, half - 1, start=-1)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[Any]:
-        """The answer with its noise, as whole numbers.
+        """Return the answer with its noise, as whole numbers.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: (ε, δ) for each coordinate that a unit moves, for the unit and neighbors of the reach, with the
         exact δ of the mass function (Dwork, Kenthapadi, McSherry, Mironov & Naor 2006 have the idea). Outputs that only
@@ -147,7 +160,7 @@ def _distance(reach: Reach) -> int:
 
 def _heads(coins: int, size: int, rng: Rng) -> Integers:
     """Heads less half of the coins, `size` times."""
-    found = np.empty(size, dtype=np.int64)
-    for place in range(size):
-        found[place] = int.from_bytes(rng.bits(coins // 8), "little").bit_count() - coins // 2
-    return found
+    heads = np.empty(size, dtype=np.int64)
+    for index in range(size):
+        heads[index] = int.from_bytes(rng.bits(coins // 8), "little").bit_count() - coins // 2
+    return heads

@@ -18,13 +18,13 @@ from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
 from privet.mechanisms.grid import Integers
 from privet.mechanisms.histogram import Histogram, Magnitudes
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Reach
+from privet.mechanisms.reach import ForClipper
 
 __all__ = ["Bounds"]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(ForClipper):
     """The powers of two between which the values lie (Wilson et al. 2020, approximate bounds).
 
     Values are counted by sign and size, one count for each power of two; the counts get noise, and the outermost ones
@@ -52,13 +52,17 @@ class Bounds:
 
     @staticmethod
     def for_epsilon(epsilon: float, of: Histogram, confidence: float = 0.999) -> Bounds:
-        """ε-DP for the unit of the histogram."""
-        return Bounds(DiscreteLaplaceMechanism.for_epsilon(epsilon, of), of, confidence)
+        """Return the mechanism that is ε-DP for the unit of the histogram.
 
-    @property
-    def reach(self) -> Reach:
-        """That of the histogram."""
-        return self.of.reach
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            of: A histogram of `Magnitudes`.
+            confidence: With which no empty count passes for a full one.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
+        return Bounds(DiscreteLaplaceMechanism.for_epsilon(epsilon, of), of, confidence)
 
     @property
     def event(self) -> event.DiscreteLaplace:
@@ -76,12 +80,24 @@ class Bounds:
         return self.noise.expected_error
 
     def interval(self, confidence: float) -> float:
-        """How many rows may lie beyond either bound, as far as noise can hide them, at most."""
+        """Return how many rows may lie beyond either bound, as far as noise can hide them, at most.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         per_count = (1 - checked_confidence(confidence)) ** (1 / self.reach.dimension)
         return self.threshold + self.noise.interval(min(per_count, math.nextafter(1.0, 0.0)))
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[tuple[float, float]]:
-        """(lower, upper), both 0 or powers of two with a sign, lower < upper.
+        """Return (lower, upper), both 0 or powers of two with a sign, lower < upper.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: that of `DiscreteLaplaceMechanism` on the counts, for the unit and neighbors of the histogram; the
         rest is post-processing (Wilson et al. 2020, §5.2). Where no count passes, as without rows, the largest noisy

@@ -97,32 +97,32 @@ def packed(limit: int, shape: tuple[int, int], rng: Rng) -> Words:
 
 def _decide(out: Words, limit: int, rng: Rng) -> None:
     places: Integers | None = None
-    found = np.zeros_like(out)
+    decided = np.zeros_like(out)
     is_open = np.full_like(out, np.uint64(WORD - 1))
     for bit in range(63, -1, -1):
         if limit & ((1 << (bit + 1)) - 1) == 0:
             break  # the threshold has no more bits, and nothing that is still open lies below it
         drawn = rng.words(is_open.size)
         if limit >> bit & 1:
-            found |= is_open & ~drawn
+            decided |= is_open & ~drawn
             is_open &= drawn
         else:
             is_open &= ~drawn
         left = np.flatnonzero(is_open)
         if left.size < is_open.size // 2:
             if places is None:
-                out[...] = found
+                out[...] = decided
                 places = left
             else:
-                out[places] = found
+                out[places] = decided
                 places = places[left]
-            found, is_open = found[left], is_open[left]
+            decided, is_open = decided[left], is_open[left]
             if not left.size:
                 return
     if places is None:
-        out[...] = found
+        out[...] = decided
     else:
-        out[places] = found
+        out[places] = decided
 
 
 def cost(odds: Fraction) -> float:
@@ -134,5 +134,5 @@ def cost(odds: Fraction) -> float:
     context = Context(prec=_DIGITS)
     above = context.divide(Decimal(odds.numerator), Decimal(odds.denominator)).next_plus(context)
     exact = Fraction(above.ln(context).next_plus(context))
-    found = float(exact)
-    return found if Fraction(found) >= exact else math.nextafter(found, math.inf)
+    epsilon = float(exact)
+    return epsilon if Fraction(epsilon) >= exact else math.nextafter(epsilon, math.inf)

@@ -88,13 +88,13 @@ class Limiter:
             raise InvalidInput("users", f"are missing, and the unit is {self.unit}", "say whose each row is")
         names = [name_of(user) for user in (users.tolist() if isinstance(users, np.ndarray) else users)]
         seen, most = self.seen, self.rows
-        kept = np.zeros(size, dtype=np.bool_)
-        for place, name in enumerate(names):
+        passes = np.zeros(size, dtype=np.bool_)
+        for index, name in enumerate(names):
             before = seen.get(name, 0)
             if before < most:
                 seen[name] = before + 1
-                kept[place] = True
-        return kept
+                passes[index] = True
+        return passes
 
 
 def blocks(values: Chunk, users: Chunk | None) -> Iterator[tuple[Chunk, Chunk | None]]:
@@ -121,13 +121,13 @@ def numbers(values: Chunk, missing: float = np.nan) -> npt.NDArray[np.float64]:
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InvalidInput("values", f"have {values.ndim} dimensions", "give one value for each row")
     try:
-        found = np.array(values, dtype=np.float64)
+        array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        found = np.empty((0, 0))
-    if found.ndim != 1:  # some row, or every row, is no number
-        found = np.array([_number(value) for value in values], dtype=np.float64)
-    found[np.isnan(found)] = missing
-    return found
+        array = np.empty((0, 0))
+    if array.ndim != 1:  # some row, or every row, is no number
+        array = np.array([_number(value) for value in values], dtype=np.float64)
+    array[np.isnan(array)] = missing
+    return array
 
 
 def booleans(values: Chunk) -> npt.NDArray[np.bool_]:

@@ -39,7 +39,7 @@ class Count(Clipper[int]):
         return Reach(self.unit, linf=most, whole=True, monotone=not replaces(self.unit))
 
     def start(self) -> CountTally:
-        """A count to which chunks of rows are added."""
+        """Start a count to which chunks of rows are added."""
         return CountTally(self, Limiter(self.unit, self.rows))
 
 
@@ -54,13 +54,13 @@ class CountTally:
     def add(self, rows: Chunk, users: Chunk | None = None) -> None:
         """Add the rows whose value is true. A user's rows that are false use up none of the user's share."""
         for some, theirs in blocks(rows, users):
-            found = booleans(some)
+            is_true = booleans(some)
             if theirs is None:
-                self.limiter.keep(None, len(found))
-                self.total += int(np.count_nonzero(found))
+                self.limiter.keep(None, len(is_true))
+                self.total += int(np.count_nonzero(is_true))
             else:
-                hits = np.flatnonzero(found)
-                mine = [theirs[place] for place in hits.tolist()]
+                hits = np.flatnonzero(is_true)
+                mine = [theirs[index] for index in hits.tolist()]
                 self.total += hits[self.limiter.keep(mine, len(mine))].size
 
     def bounded(self) -> Bounded[int]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privet.mechanisms.gaussian import GaussianNoise
-from privet.mechanisms.grid import NoiseGrid
-from privet.mechanisms.reach import Reach
 
 __all__ = ["DiscreteGaussianMechanism"]
 
@@ -27,7 +25,3 @@ class DiscreteGaussianMechanism(GaussianNoise):
     """
 
     whole = True
-
-    @staticmethod
-    def grid_of(reach: Reach) -> NoiseGrid:
-        return NoiseGrid.whole(reach)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.laplace import LaplaceNoise
-from privet.mechanisms.reach import Reach
 
 __all__ = ["DiscreteLaplaceMechanism"]
 
@@ -27,7 +25,3 @@ class DiscreteLaplaceMechanism(LaplaceNoise):
     """
 
     whole = True
-
-    @staticmethod
-    def grid_of(reach: Reach) -> NoiseGrid:
-        return NoiseGrid.whole(reach)

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Self
 
 from privet.core import event
-from privet.core.random import Rng, discrete_gaussian
+from privet.core.random import discrete_gaussian
 from privet.mechanisms import additive
 from privet.mechanisms.gaussian_price import GaussianPrice
-from privet.mechanisms.grid import FINE, Integers, NoiseGrid
+from privet.mechanisms.grid import FINE, NoiseGrid
 from privet.mechanisms.reach import COUNT, Of, Reach, reach_of
 
 __all__ = ["GaussianMechanism", "GaussianNoise"]
@@ -24,6 +24,7 @@ _FINE_VECTOR = 2**20
 class GaussianNoise(additive.AdditiveNoise):
     """P(x) ∝ e^(-x²/2σ²) on the steps of a grid: what `GaussianMechanism` and `DiscreteGaussian` share."""
 
+    law = additive.NoiseLaw(discrete_gaussian, additive.gaussian_error, additive.gaussian_width)
     sigma: float
     """In the units of the answer."""
     of: Of = COUNT
@@ -70,15 +71,6 @@ class GaussianNoise(additive.AdditiveNoise):
     def steps(self) -> float:
         return self.sigma / self.grid.step
 
-    def draw(self, size: int, rng: Rng) -> Integers:
-        return discrete_gaussian(self.steps, size, rng)
-
-    def _error(self) -> float:
-        return additive.gaussian_error(self.steps)
-
-    def _width(self, miss: float) -> int:
-        return additive.gaussian_width(self.steps, miss)
-
 
 @dataclass(frozen=True)
 class GaussianMechanism(GaussianNoise):
@@ -98,10 +90,13 @@ class GaussianMechanism(GaussianNoise):
     (3.7, 1.0)
     """
 
-    whole = False
-
     @staticmethod
     def grid_of(reach: Reach) -> NoiseGrid:
+        """Return a grid of a power of two; the whole numbers where the answers are whole.
+
+        Args:
+            reach: How far one unit moves the answers.
+        """
         plain = NoiseGrid.for_noise(reach, "linf", fine=FINE)
         if GaussianPrice(plain).coordinatewise:
             return plain

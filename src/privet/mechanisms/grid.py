@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.mechanisms.reach import Reach
 
@@ -93,6 +94,12 @@ class NoiseGrid:
             scaled = numbers.astype(np.float64) / self.step
         limit = float(MOST_STEPS)
         return np.asarray(np.rint(np.clip(np.nan_to_num(scaled, nan=0.0), -limit, limit)).astype(np.int64))
+
+    def single_steps(self, query: Bounded[Any], *, monotone: bool) -> int:
+        """Return one answer of a sequence in steps, where this grid is that of all of them together."""
+        reach = Reach(self.reach.unit, linf=self.reach.linf, whole=self.reach.whole, monotone=monotone)
+        reach.require(query)
+        return int(NoiseGrid(reach, self.step, self.exact).steps(query.value).reshape(-1)[0])
 
     def back(self, steps: Integers) -> npt.NDArray[np.float64]:
         """Steps as numbers again: post-processing."""

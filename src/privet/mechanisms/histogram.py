@@ -18,7 +18,7 @@ from privet.mechanisms.contribution import Chunk, Clipper, Limiter, blocks, name
 from privet.mechanisms.reach import Reach, replaces
 from privet.mechanisms.sums import checked_bounds
 
-__all__ = ["Bins", "Categories", "Cells", "Histogram", "HistogramTally", "Magnitudes"]
+__all__ = ["Bins", "Categories", "Cells", "Histogram", "HistogramTally", "Magnitudes", "cells_of"]
 
 
 class Bins(Protocol):
@@ -44,7 +44,7 @@ class Categories:
     def __post_init__(self) -> None:
         names = tuple(self.names)
         object.__setattr__(self, "names", names)
-        object.__setattr__(self, "places", {name: place for place, name in enumerate(names)})
+        object.__setattr__(self, "places", {name: index for index, name in enumerate(names)})
         if not names or len(self.places) != len(names):
             raise InvalidInput("names", "are none, or the same one twice", "list every category once")
 
@@ -54,7 +54,11 @@ class Categories:
         return len(self.names)
 
     def place(self, values: Chunk) -> npt.NDArray[np.int64]:
-        """Where each value stands in the list."""
+        """Return where each value stands in the list; -1 for a value that is not in it.
+
+        Args:
+            values: One value for each row.
+        """
         listed: Sequence[Any] = values.tolist() if isinstance(values, np.ndarray) else values
         return np.array([self.places.get(name_of(value), -1) for value in listed], dtype=np.int64)
 
@@ -83,15 +87,29 @@ class Cells:
         """The `size` + 1 bounds of the cells."""
         return np.linspace(self.lower, self.upper, self.size + 1)
 
+    def middle(self, cell: int) -> float:
+        """Return the number halfway between the bounds of a cell.
+
+        Args:
+            cell: The number of the cell, from 0.
+        """
+        return float(self.edges[cell] / 2 + self.edges[cell + 1] / 2)
+
     def place(self, values: Chunk) -> npt.NDArray[np.int64]:
-        """The cell [edge, next edge) of each value."""
-        found = numbers(values, math.nan if self.missing is None else self.missing)
-        lost = np.isnan(found)
-        found = np.where(lost, self.lower, found).clip(self.lower, self.upper)
-        places = ((found - self.lower) / (self.upper - self.lower) * self.size).astype(np.int64).clip(0, self.size - 1)
+        """Return the cell [edge, next edge) of each value; -1 for a missing value that counts nowhere.
+
+        Args:
+            values: One value for each row.
+        """
+        clamped = numbers(values, math.nan if self.missing is None else self.missing)
+        lost = np.isnan(clamped)
+        clamped = np.where(lost, self.lower, clamped).clip(self.lower, self.upper)
+        places = (
+            ((clamped - self.lower) / (self.upper - self.lower) * self.size).astype(np.int64).clip(0, self.size - 1)
+        )
         edges = self.edges  # what rounding put one cell too high or too low is put right
-        places -= (found < edges[places]) & (places > 0)
-        places += (found >= edges[places + 1]) & (places < self.size - 1)
+        places -= (clamped < edges[places]) & (places > 0)
+        places += (clamped >= edges[places + 1]) & (places < self.size - 1)
         places[lost] = -1
         return places
 
@@ -131,12 +149,16 @@ class Magnitudes:
         return np.concatenate([-powers[::-1], powers])
 
     def place(self, values: Chunk) -> npt.NDArray[np.int64]:
-        """The power of two next above each value's size, with its sign."""
-        found = numbers(values)
-        fraction, exponent = np.frexp(np.abs(np.nan_to_num(found, nan=0.0)))
+        """Return the power of two next above each value's size, with its sign; -1 for a missing value.
+
+        Args:
+            values: One value for each row.
+        """
+        array = numbers(values)
+        fraction, exponent = np.frexp(np.abs(np.nan_to_num(array, nan=0.0)))
         above = exponent - (fraction == 0.5)  # of a power of two, the power itself
-        size = np.where(found == 0, 0, np.clip(above.astype(np.int64) - self.least, 0, self.half))
-        return np.where(np.isnan(found), -1, self.half + np.where(found < 0, -size, size)).astype(np.int64)
+        size = np.where(array == 0, 0, np.clip(above.astype(np.int64) - self.least, 0, self.half))
+        return np.where(np.isnan(array), -1, self.half + np.where(array < 0, -size, size)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -169,8 +191,15 @@ class Histogram(Clipper[npt.NDArray[np.int64]]):
         return Reach(self.unit, l0=2 * most, l1=2 * most, l2=l2, linf=most, dimension=size, whole=True)
 
     def start(self) -> HistogramTally:
-        """Counts to which chunks of rows are added."""
+        """Start counts to which chunks of rows are added."""
         return HistogramTally(self, Limiter(self.unit, self.rows), np.zeros(self.bins.size, dtype=np.int64))
+
+
+def cells_of(histogram: object) -> Cells:
+    """Return the cells of a histogram of numbers; anything else is refused, as a mechanism's `of`."""
+    if not isinstance(histogram, Histogram) or not isinstance(histogram.bins, Cells):
+        raise InvalidInput("of", "is not a histogram of cells", "use Histogram(Cells(lower, upper, size))")
+    return histogram.bins
 
 
 @dataclass

@@ -49,7 +49,7 @@ class Keys(Clipper[dict[Any, int]]):
         return Reach(self.unit, l0=float(moved), linf=1.0, dimension=moved, whole=True, monotone=not replaced)
 
     def start(self) -> KeysTally:
-        """Counts to which chunks of rows are added."""
+        """Start counts to which chunks of rows are added."""
         return KeysTally(self)
 
 

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Self
 
 from privet.core import checked, event
-from privet.core.random import Rng, discrete_laplace
+from privet.core.random import discrete_laplace
 from privet.mechanisms import additive
-from privet.mechanisms.grid import Integers, NoiseGrid, ceiling
+from privet.mechanisms.grid import NoiseGrid, ceiling
 from privet.mechanisms.reach import COUNT, Of, Reach, reach_of
 
 __all__ = ["LaplaceMechanism", "LaplaceNoise"]
@@ -20,6 +20,7 @@ __all__ = ["LaplaceMechanism", "LaplaceNoise"]
 class LaplaceNoise(additive.AdditiveNoise):
     """P(x) ∝ e^(-|x|/scale) on the steps of a grid: what `LaplaceMechanism` and `DiscreteLaplace` share."""
 
+    law = additive.NoiseLaw(discrete_laplace, additive.laplace_error, additive.laplace_width)
     scale: float
     """In the units of the answer."""
     of: Of = COUNT
@@ -55,15 +56,6 @@ class LaplaceNoise(additive.AdditiveNoise):
     def steps(self) -> float:
         return self.event.scale
 
-    def draw(self, size: int, rng: Rng) -> Integers:
-        return discrete_laplace(self.steps, size, rng)
-
-    def _error(self) -> float:
-        return additive.laplace_error(self.steps)
-
-    def _width(self, miss: float) -> int:
-        return additive.laplace_width(self.steps, miss)
-
 
 @dataclass(frozen=True)
 class LaplaceMechanism(LaplaceNoise):
@@ -86,8 +78,11 @@ class LaplaceMechanism(LaplaceNoise):
     True
     """
 
-    whole = False
-
     @staticmethod
     def grid_of(reach: Reach) -> NoiseGrid:
+        """Return a grid of a power of two; the whole numbers where the answers are whole.
+
+        Args:
+            reach: How far one unit moves the answers.
+        """
         return NoiseGrid.for_noise(reach, "l1")

@@ -29,11 +29,23 @@ class Mechanism(Protocol):
         ...
 
     def interval(self, confidence: float) -> float:
-        """The half-width that the error stays within, with this confidence: of the noise, not of clipping."""
+        """Return the half-width that the error stays within: of the noise, not of clipping.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         ...
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[Any]:
-        """The answer with its noise.
+        """Return the answer with its noise.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: what the event is priced at for the unit that the mechanism was made for.
         """

@@ -47,7 +47,11 @@ class ReportNoisyMax(Selection):
         return 2 * (scores.expected_gap(self.epsilon) + scores.grid.step)
 
     def interval(self, confidence: float) -> float:
-        """Return how far below the best score the chosen one is, at most: no noise exceeds half of it."""
+        """Return how far below the best score the chosen one is, at most: no noise exceeds half of it.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         miss = checked_confidence(confidence)
         scores = Scores(self.reach)
         return 2 * (scores.width(self.epsilon) * math.log(self.reach.dimension / miss) + scores.grid.step)

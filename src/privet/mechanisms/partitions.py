@@ -19,7 +19,7 @@ from privet.core.unit import Neighbours
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.keys import Keys
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Reach
+from privet.mechanisms.reach import ForClipper
 
 __all__ = ["Partitions", "in_order", "keeping"]
 
@@ -61,7 +61,7 @@ def keeping(epsilon: float, delta: float) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Partitions:
+class Partitions(ForClipper):
     """Keys that enough units have, and nothing of the others (Desfontaines et al. 2022).
 
     No mechanism that is (ε, δ)-DP for each key keeps a key with a higher probability.
@@ -87,17 +87,21 @@ class Partitions:
 
     @staticmethod
     def for_epsilon(epsilon: float, delta: float, of: Keys) -> Partitions:
-        """(ε, δ)-DP for the unit: a share for each key that it may have, and for each of two steps if replaced."""
+        """Return the mechanism that is (ε, δ)-DP for the unit.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated.
+            of: The keys; each that a unit may have gets a share, and each of two steps if it is replaced.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         steps = of.reach.span * of.keys
         share = checked.positive("epsilon", epsilon) / steps * (1 - 2.0**-50)
         # Two steps cost δ·(1 + e^ε): Vadhan 2017, Lemma 2.2.
         worse = 1 + math.exp(share) if of.reach.span == 2 else 1.0
         return Partitions(share, checked.positive("delta", delta) / (of.keys * worse) * (1 - 1e-9), of)
-
-    @property
-    def reach(self) -> Reach:
-        """That of the keys."""
-        return self.of.reach
 
     @property
     def event(self) -> event.Event:
@@ -111,13 +115,25 @@ class Partitions:
         return sum(1 - chance / _ONE for chance in keeping(self.epsilon, self.delta)[1:])
 
     def interval(self, confidence: float) -> float:
-        """How many units a key must have to be kept with this confidence."""
+        """Return how many units a key must have to be released with this confidence.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         needed = 1 - checked_confidence(confidence)
         chances = keeping(self.epsilon, self.delta)
         return float(next(n for n, chance in enumerate(chances) if chance / _ONE >= needed))
 
     def release(self, query: Bounded[dict[Any, int]], *, rng: Rng, source: str = SOURCE) -> Release[tuple[Any, ...]]:
-        """The keys that are kept, in order.
+        """Return the keys that enough units have, in order.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: (ε, δ) for each key of one contribution that comes or goes (Desfontaines et al. 2022, Thms 1 and 2);
         a key that nobody has is never shown. A unit moves `keys` of them, whose coins are independent: that many
@@ -128,6 +144,6 @@ class Partitions:
         names = list(query.value)
         counts = np.array([query.value[name] for name in names], dtype=np.int64)
         drawn = rng.words(len(names))
-        kept = (counts > 0) & (drawn <= chances[np.clip(counts, 0, len(chances) - 1)])
-        value = in_order([name for name, keep in zip(names, kept, strict=True) if keep])
+        passes = (counts > 0) & (drawn <= chances[np.clip(counts, 0, len(chances) - 1)])
+        value = in_order([name for name, keep in zip(names, passes, strict=True) if keep])
         return Release.of(value, self.event, unit=query.unit, source=source, randomness=rng.kind)

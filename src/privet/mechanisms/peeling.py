@@ -12,27 +12,28 @@ import numpy.typing as npt
 from privet.accounting import calibrate
 from privet.core import checked, event
 from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
 from privet.core.random import Rng, discrete_laplace
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
 from privet.mechanisms.grid import NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import MadeFor, Of, reach_of
+from privet.mechanisms.reach import Of, reach_of
+from privet.mechanisms.selection import RepeatedChoice
 
 __all__ = ["Peeling"]
 
 
 @dataclass(frozen=True)
-class Peeling(MadeFor):
+class Peeling(RepeatedChoice):
     """The k coordinates of largest size, with noise, and 0 elsewhere (Dwork, Su & Zhang 2021; Cai, Wang & Zhang 2021).
 
     One after another, the coordinate whose size and noise together are largest is taken; then the taken ones are
     released with fresh noise. For a sparse mean in many dimensions the error grows with k·log(dimension) and not with
-    the dimension. Divide by the number of rows with `map`, where that is public or released.
+    the dimension. Each choice, and each of the k numbers, has the same ε. Divide by the number of rows with `map`,
+    where that is public or released.
 
     >>> from privet.core.random import SeededRng
-    >>> from privet.mechanisms.vectors import Norm, VectorSum
+    >>> from privet.mechanisms.sums import Norm, VectorSum
     >>> sums = VectorSum(1000, 1.0, Norm.LINF)
     >>> rows = np.zeros((2000, 1000))
     >>> rows[:, 7] = 1.0
@@ -41,23 +42,22 @@ class Peeling(MadeFor):
     (7, 1)
     """
 
-    epsilon: float
-    """Of one contribution, for each choice and for each of the k numbers."""
-    of: Of
-    k: int
-
-    def __post_init__(self) -> None:
-        checked.positive("epsilon", self.epsilon)
-        super().__post_init__()
-        if checked.count("k", self.k) > self.reach.dimension:
-            raise InvalidInput("k", f"is {self.k}, of {self.reach.dimension} coordinates", "ask for fewer")
-
     @staticmethod
     def for_epsilon(epsilon: float, delta: float, of: Of, *, k: int) -> Peeling:
-        """As much ε for each part as the accountant allows within (ε, δ) for the unit."""
+        """Return the mechanism with as much ε for each part as the accountant allows within (ε, δ).
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated.
+            of: The clipper whose answers are to be released, or its reach.
+            k: The number of coordinates.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         reach = reach_of(of)
         share = calibrate.most(
-            lambda each: Peeling(each, reach, k).event,
+            lambda share_of_each: Peeling(share_of_each, reach, k).event,
             epsilon=epsilon,
             delta=delta,
             unit=reach.unit,
@@ -87,12 +87,24 @@ class Peeling(MadeFor):
         return laplace_error(self.scale) * self.grid.step
 
     def interval(self, confidence: float) -> float:
-        """The half-width for one coordinate that is released; those that are not may be off by their size."""
+        """Return the half-width for one coordinate that is released; others may be off by their size.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         width = laplace_width(self.scale, checked_confidence(confidence))
         return (width + (0.0 if self.grid.exact else 0.5)) * self.grid.step
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[npt.NDArray[np.float64]]:
-        """The vector, 0 but for k coordinates.
+        """Return the vector, 0 but for k coordinates.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: k choices, each the largest of sizes that a unit moves by its L∞ distance with Laplace noise of twice
         the scale (`ReportNoisyMax`), and k numbers with Laplace noise, all on a grid, for the unit and neighbors of
@@ -108,6 +120,6 @@ class Peeling(MadeFor):
             noisy = sizes + discrete_laplace(wide, len(steps), rng)
             left[int(np.where(left, noisy, np.iinfo(np.int64).min).argmax())] = False
         taken = np.flatnonzero(~left)
-        found = np.zeros(len(steps))
-        found[taken] = self.grid.back(steps[taken] + discrete_laplace(self.scale, len(taken), rng))
-        return Release.of(found, self.event, unit=query.unit, source=source, randomness=rng.kind)
+        vector = np.zeros(len(steps))
+        vector[taken] = self.grid.back(steps[taken] + discrete_laplace(self.scale, len(taken), rng))
+        return Release.of(vector, self.event, unit=query.unit, source=source, randomness=rng.kind)

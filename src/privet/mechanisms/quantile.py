@@ -16,9 +16,9 @@ from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.grid import MOST_STEPS, Integers, NoiseGrid
-from privet.mechanisms.histogram import Cells, Histogram
+from privet.mechanisms.histogram import Histogram, cells_of
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Reach, replaces, steps_of
+from privet.mechanisms.reach import ForClipper, replaces, steps_of
 from privet.mechanisms.selection import exponential_choice
 
 __all__ = ["Quantile"]
@@ -27,7 +27,7 @@ _FINEST = 1000
 
 
 @dataclass(frozen=True)
-class Quantile:
+class Quantile(ForClipper):
     """One of the cells of a histogram, chosen by how far its rank is from the quantile's (Smith 2011).
 
     The score of a cell is 0 if the quantile lies in it, and else minus the number of rows between. The smallest and
@@ -35,6 +35,7 @@ class Quantile:
     value is found to 0.05 % of the bounds at best.
 
     >>> from privet.core.random import SeededRng
+    >>> from privet.mechanisms.histogram import Cells
     >>> ages = Histogram(Cells(0, 100, 200))
     >>> median = Quantile.for_epsilon(1.0, ages)
     >>> 30 < median.release(ages(range(20, 61)), rng=SeededRng(1)).value < 50
@@ -50,25 +51,28 @@ class Quantile:
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
-        if not isinstance(self.of, Histogram) or not isinstance(self.of.bins, Cells):
-            raise InvalidInput("of", "is not a histogram of cells", "use Histogram(Cells(lower, upper, size))")
+        cells_of(self.of)
         if not 0 <= checked.finite("quantile", self.quantile) <= 1:
             raise InvalidInput("quantile", f"is {self.quantile}", "give a share between 0 and 1, such as 0.5")
 
     @staticmethod
     def for_epsilon(epsilon: float, of: Histogram, quantile: float = 0.5) -> Quantile:
-        """ε-DP for the unit of the histogram."""
+        """Return the mechanism that is ε-DP for the unit of the histogram.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            of: A histogram of `Cells`.
+            quantile: The share of rows below.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         return Quantile(steps_of(epsilon, of.unit), of, quantile)
 
     @property
     def share(self) -> Fraction:
         """The quantile as a fraction."""
         return Fraction(self.quantile).limit_denominator(_FINEST)
-
-    @property
-    def reach(self) -> Reach:
-        """That of the histogram."""
-        return self.of.reach
 
     @property
     def event(self) -> event.Exponential:
@@ -97,21 +101,32 @@ class Quantile:
         return (1 + math.log(self.reach.dimension)) / float(self.rate)
 
     def interval(self, confidence: float) -> float:
-        """How many rows lie between the answer's cell and the quantile, at most."""
+        """Return how many rows lie between the answer's cell and the quantile, at most.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         return math.log(self.reach.dimension / checked_confidence(confidence)) / float(self.rate)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[float]:
-        """The middle of the chosen cell.
+        """Return the middle of the chosen cell.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: ε of one contribution, with a loss of range ε, for the unit and neighbors of the histogram (McSherry
         & Talwar 2007, Thm 6; Smith 2011). Every cell can come out, whatever the data; without rows all are equally
         likely.
         """
         self.reach.require(query)
-        cells, counts = self.of.bins, NoiseGrid.whole(self.reach).steps(query.value)
+        counts = NoiseGrid.whole(self.reach).steps(query.value)
         chosen = exponential_choice(self._gaps(counts), self.rate / self.share.denominator, rng)
-        edges = cells.edges if isinstance(cells, Cells) else np.zeros(0)
-        middle = float(edges[chosen] / 2 + edges[chosen + 1] / 2)
+        middle = cells_of(self.of).middle(chosen)
         return Release.of(middle, self.event, unit=query.unit, source=source, randomness=rng.kind)
 
     def _gaps(self, counts: Integers) -> Integers:

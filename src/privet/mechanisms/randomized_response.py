@@ -95,8 +95,8 @@ class RandomizedResponseMechanism:
             return np.full(len(seen), 1.0 / len(seen))
         floor = float(self.lie / (self.keep - self.lie))
         falling = np.sort(seen)[::-1]
-        kept = np.arange(1, len(seen) + 1)
-        rates = falling.cumsum() / (1.0 + kept * floor)
+        sizes = np.arange(1, len(seen) + 1)
+        rates = falling.cumsum() / (1.0 + sizes * floor)
         active = int(np.flatnonzero(falling > floor * rates)[-1])
         shares = np.maximum(seen / rates[active] - floor, 0.0)
         return np.asarray(shares / shares.sum())

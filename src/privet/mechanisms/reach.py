@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
-from privet.accounting.shift import span
+from privet.accounting.neighbor_distance import span
 from privet.core import checked
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
 from privet.core.unit import Neighbours, Unit
 
-__all__ = ["COUNT", "HasReach", "MadeFor", "Of", "Reach", "reach_of", "replaces", "steps_of"]
+__all__ = ["COUNT", "ForClipper", "ForReach", "HasReach", "Of", "Reach", "reach_of", "replaces", "steps_of"]
 
 _NORMS = ("l0", "l1", "l2", "linf")
 # Beyond these, steps of a grid would leave the range of float64.
@@ -57,24 +57,32 @@ class Reach:
         checked.count("dimension", self.dimension)
         if self.l1 is None and self.l2 is None and self.linf is None:
             raise InvalidInput("l1", "and all other distances are missing", "state how far one unit moves the answer")
-        found = {name: getattr(self, name) for name in _NORMS}
-        for name, bound in found.items():
+        given = {name: getattr(self, name) for name in _NORMS}
+        for name, bound in given.items():
             if bound is not None and not _SMALLEST <= checked.positive(name, bound) <= _LARGEST:
                 raise InvalidInput(
                     name, f"is {bound}, which is outside of 2^-900 to 2^900", "use another unit of measure"
                 )
-        for name, bound in zip(_NORMS, _implied(self.dimension, found), strict=True):
+        for name, bound in zip(_NORMS, _implied(self.dimension, given), strict=True):
             object.__setattr__(self, name, bound)
         if replaces(self.unit) and self.monotone:
             raise InvalidInput("monotone", "is true, and a replaced contribution may move answers both ways", "drop it")
 
     def of(self, value: Any) -> Bounded[Any]:
-        """The value, with these bounds."""
+        """Return the value as one that one unit moves by no more than these bounds.
+
+        Args:
+            value: The private answer.
+        """
         norms = {"l0": self.l0, "l1": self.l1, "l2": self.l2, "linf": self.linf}
         return Bounded(value, self.unit, **norms, whole=self.whole, monotone=self.monotone)
 
     def distance(self, norm: str) -> Fraction:
-        """One of the bounds, exactly."""
+        """Return one of the bounds, exactly.
+
+        Args:
+            norm: One of "l0", "l1", "l2" and "linf".
+        """
         return Fraction(float(getattr(self, norm)))
 
     @property
@@ -88,6 +96,12 @@ class Reach:
         Fractions are refused by what was made for whole answers: there the grid charges nothing for rounding, and each
         of several fractions may move by a step more than the distance says (see `grid`). An answer that might fall when
         someone comes is refused by what was made for those that cannot.
+
+        Args:
+            query: The answer.
+
+        Raises:
+            InvalidInput: The answer is not bounded, or not as this reach has it.
         """
         if not isinstance(query, Bounded):
             raise InvalidInput(
@@ -123,24 +137,28 @@ Of: TypeAlias = Reach | HasReach
 
 def reach_of(of: Of) -> Reach:
     """The reach of a clipper, or the reach itself."""
-    found = of if isinstance(of, Reach) else getattr(of, "reach", None)
-    if not isinstance(found, Reach):
+    reach = of if isinstance(of, Reach) else getattr(of, "reach", None)
+    if not isinstance(reach, Reach):
         raise InvalidInput("of", f"is a {type(of).__name__}", "give the clipper whose answers are to be released")
-    return found
+    return reach
 
 
-class MadeFor:
-    """A mechanism that is made for one clipper: its field `of` becomes the reach of that clipper."""
+class ForClipper:
+    """A mechanism that is made for one clipper, its field `of`."""
 
     of: Of
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "of", reach_of(self.of))
 
     @property
     def reach(self) -> Reach:
         """How far one unit moves the answers that this mechanism takes."""
         return reach_of(self.of)
+
+
+class ForReach(ForClipper):
+    """A mechanism that needs to know no more of its clipper than the reach, which its field `of` becomes."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", reach_of(self.of))
 
 
 def replaces(unit: Unit) -> bool:
@@ -170,10 +188,10 @@ def _implied(dimension: int, given: dict[str, float | None]) -> tuple[float, flo
 
 
 def _product(first: float, second: float) -> float:
-    found = first * second
-    if math.isinf(found):
+    product = first * second
+    if math.isinf(product):
         return math.inf
-    return found if Fraction(found) >= Fraction(first) * Fraction(second) else math.nextafter(found, math.inf)
+    return product if Fraction(product) >= Fraction(first) * Fraction(second) else math.nextafter(product, math.inf)
 
 
 def _root(value: float) -> float:

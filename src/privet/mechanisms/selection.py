@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from privet.core import checked
 from privet.core.bounded import Bounded
+from privet.core.errors import InvalidInput
 from privet.core.event import Event
 from privet.core.random import Rng
 from privet.core.random.bernoulli import BITS, CEILING, Exponents, accept
@@ -21,9 +22,9 @@ from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.grid import FINE, Integers, NoiseGrid
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of, steps_of
+from privet.mechanisms.reach import ForReach, Of, Reach, reach_of, steps_of
 
-__all__ = ["Scores", "Selection", "coins", "exponential_choice", "random_order"]
+__all__ = ["ChoiceByScore", "RepeatedChoice", "Scores", "Selection", "coins", "exponential_choice", "random_order"]
 
 _BATCH = 1 << 14
 
@@ -80,17 +81,39 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Selection(MadeFor, ABC):
-    """One of many, chosen by score: what the exponential mechanism, noisy max and permute-and-flip share."""
+class ChoiceByScore(ForReach):
+    """A mechanism with choices by score, each of which has the same ε."""
 
     epsilon: float
-    """Of one contribution that comes or goes; `for_epsilon` works it out for the unit."""
+    """Of each choice, for one contribution that comes or goes; `for_epsilon` works it out for the unit."""
     of: Of
     """The clipper of the scores: a histogram, a vector of clamped scores or losses with a minus."""
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
         super().__post_init__()
+
+    @property
+    def expected_error(self) -> float:
+        """A bound on how far below the best score (that is left) the chosen one is, on average."""
+        return Scores(self.reach).expected_gap(self.epsilon)
+
+
+@dataclass(frozen=True)
+class RepeatedChoice(ChoiceByScore):
+    """k coordinates, chosen one after another: what `TopK` and `Peeling` share."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if checked.count("k", self.k) > self.reach.dimension:
+            raise InvalidInput("k", f"is {self.k}, of {self.reach.dimension} coordinates", "ask for fewer")
+
+
+@dataclass(frozen=True)
+class Selection(ChoiceByScore, ABC):
+    """One of many, chosen by score: what the exponential mechanism, noisy max and permute-and-flip share."""
 
     @classmethod
     def for_epsilon(cls, epsilon: float, of: Of) -> Self:
@@ -114,17 +137,24 @@ class Selection(MadeFor, ABC):
     def _choose(self, scores: Integers, rate: Fraction, rng: Rng) -> int:
         """Return the index of one of the scores, which are in steps; `rate` is ε a step."""
 
-    @property
-    def expected_error(self) -> float:
-        """A bound on how far below the best score the chosen one is, on average."""
-        return Scores(self.reach).expected_gap(self.epsilon)
-
     def interval(self, confidence: float) -> float:
-        """Return how far below the best score the chosen one is, at most."""
+        """Return how far below the best score the chosen one is, at most.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         return Scores(self.reach).largest_gap(self.epsilon, checked_confidence(confidence))
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[int]:
         """Return the index of the chosen one.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: ε of one contribution, for the unit and neighbors of the reach; the class says by which theorem.
         Every index can come out, whatever the data.
@@ -164,6 +194,6 @@ def random_order(size: int, rng: Rng) -> Integers:
         return order
     picks = rng.below(np.arange(size, 1, -1, dtype=np.int64)).tolist()
     listed = order.tolist()
-    for place, pick in zip(range(size - 1, 0, -1), picks, strict=True):
-        listed[place], listed[pick] = listed[pick], listed[place]
+    for index, pick in zip(range(size - 1, 0, -1), picks, strict=True):
+        listed[index], listed[pick] = listed[pick], listed[index]
     return np.array(listed, dtype=np.int64)

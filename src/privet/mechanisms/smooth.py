@@ -17,9 +17,9 @@ from privet.core.release import Release
 from privet.core.unit import Neighbours, Whose
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
 from privet.mechanisms.grid import NoiseGrid
-from privet.mechanisms.histogram import Cells, Histogram
+from privet.mechanisms.histogram import Cells, Histogram, cells_of
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import Reach
+from privet.mechanisms.reach import ForClipper
 
 __all__ = ["Sensitivities", "SmoothMedian"]
 
@@ -42,7 +42,7 @@ class Sensitivities:
 
 
 @dataclass(frozen=True)
-class SmoothMedian:
+class SmoothMedian(ForClipper):
     """The median of n rows, n public, with noise in proportion to how far it could move (Nissim et al. 2007).
 
     >>> from privet.core import Neighbours, Unit
@@ -62,18 +62,13 @@ class SmoothMedian:
         checked.positive("epsilon", self.epsilon)
         if not 0 < checked.finite("delta", self.delta) <= 0.5:
             raise InvalidInput("delta", f"is {self.delta}", "give a share above 0 and at most 1/2, such as 1e-6")
-        if not isinstance(self.of, Histogram) or not isinstance(self.of.bins, Cells) or self.of.bins.missing is None:
+        if self._cells.missing is None:
             advice = "use Histogram(Cells(lower, upper, size, missing=...), unit)"
             raise InvalidInput("of", "is not a histogram of cells in which every row counts", advice)
         unit = self.of.unit
         if (unit.neighbours, unit.whose, unit.records) != (Neighbours.REPLACE, Whose.EXAMPLE, 1):
             problem = f"protects {unit}, and smooth sensitivity is proven here for one row that is replaced"
             raise InvalidInput("of", problem, "use Unit(neighbours=Neighbours.REPLACE), or Quantile")
-
-    @property
-    def reach(self) -> Reach:
-        """That of the histogram."""
-        return self.of.reach
 
     @property
     def event(self) -> event.Approximate:
@@ -99,18 +94,37 @@ class SmoothMedian:
         return laplace_error(2 / self.epsilon * (self._cells.size - 1 or 1)) * self._width
 
     def interval(self, confidence: float) -> float:
-        """The half-width if the smooth sensitivity were the largest: the true one is private."""
+        """Return the half-width if the smooth sensitivity were the largest: the true one is private.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         scale = 2 / self.epsilon * (self._cells.size - 1 or 1)
         return (laplace_width(scale, checked_confidence(confidence)) + 0.5) * self._width
 
     def sensitivities(self, query: Bounded[Any]) -> Sensitivities:
-        """Internal: how far the median of these data can move, beside how far any median can."""
+        """Return how far the median of these data can move, beside how far any median can. Internal.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
+        """
         self.reach.require(query)
         _, local, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
         return Sensitivities((self._cells.size - 1) * self._width, local * self._width, smooth * self._width)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[float]:
-        """The middle of the cell that the noisy median falls in, within the bounds.
+        """Return the middle of the cell that the noisy median falls in, within the bounds.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: (ε, δ) for one row that is replaced, the number of rows being public (Nissim, Raskhodnikova & Smith
         2007, Lemma 2.6, for discrete noise). *Proof.* Let S ≥ 1 be the smooth sensitivity in cells, t = 2S/ε the scale
@@ -121,18 +135,14 @@ class SmoothMedian:
         Every cell can come out, whatever the data.
         """
         self.reach.require(query)
-        place, _, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
-        drawn = place + discrete_laplace(2 / self.epsilon * smooth * (1 + 2.0**-40), None, rng)
+        median, _, smooth = self._measure(NoiseGrid.whole(self.reach).steps(query.value))
+        drawn = median + discrete_laplace(2 / self.epsilon * smooth * (1 + 2.0**-40), None, rng)
         chosen = min(max(drawn, 0), self._cells.size - 1)
-        middle = float(self._cells.edges[chosen] / 2 + self._cells.edges[chosen + 1] / 2)
-        return Release.of(middle, self.event, unit=query.unit, source=source, randomness=rng.kind)
+        return Release.of(self._cells.middle(chosen), self.event, unit=query.unit, source=source, randomness=rng.kind)
 
     @property
     def _cells(self) -> Cells:
-        cells = self.of.bins
-        if not isinstance(cells, Cells):
-            raise InvalidInput("of", "is not a histogram of cells", "use Histogram(Cells(...))")
-        return cells
+        return cells_of(self.of)
 
     @property
     def _width(self) -> float:
@@ -146,8 +156,8 @@ class SmoothMedian:
         rank = (rows + 1) // 2
         furthest = math.ceil(math.log(max(last, 2)) / self.beta)  # from here on e^(-kβ)·last is below 1
         ranks = np.arange(rank - furthest - 1, rank + furthest + 2)
-        found = np.searchsorted(upto, np.clip(ranks, 1, max(rows, 1)), side="left").clip(0, last)
-        sorted_rows = np.where(ranks < 1, 0, np.where(ranks > rows, last, found))
+        cells = np.searchsorted(upto, np.clip(ranks, 1, max(rows, 1)), side="left").clip(0, last)
+        sorted_rows = np.where(ranks < 1, 0, np.where(ranks > rows, last, cells))
         center = furthest + 1
         local, smooth = 0.0, 1.0
         for k in range(furthest + 1):

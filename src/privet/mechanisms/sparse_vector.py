@@ -18,14 +18,14 @@ from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, laplace_error
 from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of
+from privet.mechanisms.reach import ForReach, Of, reach_of
 from privet.mechanisms.selection import Scores
 
 __all__ = ["SparseSession", "SparseVector"]
 
 
 @dataclass(frozen=True)
-class SparseVector(MadeFor):
+class SparseVector(ForReach):
     """Which of many answers reach a threshold, until `answers` of them have (Dwork & Roth 2014, Alg. 1).
 
     Each run has fresh noise on the threshold (half of ε) and on every answer (the other half), and ends with its first
@@ -58,7 +58,17 @@ class SparseVector(MadeFor):
 
     @staticmethod
     def for_epsilon(epsilon: float, of: Of, *, threshold: float, answers: int = 1) -> SparseVector:
-        """ε-DP for the unit, shared by the answers."""
+        """Return the mechanism that is ε-DP for the unit; the answers share ε.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            of: The clipper whose answers are to be released, or its reach.
+            threshold: What answers are compared with.
+            answers: How many times "yes" may be said.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         unit = reach_of(of).unit
         share = checked.positive("epsilon", epsilon) / checked.count("answers", answers) * (1 - 2.0**-50)
         return SparseVector(share / unit.records * (1 - 2.0**-50), of, threshold, answers)
@@ -86,28 +96,45 @@ class SparseVector(MadeFor):
         return sum(laplace_error(float(scale)) for scale in self.scales) * self.grid.step
 
     def interval(self, confidence: float) -> float:
-        """By how much an answer is misjudged at most, in any of as many questions as the reach has coordinates."""
+        """Return by how much an answer is misjudged, at most, in as many queries as the reach has coordinates.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         # No noise is larger than this: Dwork & Roth 2014, Thm 3.24, with the discrete tail 2·e^(-m/t)/(1 + e^(-1/t)).
-        each = checked_confidence(confidence) / (self.reach.dimension + self.answers)
-        return sum(float(scale) * math.log(1 / each) + 1 for scale in self.scales) * self.grid.step + self.grid.step
+        miss = checked_confidence(confidence) / (self.reach.dimension + self.answers)
+        return sum(float(scale) * math.log(1 / miss) + 1 for scale in self.scales) * self.grid.step + self.grid.step
 
     def start(self, *, rng: Rng, source: str = SOURCE) -> SparseSession:
-        """A session to ask questions in, one after another; charge for the event first."""
+        """Start a session for one query after another; charge for the event first.
+
+        Args:
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+        """
         return SparseSession(self, rng, Draw(source, self.event, secrets.token_hex(16)))
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[tuple[bool, ...]]:
-        """For each coordinate whether it reaches the threshold, up to the last "yes" that was paid for.
+        """Return for each coordinate whether it reaches the threshold, up to the last "yes" of the budget.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: as for a session in which the coordinates are asked about one by one.
         """
         self.reach.require(query)
         session = self.start(rng=rng, source=source)
-        found = []
+        answers = []
         for step in self.grid.steps(query.value).reshape(-1).tolist():
             if session.left == 0:
                 break
-            found.append(session._answer(step))  # noqa: SLF001 - the other half of this class
-        return Release(tuple(found), (session.draw,), query.unit, rng.kind)
+            answers.append(session._answer(step))  # noqa: SLF001 - the other half of this class
+        return Release(tuple(answers), (session.draw,), query.unit, rng.kind)
 
 
 @dataclass
@@ -126,7 +153,14 @@ class SparseSession:
         self._renew()
 
     def ask(self, query: Bounded[Any]) -> Release[bool]:
-        """Whether the answer reaches the threshold, as far as noise lets one see.
+        """Return whether the answer reaches the threshold, as far as noise lets one see.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
+            BudgetExceeded: "yes" was said as often as was charged.
 
         Guarantee: pure ε for all answers of a run up to its first "yes", for the unit and neighbors of the reach
         (Dwork & Roth 2014, Thm 3.23; Lyu, Su & Li 2017 for monotone answers). *Proof.* Let no answer move by more than
@@ -141,15 +175,11 @@ class SparseSession:
         rounded to whole steps, which keeps their direction and m (see `grid`). All answers of a session are one draw,
         which `join` counts once.
         """
-        reach = self.plan.reach
-        single = Reach(reach.unit, linf=reach.linf, whole=reach.whole, monotone=reach.monotone)
-        single.require(query)
+        steps = self.plan.grid.single_steps(query, monotone=self.plan.reach.monotone)
         if self.left == 0:
             problem = f'"yes" was said {self.plan.answers} times, which is what was paid for'
             raise BudgetExceeded(f"{problem}; start another session and charge for it")
-        grid = NoiseGrid(single, self.plan.grid.step, self.plan.grid.exact)
-        value = self._answer(int(grid.steps(query.value).reshape(-1)[0]))
-        return Release(value, (self.draw,), query.unit, self.rng.kind)
+        return Release(self._answer(steps), (self.draw,), query.unit, self.rng.kind)
 
     def _renew(self) -> None:
         step = self.plan.grid.step

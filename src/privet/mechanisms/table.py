@@ -28,11 +28,10 @@ from privet.mechanisms.permute_and_flip import PermuteAndFlip
 from privet.mechanisms.quantile import Quantile
 from privet.mechanisms.smooth import SmoothMedian
 from privet.mechanisms.sparse_vector import SparseVector
-from privet.mechanisms.sums import Sum
+from privet.mechanisms.sums import BoundedSum, Norm, VectorSum
 from privet.mechanisms.thresholds import ThresholdedCounts
 from privet.mechanisms.top_k import TopK
 from privet.mechanisms.tree import RunningSums
-from privet.mechanisms.vectors import Norm, VectorSum
 
 __all__ = ["MECHANISMS", "MechanismEntry"]
 
@@ -69,7 +68,13 @@ class MechanismEntry:
     """Whether the mechanism is proven for a unit."""
 
     def build(self, epsilon: float, delta: float, clipper: Any) -> Any:
-        """Return the mechanism that costs (ε, δ) for the unit of a clipper; one that needs no δ ignores it."""
+        """Return the mechanism that costs (ε, δ) for the unit of a clipper; one that needs no δ ignores it.
+
+        Args:
+            epsilon: The privacy cost of one release.
+            delta: The δ at which ε is stated.
+            clipper: The clipper whose answers are to be released.
+        """
         make = self.make or self.kind.for_epsilon
         return make(epsilon, *((delta,) if self.needs_delta else ()), clipper, **self.options)
 
@@ -82,8 +87,8 @@ def _cells(unit: Unit, rows: int) -> Histogram:
     return Histogram(Cells(0, 10, 16, missing=5.0), unit, rows)
 
 
-def _clamped(unit: Unit, rows: int) -> Sum:
-    return Sum(-1, 3, unit, rows)
+def _clamped(unit: Unit, rows: int) -> BoundedSum:
+    return BoundedSum(-1, 3, unit, rows)
 
 
 _LETTERS = ("a", "b", "a", None, "zebra", "a", 3.5, "c", "c")

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from privet.accounting.search import largest_count
 from privet.core import checked, event
 from privet.core.bounded import Bounded
 from privet.core.errors import InvalidInput
-from privet.core.random import Rng, discrete_gaussian, discrete_laplace
+from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Neighbours
 from privet.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
@@ -20,15 +21,16 @@ from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
 from privet.mechanisms.keys import Keys
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.partitions import in_order
-from privet.mechanisms.reach import Reach
+from privet.mechanisms.reach import ForClipper
 
 __all__ = ["ThresholdedCounts"]
 
 _UP = 1 + 1e-12
+_MOST = 2**62
 
 
 @dataclass(frozen=True)
-class ThresholdedCounts:
+class ThresholdedCounts(ForClipper):
     """Counts with Laplace or Gaussian noise, shown where they reach a threshold (Korolova et al. 2009).
 
     With Laplace noise it keeps fewer keys than `Partitions` does for the same price, and shows their counts too.
@@ -56,20 +58,33 @@ class ThresholdedCounts:
 
     @staticmethod
     def laplace(epsilon: float, delta: float, of: Keys) -> ThresholdedCounts:
-        """(ε, δ)-DP for the unit, ε by the noise and δ by the threshold."""
+        """Return the mechanism with Laplace noise that is (ε, δ)-DP: ε by the noise, δ by the threshold.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated.
+            of: The keys.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         noise = DiscreteLaplaceMechanism.for_epsilon(epsilon, of)
         return ThresholdedCounts(noise, _least(noise, _target(delta, of), of.keys), of)
 
     @staticmethod
     def gaussian(epsilon: float, delta: float, of: Keys) -> ThresholdedCounts:
-        """(ε, δ)-DP for the unit, with half of δ for the noise and half for the threshold: for users of many keys."""
+        """Return the mechanism with Gaussian noise that is (ε, δ)-DP; for users of many keys.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated: half of it is for the noise, and half for the threshold.
+            of: The keys.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         noise = DiscreteGaussianMechanism.for_epsilon(epsilon, delta / 2, of)
         return ThresholdedCounts(noise, _least(noise, _target(delta / 2, of), of.keys), of)
-
-    @property
-    def reach(self) -> Reach:
-        """That of the keys."""
-        return self.of.reach
 
     @property
     def delta(self) -> float:
@@ -87,11 +102,23 @@ class ThresholdedCounts:
         return self.noise.expected_error
 
     def interval(self, confidence: float) -> float:
-        """The half-width for one count; a key with `threshold` + this many units is shown."""
+        """Return the half-width for one count; a key with `threshold` + this many units is released.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         return self.noise.interval(confidence)
 
     def release(self, query: Bounded[dict[Any, int]], *, rng: Rng, source: str = SOURCE) -> Release[dict[Any, int]]:
-        """The keys that are shown, in order, with their noisy counts.
+        """Return the keys whose noisy count reaches the threshold, in order, with these counts.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: as the event, for the unit and neighbors of the keys (Korolova, Kenthapadi, Mishra & Ntoulas 2009;
         Wilson et al. 2020, Thm 2). A key that only one unit has is shown with probability at most δ over all its keys;
@@ -100,12 +127,9 @@ class ThresholdedCounts:
         self.reach.require(query)
         names = list(query.value)
         noisy = np.array([query.value[name] for name in names], dtype=np.int64)
-        if isinstance(self.noise, DiscreteLaplaceMechanism):
-            noisy += discrete_laplace(self.noise.scale, len(names), rng)
-        else:
-            noisy += discrete_gaussian(self.noise.sigma, len(names), rng)
-        shown = {name: int(count) for name, count in zip(names, noisy, strict=True) if count >= self.threshold}
-        value = {name: shown[name] for name in in_order(list(shown))}
+        noisy += self.noise.draw(len(names), rng)
+        released = {name: int(count) for name, count in zip(names, noisy, strict=True) if count >= self.threshold}
+        value = {name: released[name] for name in in_order(list(released))}
         return Release.of(value, self.event, unit=query.unit, source=source, randomness=rng.kind)
 
 
@@ -129,11 +153,4 @@ def _shown(noise: DiscreteLaplaceMechanism | DiscreteGaussianMechanism, threshol
 
 
 def _least(noise: DiscreteLaplaceMechanism | DiscreteGaussianMechanism, delta: float, keys: int) -> int:
-    high = 2
-    while _shown(noise, high, keys) > delta:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _shown(noise, middle, keys) <= delta else (middle, high)
-    return max(2, high)
+    return 1 + largest_count(lambda threshold: _shown(noise, threshold, keys) > delta, _MOST, start=1)

@@ -10,19 +10,18 @@ import numpy as np
 from privet.accounting import most
 from privet.core import checked, event
 from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import MadeFor, Of, reach_of, steps_of
-from privet.mechanisms.selection import Scores, exponential_choice
+from privet.mechanisms.reach import Of, reach_of, steps_of
+from privet.mechanisms.selection import RepeatedChoice, Scores, exponential_choice
 
 __all__ = ["TopK"]
 
 
 @dataclass(frozen=True)
-class TopK(MadeFor):
+class TopK(RepeatedChoice):
     """k places by k exponential mechanisms, each among those that are left (peeling; Durfee & Rogers 2019).
 
     >>> from privet.core.random import SeededRng
@@ -32,25 +31,24 @@ class TopK(MadeFor):
     (0, 1)
     """
 
-    epsilon: float
-    """Of one contribution, for each of the k choices."""
-    of: Of
-    k: int
-
-    def __post_init__(self) -> None:
-        checked.positive("epsilon", self.epsilon)
-        super().__post_init__()
-        if checked.count("k", self.k) > self.reach.dimension:
-            raise InvalidInput("k", f"is {self.k}, of {self.reach.dimension} places", "ask for fewer")
-
     @staticmethod
     def for_epsilon(epsilon: float, of: Of, *, k: int, delta: float = 0.0) -> TopK:
-        """As much ε for each choice as the accountant allows within (ε, δ) for the unit; a δ pays for many choices."""
+        """Return the mechanism with as much ε for each choice as the accountant allows within (ε, δ).
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            of: The clipper whose answers are to be released, or its reach.
+            k: The number of choices.
+            delta: The δ at which ε is stated; more than 0 allows more ε for each of many choices.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         unit = reach_of(of).unit
         share = steps_of(epsilon / checked.count("k", k), unit)
         if delta > 0:
             allowed = most(
-                lambda each: event.Repeated(event.Exponential(each), k),
+                lambda choice_epsilon: event.Repeated(event.Exponential(choice_epsilon), k),
                 epsilon=epsilon,
                 delta=delta,
                 unit=unit,
@@ -64,17 +62,24 @@ class TopK(MadeFor):
         """k choices."""
         return event.Repeated(event.Exponential(self.epsilon), self.k)
 
-    @property
-    def expected_error(self) -> float:
-        """A bound on how far below the best score left each chosen one is, on average."""
-        return Scores(self.reach).expected_gap(self.epsilon)
-
     def interval(self, confidence: float) -> float:
-        """How far below the best score left any of the chosen ones is, at most."""
+        """Return how far below the best score that is left any of the chosen ones is, at most.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         return Scores(self.reach).largest_gap(self.epsilon, checked_confidence(confidence) / self.k)
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[tuple[int, ...]]:
-        """The places, in the order in which they were chosen.
+        """Return the indices, in the order in which they were chosen.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: the composition of k exponential mechanisms for the unit and neighbors of the reach; leaving out
         what was chosen before is post-processing of earlier answers (adaptive composition).

@@ -19,13 +19,13 @@ from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, gaussian_error, gaussian_width, usable_scale
 from privet.mechanisms.grid import FINE, NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE
-from privet.mechanisms.reach import MadeFor, Of, Reach, reach_of
+from privet.mechanisms.reach import ForReach, Of, reach_of
 
 __all__ = ["RunningSums", "TreeSession"]
 
 
 @dataclass(frozen=True)
-class RunningSums(MadeFor):
+class RunningSums(ForReach):
     """All running sums of a vector, by a binary tree of partial sums (Dwork et al. 2010; Chan, Shi & Song 2011).
 
     With T steps, each step is in at most ⌊log₂T⌋ + 1 partial sums, and each running sum is made of at most as many,
@@ -49,7 +49,16 @@ class RunningSums(MadeFor):
 
     @staticmethod
     def for_epsilon(epsilon: float, delta: float, of: Of) -> RunningSums:
-        """With the least noise that the accountant prices at (ε, δ) for the unit, to 0.1 %."""
+        """Return the mechanism with the least noise, to 0.1 %, that costs (ε, δ) for the unit.
+
+        Args:
+            epsilon: The privacy cost of one release, for the unit of the clipper.
+            delta: The δ at which ε is stated.
+            of: The clipper whose answers are to be released, or its reach.
+
+        Raises:
+            InvalidInput: ε or δ is out of range.
+        """
         reach = reach_of(of)
 
         def build(multiplier: float) -> event.Event:
@@ -61,7 +70,7 @@ class RunningSums(MadeFor):
     @property
     def grid(self) -> NoiseGrid:
         """Where sums and noise live."""
-        return _grid(self.reach)
+        return NoiseGrid.for_noise(self.reach, "l1", fine=FINE)
 
     @property
     def levels(self) -> int:
@@ -81,21 +90,38 @@ class RunningSums(MadeFor):
         return gaussian_error(self.sigma / self.grid.step) * math.sqrt(self.levels) * self.grid.step * (1 + 1e-3)
 
     def interval(self, confidence: float) -> float:
-        """The half-width for one running sum, the worst of them; rounding included."""
+        """Return the half-width for one running sum, the worst of them, rounding included.
+
+        Args:
+            confidence: The confidence, between 0 and 1.
+        """
         miss = checked_confidence(confidence) / self.levels
         rounding = 0.0 if self.grid.exact else 0.5 * self.reach.dimension
-        each = gaussian_width(self.sigma / self.grid.step, miss)
+        level_width = gaussian_width(self.sigma / self.grid.step, miss)
         together = (
             gaussian_width(self.sigma / self.grid.step * math.sqrt(self.levels), miss * self.levels) + self.levels
         )
-        return (min(each * self.levels, together) + rounding) * self.grid.step
+        return (min(level_width * self.levels, together) + rounding) * self.grid.step
 
     def start(self, *, rng: Rng, source: str = SOURCE) -> TreeSession:
-        """Running sums of steps that arrive one by one; charge for the event first."""
+        """Start running sums of steps that arrive one by one; charge for the event first.
+
+        Args:
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+        """
         return TreeSession(self, rng, Draw(source, self.event, secrets.token_hex(16)))
 
     def release(self, query: Bounded[Any], *, rng: Rng, source: str = SOURCE) -> Release[npt.NDArray[np.float64]]:
-        """The running sums, one for each step.
+        """Return the running sums, one for each step.
+
+        Args:
+            query: An answer of the clipper that the mechanism was made for.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The answer could move further than the mechanism was made for.
 
         Guarantee: `levels` discrete Gaussian releases (of vectors, where a unit moves several steps), for the unit and
         neighbors of the reach: a level holds each step once, so that a unit moves its partial sums by at most its L1
@@ -122,21 +148,23 @@ class TreeSession:
         self._exact, self._noisy = [0] * self.plan.levels, [0] * self.plan.levels
 
     def add(self, step: Bounded[Any]) -> Release[float]:
-        """The sum up to and with this step.
+        """Return the sum up to and with this step.
+
+        Args:
+            step: The next step, bounded for the unit of the reach.
+
+        Raises:
+            InvalidInput: The step could move further than the plan says, or is one too many.
 
         Guarantee: as for `RunningSums.release`, for all sums of the session together, provided that over all steps a
         unit moves no more of them, and no further, than the plan's reach says. They are one draw, which `join` counts
         once.
         """
-        reach = self.plan.reach
-        single = Reach(reach.unit, linf=reach.linf, whole=reach.whole)
-        single.require(step)
-        if self.time == reach.dimension:
-            problem = f"is one more than the {reach.dimension} that the plan was made for"
+        steps, most = self.plan.grid.single_steps(step, monotone=False), self.plan.reach.dimension
+        if self.time == most:
+            problem = f"is one more than the {most} that the plan was made for"
             raise InvalidInput("step", problem, "make a plan of more steps; twice as many cost one level more")
-        grid = NoiseGrid(single, self.plan.grid.step, self.plan.grid.exact)
-        value = self._next(int(grid.steps(step.value).reshape(-1)[0]))
-        return Release(value, (self.draw,), step.unit, self.rng.kind)
+        return Release(self._next(steps), (self.draw,), step.unit, self.rng.kind)
 
     def _next(self, step: int) -> float:
         """The binary counter: what has ended on the lower levels moves up, into a partial sum with noise of its own."""
@@ -150,7 +178,3 @@ class TreeSession:
             self._exact[lower] = self._noisy[lower] = 0
         total = sum(noisy for bit, noisy in enumerate(self._noisy) if self.time >> bit & 1)
         return total * self.plan.grid.step
-
-
-def _grid(reach: Reach) -> NoiseGrid:
-    return NoiseGrid.for_noise(reach, "l1", fine=FINE)

@@ -77,60 +77,53 @@ def mechanism_trial(name: str, settings: TrialSettings | None = None) -> Mechani
     >>> trial.event, trial.draw(True, SeededRng(1)).shape
     (DiscreteLaplace(scale=2.0, bound=1, dimension=1), (1000,))
     """
-    wanted = settings or TrialSettings()
+    request = settings or TrialSettings()
     if name not in auditable():
         raise InvalidInput("mechanism", f"is {name!r}", f"use one of: {', '.join(auditable())}")
     entry = MECHANISMS.get(name)
-    if wanted.noise is not None:
-        given = wanted.noise[0]
+    if request.noise is not None:
+        given = request.noise[0]
         if entry is None or entry.scale != given:
             raise InvalidInput(given, f"is given, and {name} has none", "leave it out")
-        if wanted.epsilon is not None:
+        if request.epsilon is not None:
             raise InvalidInput("epsilon", f"and --{given} say the same thing twice", "leave one of them out")
-    if wanted.categories is not None and name != RANDOMIZED_RESPONSE:
+    if request.categories is not None and name != RANDOMIZED_RESPONSE:
         raise InvalidInput("categories", f"is given, and {name} has none", "leave it out")
-    epsilon = checked.positive("epsilon", 1.0 if wanted.epsilon is None else wanted.epsilon)
+    epsilon = checked.positive("epsilon", 1.0 if request.epsilon is None else request.epsilon)
     needs_delta = entry is not None and entry.needs_delta
-    delta = _DELTA if wanted.delta is None and needs_delta else checked.share("delta", wanted.delta or 0.0)
+    delta = _DELTA if request.delta is None and needs_delta else checked.share("delta", request.delta or 0.0)
     if needs_delta and not delta:
         raise InvalidInput("delta", f"is 0, and {name} needs δ > 0", "give one such as 1e-5")
     if entry is None:
-        return _response(epsilon, wanted.categories or 2, delta, _count(wanted.trials, _FAST))
+        return _response(epsilon, request.categories or 2, delta, _count(request.trials, _FAST))
     if entry.scale is not None:
-        return _noise(entry, wanted, epsilon, delta, _count(wanted.trials, _FAST))
-    return _releases(entry, epsilon, delta, _count(wanted.trials, _SLOW))
+        return _noise(entry, request, epsilon, delta, _count(request.trials, _FAST))
+    return _releases(entry, epsilon, delta, _count(request.trials, _SLOW))
 
 
 def _count(trials: int | None, default: int) -> int:
     return default if trials is None else checked.count("trials", trials, least=1000)
 
 
-def _noise(entry: MechanismEntry, wanted: TrialSettings, epsilon: float, delta: float, trials: int) -> MechanismTrial:
+def _noise(entry: MechanismEntry, request: TrialSettings, epsilon: float, delta: float, trials: int) -> MechanismTrial:
     """Noise on counts. A histogram has its noise drawn for each cell by itself, and a row is in one of them: so of as
     many cells as trials, each is one draw of the count of its rows, of which there is one, or none."""
     counts = Histogram(Cells(0.0, float(trials), trials))
-    own = wanted.noise
+    own = request.noise
     mechanism = entry.build(epsilon, delta, counts) if own is None else entry.kind(own[1], counts)
     symbol = "σ" if entry.scale == "sigma" else str(entry.scale)
-    settings = [(symbol, f"{getattr(mechanism, str(entry.scale)):.6g}")]
+    settings = _settings(entry, symbol, f"{getattr(mechanism, str(entry.scale)):.6g}", delta)
     rows = np.arange(trials) + 0.5
 
     def draw(present: bool, rng: Rng) -> _Outputs:
         return np.asarray(mechanism.release(counts(rows if present else rows[:0]), rng=rng).value)
 
-    return MechanismTrial(
-        mechanism.event,
-        counts.unit,
-        delta,
-        tuple(settings + ([("δ", f"{delta:g}")] if entry.needs_delta else [])),
-        trials,
-        draw,
-    )
+    return MechanismTrial(mechanism.event, counts.unit, delta, settings, trials, draw)
 
 
 def _releases(entry: MechanismEntry, epsilon: float, delta: float, trials: int) -> MechanismTrial:
     """One release after another, of the entry's rows with and without the first of them."""
-    unit = next(each for each in (Unit(), Unit(neighbours=Neighbours.REPLACE)) if entry.protects(each))
+    unit = next(candidate for candidate in (Unit(), Unit(neighbours=Neighbours.REPLACE)) if entry.protects(candidate))
     clipper = entry.clipper(unit, 1)
     mechanism = entry.build(epsilon, delta, clipper)
     other = entry.rows[1:] if unit.neighbours is Neighbours.ADD_REMOVE else (entry.rows[1], *entry.rows[1:])
@@ -140,8 +133,11 @@ def _releases(entry: MechanismEntry, epsilon: float, delta: float, trials: int) 
         values = [mechanism.release(query, rng=rng).value for _ in range(trials)]
         return np.array([value if isinstance(value, int | float) else str(value) for value in values])
 
-    settings = (("ε", f"{epsilon:g}"), *((("δ", f"{delta:g}"),) if entry.needs_delta else ()))
-    return MechanismTrial(mechanism.event, unit, delta, settings, trials, draw)
+    return MechanismTrial(mechanism.event, unit, delta, _settings(entry, "ε", f"{epsilon:g}", delta), trials, draw)
+
+
+def _settings(entry: MechanismEntry, symbol: str, value: str, delta: float) -> tuple[tuple[str, str], ...]:
+    return ((symbol, value), ("δ", f"{delta:g}")) if entry.needs_delta else ((symbol, value),)
 
 
 def _response(epsilon: float, categories: int, delta: float, trials: int) -> MechanismTrial:

@@ -62,23 +62,47 @@ class Aggregator(Protocol):
         ...
 
     def vote(self, unit: Unit, labels: int) -> Event:
-        """Return the event of drawing one label from the votes."""
+        """Return the event of drawing one label from the votes.
+
+        Args:
+            unit: Whose data is protected.
+            labels: The number of labels.
+        """
         ...
 
     def support(self, counts: Counts) -> Counts:
-        """Return what a threshold is compared with, for each row: one vote moves it by 1 at most."""
+        """Return what a threshold is compared with, for each row: one vote moves it by 1 at most.
+
+        Args:
+            counts: One row of votes for each query.
+        """
         ...
 
     def labels_of(self, counts: Counts, answers: int, rng: Rng) -> Counts:
-        """Return a label for each row of counts, or `NO_ANSWER`; at most `answers` of them are drawn from votes."""
+        """Return a label for each row of counts, or `NO_ANSWER`; at most `answers` of them are drawn from votes.
+
+        Args:
+            counts: One row of votes for each query.
+            answers: How many labels may be drawn.
+            rng: The randomness of the noise.
+        """
         ...
 
     def log_ahead(self, gaps: Counts) -> Reals:
-        """Return log P(a label that is `gap` votes behind another comes out level or ahead of it)."""
+        """Return log P(a label that is `gap` votes behind another comes out level or ahead of it).
+
+        Args:
+            gaps: How many votes each label is behind.
+        """
         ...
 
     def given_missed(self, log_q: Reals, order: float) -> Reals:
-        """Bound D_a of one label where the likeliest is missed with probability q at most; one teacher moves."""
+        """Return a bound on D_a of one label where the likeliest one is missed with probability q at most.
+
+        Args:
+            log_q: log of a bound on the probability that the likeliest label is missed.
+            order: The Rényi order.
+        """
         ...
 
 

@@ -7,7 +7,6 @@ question; questions and aggregator are fixed beforehand, so that the bounds of a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 import numpy as np
 from scipy.special import logsumexp
@@ -23,7 +22,7 @@ from privet.core.unit import Unit
 from privet.pate.aggregator import Aggregator
 from privet.pate.plan import Plan, matching
 from privet.pate.tails import Reals
-from privet.pate.votes import Counts, Votes, moved_teachers
+from privet.pate.votes import Counts, PrivateRecord, Votes, moved_teachers
 
 __all__ = [
     "ORDERS",
@@ -32,6 +31,7 @@ __all__ = [
     "label_cost",
     "log_missed",
     "question_cost",
+    "rdp_of",
     "require_one_teacher",
     "tested_cost",
 ]
@@ -42,7 +42,7 @@ _UP, _TINY = 1 + 1e-9, 1e-14
 _WARNING = "not publishable, one-sided, for this data set only"
 
 
-class DataDependent(Unpublishable):
+class DataDependent(PrivateRecord, Unpublishable):
     """An ε that was computed from private votes: *not publishable, one-sided, for this data set only*.
 
     It is neither a guarantee nor an event nor a number, so that no budget takes it, and it neither prints nor pickles.
@@ -50,6 +50,7 @@ class DataDependent(Unpublishable):
     """
 
     __slots__ = ("delta", "epsilon", "order", "questions")
+    REFUSAL = ("a data-dependent ε", f"it is {_WARNING}; see `sanitized`")
 
     epsilon: float
     delta: float
@@ -57,44 +58,38 @@ class DataDependent(Unpublishable):
     questions: int
 
     def __init__(self, epsilon: float, delta: float, order: float, questions: int) -> None:
-        for name, value in (("epsilon", epsilon), ("delta", delta), ("order", order), ("questions", questions)):
+        for name, value in zip(self.__slots__, (delta, epsilon, order, questions), strict=True):
             object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a data-dependent ε is frozen; {name} cannot be set")
 
     def __repr__(self) -> str:
         return f"DataDependent(<private ε: {_WARNING}>)"
 
-    def __format__(self, spec: str) -> str:
-        return repr(self)
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(f"a data-dependent ε cannot be pickled or copied: it is {_WARNING}")
-
-    def __getstate__(self) -> NoReturn:
-        raise TypeError(f"a data-dependent ε has no state to take out: it is {_WARNING}")
-
-    def to_json(self) -> NoReturn:
-        """Always refused: it is private."""
-        raise TypeError(f"a data-dependent ε has no JSON: it is {_WARNING}; see `sanitized`")
-
 
 def data_dependent(plan: Plan, votes: Votes, delta: float, *, orders: Sequence[float] = ORDERS) -> DataDependent:
-    """Internal: the ε that all questions of the plan cost these data, the least over the orders.
+    """Return the ε that all queries of the plan cost these data, the least over the orders. Internal.
 
     Every question of the plan counts, answered or not, with the chance that it is answered in its price; where the
     plan stops early that is post-processing. The questions must not depend on earlier answers.
+
+    Args:
+        plan: The plan of the queries.
+        votes: The private votes.
+        delta: The δ at which ε is stated.
+        orders: The Rényi orders, fixed beforehand.
+
+    Raises:
+        InvalidInput: The votes are not those of the plan.
+        NotProven: A unit can change more than one teacher.
     """
     require_one_teacher(plan.unit)
     share = checked.share("delta", delta)
     matching(plan, votes)
     missed, support = log_missed(plan.aggregator, votes.counts), plan.aggregator.support(votes.counts)
     costs = [float(tested_cost(plan, support, label_cost(plan, missed, order), order).sum()) for order in orders]
-    found = [rdp_to_epsilon([order], [cost], share) for order, cost in zip(orders, costs, strict=True)]
-    at = int(np.argmin(found))
+    epsilons = [rdp_to_epsilon([order], [cost], share) for order, cost in zip(orders, costs, strict=True)]
+    at = int(np.argmin(epsilons))
     whatever = plan.guarantee(share).epsilon.upper  # holds for these data as well
-    return DataDependent(min(found[at], whatever), share, orders[at], votes.questions)
+    return DataDependent(min(epsilons[at], whatever), share, orders[at], votes.questions)
 
 
 def require_one_teacher(unit: Unit) -> Unit:
@@ -117,7 +112,7 @@ def label_cost(plan: Plan, log_q: Reals, order: float) -> Reals:
     """D_a of one label where the likeliest is missed with probability q at most; never above the data-independent."""
     return np.minimum(
         plan.aggregator.given_missed(log_q, order),
-        _curve(plan.aggregator.vote(plan.unit, plan.labels), plan.unit, order),
+        rdp_of(plan.aggregator.vote(plan.unit, plan.labels), plan.unit, order),
     )
 
 
@@ -137,7 +132,7 @@ def tested_cost(plan: Plan, support: Counts, label: Reals, order: float) -> Real
     test = plan.aggregator.test
     if test is None:
         return label
-    added = label + _curve(test.event(plan.unit), plan.unit, order)
+    added = label + rdp_of(test.event(plan.unit), plan.unit, order)
     yes, no = test.log_chances(support)
     worst = np.zeros_like(label)
     with np.errstate(invalid="ignore"):
@@ -150,15 +145,16 @@ def tested_cost(plan: Plan, support: Counts, label: Reals, order: float) -> Real
     return np.where(np.isfinite(worst), np.minimum(worst * _UP + _TINY, added), added)
 
 
-def _curve(event: Event, unit: Unit, order: float) -> float:
+def rdp_of(event: Event, unit: Unit, order: float) -> float:
+    """Return D_a of an event at one order, whatever the data are."""
     return renyi.total(canonical(event).parts, unit, (order,)).values[0]
 
 
 def _gaps(counts: Counts) -> Counts:
     """How far each other label is behind the largest count; the first of the largest is left out."""
     ordered = np.sort(counts, axis=1)
-    found: Counts = ordered[:, -1:] - ordered[:, :-1]
-    return found
+    gaps: Counts = ordered[:, -1:] - ordered[:, :-1]
+    return gaps
 
 
 def _summed(logs: Reals) -> Reals:

@@ -33,17 +33,36 @@ class GNMax(NoisyArgmax):
         object.__setattr__(self, "sigma", checked.positive("sigma", self.sigma))
 
     def vote(self, unit: Unit, labels: int) -> Event:
-        """Two counts that move by 1 each, or for units that change several teachers their joint length."""
+        """Return the event of the noise on two counts that move by 1 each; jointly if a unit changes several teachers.
+
+        Args:
+            unit: Whose data is protected.
+            labels: The number of labels.
+        """
         return GaussianPrice(NoiseGrid.whole(vote_reach(unit, labels))).event(self.sigma)
 
     def log_ahead(self, gaps: Counts) -> Reals:
-        """By the exact law of the difference of two noises."""
+        """Return log P(a label comes out level or ahead), by the exact law of the difference of two noises.
+
+        Args:
+            gaps: How many votes each label is behind.
+        """
         return log_ahead_gaussian(gaps, self.sigma)
 
     def given_missed(self, log_q: Reals, order: float) -> Reals:
-        """Papernot et al. 2018, Theorem 6, with ρ = 1/σ² (Canonne, Kamath & Steinke 2020, Thm 4, twice)."""
+        """Return a bound on D_a of one label (Papernot et al. 2018, Theorem 6, with ρ = 1/σ²).
+
+        Args:
+            log_q: log of a bound on the probability that the likeliest label is missed.
+            order: The Rényi order.
+        """
         return theorem_6(log_q, 1 / self.sigma**2, order)
 
     def noise(self, shape: tuple[int, ...], rng: Rng) -> Counts:
-        """Draw discrete Gaussian noise."""
+        """Draw discrete Gaussian noise.
+
+        Args:
+            shape: Of the noise.
+            rng: The randomness of the noise.
+        """
         return discrete_gaussian(self.sigma, shape, rng)

@@ -54,12 +54,12 @@ def smooth_sensitivity(table: Reals, largest: Counts, beta: float) -> float:
     """
     steps = np.abs(np.diff(table))
     reach = np.maximum(np.append(steps, 0.0), np.insert(steps, 0, 0.0))  # the steps to either side of v
-    asked = np.bincount(largest, minlength=len(table)).astype(np.float64)
-    found, decay = _FLOOR, 1.0
+    queries = np.bincount(largest, minlength=len(table)).astype(np.float64)
+    largest_step, decay = _FLOOR, 1.0
     for _ in range(len(table)):
-        found = max(found, decay * float(asked @ reach))
+        largest_step = max(largest_step, decay * float(queries @ reach))
         reach, decay = widened(reach), decay * math.exp(-beta)
-    return found * (1 + 1e-12)
+    return largest_step * (1 + 1e-12)
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,18 @@ class Gnss:
         return cost_table(self.plan, self.order)
 
     def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[SanitizedEpsilon]:
-        """The limit, with its failure probability and its own price.
+        """Return the limit, with its failure probability and its own privacy cost.
+
+        Args:
+            votes: The private votes.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The votes are not those of the plan.
 
         Guarantee: (ε, δ)-DP as `event` has it, for the plan's unit, whatever the votes are: normal noise in proportion
-        to a β-smooth bound (`gnss_rdp`), and normal noise on the logarithm of that bound. Assumes real-valued noise;
+        to a β-smooth bound (`gnss_rdp`), and normal noise on the logarithm of that bound. Assumes continuous noise;
         the first number is rounded up to a public grid. With probability 1 - `failure` both noises stay within their
         limits, and then the labels' D_a on these data, in the direction away from them, is at most `rdp`, provided that
         the questions were fixed beforehand.
@@ -140,8 +148,8 @@ class Gnss:
         far = -float(ndtri(self.failure / 2))
         above = self.sigma * far * math.exp(width + self.smooth * self.width_multiplier * far)
         rdp = math.ceil((number + above) / _GRID) * _GRID
-        found = limited(self.plan, rdp, self.own_rdp, self.order, self.delta, self.failure)
-        return Release.of(found, self.event, unit=self.plan.unit, source=source, randomness=rng.kind)
+        limit = limited(self.plan, rdp, self.own_rdp, self.order, self.delta, self.failure)
+        return Release.of(limit, self.event, unit=self.plan.unit, source=source, randomness=rng.kind)
 
     def _own(self, order: float) -> float:
         return gnss_rdp(order, self.smooth, self.sigma) + order / (2 * self.width_multiplier**2)

@@ -49,7 +49,14 @@ class Interactive(ThresholdedGNMax):
         object.__setattr__(self, "student", student)
 
     def support(self, counts: Counts) -> Counts:
-        """Return the largest excess of the votes over the student's expectation, which is rounded to whole votes."""
+        """Return the largest excess of the votes over the student's expectation, which is rounded to whole votes.
+
+        Args:
+            counts: One row of votes for each query.
+
+        Raises:
+            InvalidInput: The student has predicted other queries.
+        """
         if counts.shape != self.student.shape:
             problem = f"has the shape {self.student.shape}, and the votes {counts.shape}"
             raise InvalidInput("student", problem, "predict every question")
@@ -57,7 +64,16 @@ class Interactive(ThresholdedGNMax):
         return np.asarray((counts - expected).max(axis=1))
 
     def labels_of(self, counts: Counts, answers: int, rng: Rng) -> Counts:
-        """Return labels for the first `answers` rows that pass the test, and the student's own where it is sure."""
+        """Return labels for the first `answers` rows that pass the test, and the student's own where it is sure.
+
+        Args:
+            counts: One row of votes for each query.
+            answers: How many labels may be drawn.
+            rng: The randomness of the noise.
+
+        Raises:
+            InvalidInput: The student has predicted other queries.
+        """
         labels = super().labels_of(counts, answers, rng)
         own = np.where(self.student.max(axis=1) > self.confidence, self.student.argmax(axis=1), NO_ANSWER)
         return np.where(labels == NO_ANSWER, own, labels)

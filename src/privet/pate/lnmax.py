@@ -31,19 +31,38 @@ class LNMax(NoisyArgmax):
         object.__setattr__(self, "scale", checked.positive("scale", self.scale))
 
     def vote(self, unit: Unit, labels: int) -> Event:
-        """Two counts that move by 1 each, or for units that change several teachers all of L1 in one bound."""
+        """Return the event of the noise on two counts that move by 1 each; jointly if a unit changes several teachers.
+
+        Args:
+            unit: Whose data is protected.
+            labels: The number of labels.
+        """
         if moved_teachers(unit) == 1:
             return Repeated(DiscreteLaplace(self.scale, 1), 2)
         return DiscreteLaplace(self.scale, 2, max(2, labels))
 
     def log_ahead(self, gaps: Counts) -> Reals:
-        """By the exact law of the difference of two noises."""
+        """Return log P(a label comes out level or ahead), by the exact law of the difference of two noises.
+
+        Args:
+            gaps: How many votes each label is behind.
+        """
         return log_ahead_laplace(gaps, self.scale)
 
     def given_missed(self, log_q: Reals, order: float) -> Reals:
-        """Papernot et al. 2017, Theorem 3, with ε = 2/scale."""
+        """Return a bound on D_a of one label (Papernot et al. 2017, Theorem 3, with ε = 2/scale).
+
+        Args:
+            log_q: log of a bound on the probability that the likeliest label is missed.
+            order: The Rényi order.
+        """
         return theorem_3(log_q, 2 / self.scale, order)
 
     def noise(self, shape: tuple[int, ...], rng: Rng) -> Counts:
-        """Draw discrete Laplace noise."""
+        """Draw discrete Laplace noise.
+
+        Args:
+            shape: Of the noise.
+            rng: The randomness of the noise.
+        """
         return discrete_laplace(self.scale, shape, rng)

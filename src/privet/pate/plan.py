@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from privet.accounting import calibrate, price
+from privet.accounting.search import largest_count
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event, Repeated
@@ -72,11 +73,23 @@ class Plan:
         return votes if test is None else Composed((Repeated(test.event(self.unit), self.questions), votes))
 
     def guarantee(self, delta: float) -> Guarantee:
-        """What everything costs, whatever the votes are."""
+        """Return the privacy cost of all queries, whatever the votes are.
+
+        Args:
+            delta: The δ at which ε is stated.
+        """
         return price.epsilon(self.event, delta, unit=self.unit)
 
     def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Labels]:
-        """The labels.
+        """Return the labels.
+
+        Args:
+            votes: The private votes.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The votes are not those of the plan.
 
         Guarantee: that of `event`, for `unit`, whatever the votes are. *Why.* A unit changes `moved_teachers(unit)`
         teachers, provided that a record's shard depends on its own id alone and a teacher on its shard and on
@@ -87,12 +100,20 @@ class Plan:
         plan is charged in full, also where fewer questions are answered.
         """
         matching(self, votes)
-        found = self.aggregator.labels_of(votes.counts, self.most, rng)
-        labels = tuple(None if label == NO_ANSWER else int(label) for label in found)
+        drawn = self.aggregator.labels_of(votes.counts, self.most, rng)
+        labels = tuple(None if label == NO_ANSWER else int(label) for label in drawn)
         return Release.of(labels, self.event, unit=self.unit, source=source, randomness=rng.kind)
 
     def counts(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[Counted]:
-        """The noisy counts of every question, of which a label is the largest: more for a student, at the same price.
+        """Return the noisy counts of every query, of which a label is the arg-max, at the same privacy cost.
+
+        Args:
+            votes: The private votes.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The votes are not those of the plan, or the aggregator leaves queries without an answer.
 
         Guarantee: that of `event`, for `unit`, whatever the votes are: that event is the price of the noisy counts, of
         which `release` keeps the arg-max alone. No data-dependent price holds for them. Every question is answered, so
@@ -101,13 +122,21 @@ class Plan:
         matching(self, votes)
         if not isinstance(self.aggregator, NoisyArgmax) or self.most < self.questions:
             raise InvalidInput("aggregator", "leaves questions without an answer", "use GNMax or LNMax for all of them")
-        found = self.aggregator.noisy(votes.counts, rng)
-        counted = tuple(tuple(map(int, row)) for row in found)
+        noisy = self.aggregator.noisy(votes.counts, rng)
+        counted = tuple(tuple(map(int, row)) for row in noisy)
         return Release.of(counted, self.event, unit=self.unit, source=source, randomness=rng.kind)
 
 
 def matching(plan: Plan, votes: Votes) -> None:
-    """Refuse votes that are not what the plan asks for; what is compared is public."""
+    """Refuse votes that are not what the plan asks for; what is compared is public.
+
+    Args:
+        plan: The plan of the queries.
+        votes: The private votes.
+
+    Raises:
+        InvalidInput: The votes are not those of the plan.
+    """
     if not isinstance(votes, Votes):
         raise InvalidInput("votes", f"is a {type(votes).__name__}", "count them with Votes(counts, teachers=...)")
     for name in ("questions", "teachers", "labels"):
@@ -128,9 +157,23 @@ def most_questions(
     limit: int = _MOST,
     beside: tuple[Event, ...] = (),
 ) -> Plan:
-    """The plan with the most questions that costs at most (ε, δ), of which the share `answered` may be answered.
+    """Return the plan with the most queries that costs at most (ε, δ).
 
     What is `beside` it, such as a score, is paid from the same (ε, δ).
+
+    Args:
+        aggregator: The aggregator.
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        teachers: The number of teachers.
+        labels: The number of labels.
+        answered: The share of queries that may be answered.
+        unit: Whose data is protected; one example, added or removed, by default.
+        limit: The largest number of queries that is tried.
+        beside: Events, such as that of a private score, that are charged to the same (ε, δ).
+
+    Raises:
+        InvalidInput: (ε, δ) does not allow a single query.
 
     >>> from privet.pate import GNMax
     >>> most_questions(GNMax(100.0), epsilon=1.0, delta=1e-5, teachers=250, labels=10).questions
@@ -148,18 +191,12 @@ def most_questions(
     def fits(questions: int) -> bool:
         return price.upper(whole(questions), delta, unit=one.unit) <= target
 
-    low, high = 0, 1
-    while high <= limit and fits(high):
-        low, high = high, 2 * high
-    high = min(high, limit + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    while low > 0 and price.epsilon(whole(low), delta, unit=one.unit).epsilon.upper > target:
-        low -= 1
-    if low == 0:
+    count = largest_count(fits, limit)
+    while count > 0 and price.epsilon(whole(count), delta, unit=one.unit).epsilon.upper > target:
+        count -= 1
+    if count == 0:
         raise InvalidInput("epsilon", f"= {target} does not pay for one question", "use more noise, or allow more")
-    return planned(low)
+    return planned(count)
 
 
 def least_noise(
@@ -174,9 +211,23 @@ def least_noise(
     unit: Unit | None = None,
     beside: tuple[Event, ...] = (),
 ) -> Plan:
-    """The plan with the least noise, to 0.1 %, that costs at most (ε, δ); more of `build`'s number must be more noise.
+    """Return the plan with the least noise, to 0.1 %, that costs at most (ε, δ).
 
     What is `beside` it, such as a score, is paid from the same (ε, δ).
+
+    Args:
+        build: From the noise to an aggregator; a larger number must be more noise.
+        epsilon: The ε that must not be exceeded.
+        delta: The δ at which ε is stated.
+        questions: The number of queries.
+        teachers: The number of teachers.
+        labels: The number of labels.
+        answers: How many of them are answered at most; all, by default.
+        unit: Whose data is protected; one example, added or removed, by default.
+        beside: Events, such as that of a private score, that are charged to the same (ε, δ).
+
+    Raises:
+        InvalidInput: No noise in the range that is searched reaches (ε, δ).
 
     >>> from privet.pate import GNMax
     >>> plan = least_noise(GNMax, epsilon=1.0, delta=1e-5, questions=100, teachers=250, labels=10)

@@ -15,8 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from privet.accounting import renyi
-from privet.accounting.canonical import canonical
 from privet.accounting.conversions import rdp_to_epsilon
 from privet.core import checked
 from privet.core.errors import InvalidInput, NotProven
@@ -25,7 +23,7 @@ from privet.core.random import Rng, discrete_gaussian
 from privet.core.release import Release
 from privet.mechanisms.additive import gaussian_width
 from privet.mechanisms.mechanism import SOURCE
-from privet.pate.data_dependent import label_cost, require_one_teacher, tested_cost
+from privet.pate.data_dependent import label_cost, rdp_of, require_one_teacher, tested_cost
 from privet.pate.interactive import Interactive
 from privet.pate.plan import Plan, matching
 from privet.pate.tails import Reals
@@ -78,8 +76,8 @@ def cost_table(plan: Plan, order: float) -> Reals:
 def widened(table: Reals) -> Reals:
     """At each place the largest of the table there and one step to either side."""
     ends = np.pad(table, 1, mode="edge")
-    found: Reals = np.maximum(table, np.maximum(ends[2:], ends[:-2]))
-    return found
+    largest: Reals = np.maximum(table, np.maximum(ends[2:], ends[:-2]))
+    return largest
 
 
 def ceiling_of(table: Reals, largest: Counts, beta: float) -> float:
@@ -88,15 +86,15 @@ def ceiling_of(table: Reals, largest: Counts, beta: float) -> float:
     At least Σ table[v] (d = 0). On neighboring data every v is one more or less at most, so that what is within d here
     is within d + 1 there: the ceilings differ by a factor of e^β at most.
     """
-    asked = np.bincount(largest, minlength=len(table)).astype(np.float64)
-    found, decay = _FLOOR, 1.0
-    most = float(asked.sum() * table.max())
+    queries = np.bincount(largest, minlength=len(table)).astype(np.float64)
+    ceiling, decay = _FLOOR, 1.0
+    most = float(queries.sum() * table.max())
     for _ in range(len(table)):
-        if decay * most <= found:  # nothing further away can be more
+        if decay * most <= ceiling:  # nothing further away can be more
             break
-        found = max(found, decay * float(asked @ table))
+        ceiling = max(ceiling, decay * float(queries @ table))
         table, decay = widened(table), decay * math.exp(-beta)
-    return found * (1 + 1e-12)
+    return ceiling * (1 + 1e-12)
 
 
 def checked_terms(plan: Plan, delta: float, order: float, failure: float) -> None:
@@ -113,7 +111,7 @@ def checked_terms(plan: Plan, delta: float, order: float, failure: float) -> Non
 
 def limited(plan: Plan, rdp: float, own_rdp: float, order: float, delta: float, failure: float) -> SanitizedEpsilon:
     """The limit of D_a as one of ε: never above what the plan costs whatever the votes are, at the same order."""
-    whatever = renyi.total(canonical(plan.event).parts, plan.unit, (order,)).values[0]
+    whatever = rdp_of(plan.event, plan.unit, order)
     most = min(max(rdp, 0.0), whatever)
     return SanitizedEpsilon(rdp_to_epsilon([order], [most + own_rdp], delta), delta, failure, order, most, own_rdp)
 
@@ -123,7 +121,7 @@ class SmoothCeiling:
     """Release the logarithm of a smooth ceiling of the data-dependent price, with discrete Gaussian noise.
 
     All of it is fixed before any vote is seen. Neighbors' logarithms differ by β at most, so that the noise is that of
-    one number of known sensitivity: cheaper than `Gnss`, and without real-valued noise.
+    one number of known sensitivity: cheaper than `Gnss`, and without the assumption of continuous noise.
 
     >>> from privet.pate import Confident
     >>> plan = Plan(Confident(200, 150.0, 40.0), questions=640, teachers=250, labels=10)
@@ -149,11 +147,20 @@ class SmoothCeiling:
 
     @classmethod
     def suited(cls, plan: Plan, delta: float, guess: Sequence[int], *, failure: float = 1e-3) -> SmoothCeiling:
-        """The order, β and noise with the least ε if the votes turn out like the guess: a largest count a question.
+        """Return the order, β and noise with the least ε if the votes turn out like a guess.
 
         The guess is public: from votes on public data, from an earlier release, or an assumption such as "nine in ten
         agree". *Never* from the votes at hand: then the choice itself would tell of them. Whatever the guess is, the
         release is as private, and its limit as true; where it is far from the votes, the limit is wide.
+
+        Args:
+            plan: The plan of the queries.
+            delta: The δ at which ε is stated.
+            guess: The largest count of each query, from public knowledge.
+            failure: The probability that the limit may be too low.
+
+        Raises:
+            InvalidInput: The guess is not one count for each query.
 
         >>> from privet.pate import GNMax
         >>> plan = Plan(GNMax(30.0), questions=300, teachers=250, labels=10)
@@ -192,7 +199,7 @@ class SmoothCeiling:
     @property
     def own_rdp(self) -> float:
         """What the release costs at the order."""
-        return renyi.total(canonical(self.event).parts, self.plan.unit, (self.order,)).values[0]
+        return rdp_of(self.event, self.plan.unit, self.order)
 
     @cached_property
     def table(self) -> Reals:
@@ -200,7 +207,15 @@ class SmoothCeiling:
         return cost_table(self.plan, self.order)
 
     def release(self, votes: Votes, *, rng: Rng, source: str = SOURCE) -> Release[SanitizedEpsilon]:
-        """The limit, with its failure probability and its own price.
+        """Return the limit, with its failure probability and its own privacy cost.
+
+        Args:
+            votes: The private votes.
+            rng: The randomness of the noise.
+            source: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The votes are not those of the plan.
 
         Guarantee: that of `event`, for the plan's unit, whatever the votes are: the logarithm of the ceiling, rounded
         up to a grid of β/128, moves by 128 steps at most. With probability 1 - `failure` over the noise, the labels'
@@ -211,8 +226,8 @@ class SmoothCeiling:
         # a little less than β, so that rounding cannot move the logarithm by more than β
         ceiling = ceiling_of(self.table, votes.counts.max(axis=1), self.smooth * (1 - 1e-9))
         noisy = math.ceil(math.log(ceiling) / self._step) + discrete_gaussian(self.event.sigma, None, rng)
-        found = self._limit(noisy)
-        return Release.of(found, self.event, unit=self.plan.unit, source=source, randomness=rng.kind)
+        limit = self._limit(noisy)
+        return Release.of(limit, self.event, unit=self.plan.unit, source=source, randomness=rng.kind)
 
     @property
     def _step(self) -> float:

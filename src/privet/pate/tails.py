@@ -29,8 +29,8 @@ def log_at_least(least: _Whole, sigma: float) -> Reals:
     beyond = np.cumsum(masses[::-1])[::-1] / masses.sum()
     with np.errstate(divide="ignore"):
         table = np.concatenate(([0.0], np.log(beyond[1:]), [-math.inf]))
-    found: Reals = table[np.clip(least + reach, 0, len(x))]
-    return np.minimum(found, 0.0)
+    logs: Reals = table[np.clip(least + reach, 0, len(x))]
+    return np.minimum(logs, 0.0)
 
 
 def log_ahead_gaussian(gaps: _Whole, sigma: float) -> Reals:
@@ -43,8 +43,8 @@ def log_ahead_gaussian(gaps: _Whole, sigma: float) -> Reals:
     k = np.arange(last + 1)
     masses = -(k.astype(np.float64) ** 2) / (4 * sigma * sigma) + _parity(sigma)[k % 2]
     table = np.logaddexp.accumulate(masses[::-1])[::-1]
-    found: Reals = table[gaps] * (1 - 1e-12) + 1e-12
-    return np.minimum(found, 0.0)
+    logs: Reals = table[gaps] * (1 - 1e-12) + 1e-12
+    return np.minimum(logs, 0.0)
 
 
 def log_ahead_laplace(gaps: _Whole, scale: float) -> Reals:
@@ -55,8 +55,8 @@ def log_ahead_laplace(gaps: _Whole, scale: float) -> Reals:
     """
     r = math.exp(-1 / scale)
     g = np.asarray(gaps, dtype=np.float64)
-    found: Reals = -g / scale + np.log(g * (1 - r) + r + (1 + r * r) / (1 + r)) - 2 * math.log1p(r)
-    return np.minimum(found, 0.0)
+    logs: Reals = -g / scale + np.log(g * (1 - r) + r + (1 + r * r) / (1 + r)) - 2 * math.log1p(r)
+    return np.minimum(logs, 0.0)
 
 
 def _parity(sigma: float) -> Reals:

@@ -8,18 +8,18 @@ to another: two counts move by 1 each, so that L1 = 2 and L2 = √2, and the lar
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from privet.accounting.shift import span
+from privet.accounting.neighbor_distance import span
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit
 from privet.mechanisms.reach import Reach, replaces
 
-__all__ = ["Counts", "Votes", "moved_teachers", "top_reach", "vote_reach"]
+__all__ = ["Counts", "PrivateRecord", "Votes", "moved_teachers", "top_reach", "vote_reach"]
 
 Counts: TypeAlias = npt.NDArray[np.int64]
 
@@ -48,7 +48,38 @@ def top_reach(unit: Unit) -> Reach:
     return Reach(unit, linf=float(moved_teachers(unit)), whole=True)
 
 
-class Votes:
+class PrivateRecord:
+    """A record that cannot be changed, printed, pickled, copied or written as JSON, as a `Bounded` value cannot."""
+
+    __slots__ = ()
+    REFUSAL: ClassVar[tuple[str, str]]
+    """What it is, as the subject of a sentence, and why it stays or what to do."""
+
+    def _refuse(self, what: str) -> NoReturn:
+        subject, reason = self.REFUSAL
+        raise TypeError(f"{subject} {what}; {reason}")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{self.REFUSAL[0]} cannot be changed; {name} cannot be set")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self.REFUSAL[0]} cannot be changed; {name} cannot be deleted")
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._refuse("cannot be pickled or copied")
+
+    def __getstate__(self) -> NoReturn:
+        self._refuse("cannot hand out their state")
+
+    def to_json(self) -> NoReturn:
+        """Raise `TypeError`: private records have no JSON."""
+        self._refuse("cannot be written as JSON")
+
+
+class Votes(PrivateRecord):
     """How many teachers voted for each label, for each question: private until an aggregator has added its noise.
 
     It refuses to be printed, pickled, changed or written as JSON, as a `Bounded` value does.
@@ -58,6 +89,7 @@ class Votes:
     """
 
     __slots__ = ("counts", "labels", "questions", "teachers")
+    REFUSAL = ("private votes", "release labels through an aggregator")
 
     counts: Counts
     labels: int
@@ -65,63 +97,51 @@ class Votes:
     teachers: int
 
     def __init__(self, counts: Any, *, teachers: int) -> None:
-        found = _whole("counts", counts, "one row for each question and one column for each label")
+        array = _whole("counts", counts, "one row for each question and one column for each label")
         if checked.count("teachers", teachers) < 2:
             raise InvalidInput("teachers", "is 1: a vote of one hides nothing", "split the data among 2 or more")
-        if found.shape[0] < 1 or found.shape[1] < 2:
-            shape = f"{found.shape[0]} questions and {found.shape[1]} labels"
+        if array.shape[0] < 1 or array.shape[1] < 2:
+            shape = f"{array.shape[0]} questions and {array.shape[1]} labels"
             raise InvalidInput("counts", f"has {shape}", "ask 1 question or more with 2 labels or more")
-        if found.min() < 0:
+        if array.min() < 0:
             raise InvalidInput("counts", "has a count below 0", "count the teachers who voted for each label")
-        if (found.sum(axis=1) != teachers).any():
+        if (array.sum(axis=1) != teachers).any():
             problem = f"has a row that does not add up to the {teachers} teachers"
             raise InvalidInput("counts", problem, "every teacher votes for one label in every question")
-        found.setflags(write=False)
-        for name, value in zip(self.__slots__, (found, found.shape[1], found.shape[0], teachers), strict=True):
+        array.setflags(write=False)
+        for name, value in zip(self.__slots__, (array, array.shape[1], array.shape[0], teachers), strict=True):
             object.__setattr__(self, name, value)
 
     @staticmethod
     def cast(ballots: Any, *, labels: int) -> Votes:
-        """Counted from one row for each question and one column for each teacher: the label, from 0, it votes for.
+        """Return the counts of votes that are given one by one.
+
+        Args:
+            ballots: One row for each query and one column for each teacher: the label, from 0, it votes for.
+            labels: The number of labels.
+
+        Raises:
+            InvalidInput: The votes are not whole numbers, or name labels that do not exist.
 
         >>> Votes.cast([[0, 1, 1]], labels=2).teachers
         3
         """
-        found = _whole("ballots", ballots, "one row for each question and one column for each teacher")
+        array = _whole("ballots", ballots, "one row for each question and one column for each teacher")
         checked.count("labels", labels, 2)
-        if found.size and not 0 <= found.min() <= found.max() < labels:
+        if array.size and not 0 <= array.min() <= array.max() < labels:
             raise InvalidInput("ballots", f"has a vote outside of 0 to {labels - 1}", "number the labels from 0")
-        cells = found + labels * np.arange(len(found))[:, None]
-        counts = np.bincount(cells.reshape(-1), minlength=labels * len(found)).reshape(len(found), labels)
-        return Votes(counts, teachers=found.shape[1])
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"votes are frozen; {name} cannot be set")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"votes are frozen; {name} cannot be deleted")
+        cells = array + labels * np.arange(len(array))[:, None]
+        counts = np.bincount(cells.reshape(-1), minlength=labels * len(array)).reshape(len(array), labels)
+        return Votes(counts, teachers=array.shape[1])
 
     def __repr__(self) -> str:
         return f"Votes(<private counts of {self.questions} questions>, teachers={self.teachers}, labels={self.labels})"
 
-    def __format__(self, spec: str) -> str:
-        return repr(self)
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("votes are private and cannot be pickled or copied; release labels through an aggregator")
-
-    def __getstate__(self) -> NoReturn:
-        raise TypeError("votes are private and have no state to take out; release labels through an aggregator")
-
-    def to_json(self) -> NoReturn:
-        """Always refused: private votes have no JSON."""
-        raise TypeError("votes are private and have no JSON; release labels through an aggregator")
-
-
-def _whole(argument: str, value: Any, wanted: str) -> Counts:
-    found = np.asarray(value)
-    if found.ndim != 2:
-        raise InvalidInput(argument, f"has {found.ndim} dimensions", f"give {wanted}")
-    if found.dtype.kind not in "iu":
-        raise InvalidInput(argument, f"holds {found.dtype} and not whole numbers", "give votes as integers")
-    return found.astype(np.int64)
+def _whole(argument: str, value: Any, shape: str) -> Counts:
+    array = np.asarray(value)
+    if array.ndim != 2:
+        raise InvalidInput(argument, f"has {array.ndim} dimensions", f"give {shape}")
+    if array.dtype.kind not in "iu":
+        raise InvalidInput(argument, f"holds {array.dtype} and not whole numbers", "give votes as integers")
+    return array.astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privet.query.answer_store import AnswerStore
 from privet.query.answers import Answer, Row
 from privet.query.ask import Account, Reply, ask
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
@@ -21,13 +22,13 @@ from privet.query.questions import (
     TopKMeasure,
     VarianceMeasure,
 )
-from privet.query.stored import Stored
-from privet.query.words import MalformedQuestion
+from privet.query.tokens import MalformedQuestion
 
 __all__ = [
     "Account",
     "All",
     "Answer",
+    "AnswerStore",
     "AnyOf",
     "CellComparison",
     "Condition",
@@ -47,7 +48,6 @@ __all__ = [
     "Question",
     "Reply",
     "Row",
-    "Stored",
     "SumMeasure",
     "TopKMeasure",
     "VarianceMeasure",

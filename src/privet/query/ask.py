@@ -16,11 +16,11 @@ from privet.core.release import Release
 from privet.data.schema import Schema
 from privet.ledger import Charge, Fingerprint, Ledger
 from privet.mechanisms.mechanism import SOURCE
+from privet.query.answer_store import AnswerKey, AnswerStore, OpenStore
 from privet.query.answers import Answer
-from privet.query.feed import Data, Feed
-from privet.query.plan import Asked, QueryPlan, columns_read, parse_questions, plan, require_enough
+from privet.query.plan import QueryPlan, QuestionLike, columns_read, join_all, parse_questions, plan, require_enough
 from privet.query.questions import Question
-from privet.query.stored import Shelf, Stored
+from privet.query.table_source import Data, TableSource
 
 __all__ = ["Account", "Reply", "ask"]
 
@@ -34,7 +34,7 @@ class Account:
     ledger: Ledger
     budget: str
     """The name of the data set's budget."""
-    stored: Stored | None = None
+    stored: AnswerStore | None = None
     """Where answers are kept; without it, nothing is ever free."""
 
 
@@ -53,7 +53,7 @@ class Reply:
 
 def ask(
     data: Data,
-    questions: Sequence[Asked] | Asked,
+    questions: Sequence[QuestionLike] | QuestionLike,
     schema: Schema,
     *,
     account: Account | None,
@@ -102,62 +102,57 @@ def ask(
     checked.confidence("confidence", confidence)
     listed = parse_questions(questions, schema)
     schema.require_sources(columns_read(listed, schema))
-    feed = Feed.of(data, schema, columns_read(listed, schema))
-    stamp, fingerprint = feed.stamp(), feed.fingerprint()
+    table = TableSource.of(data, schema, columns_read(listed, schema))
+    stamp, fingerprint = table.stamp(), table.fingerprint()
 
-    def known_to(place: Stored | Shelf | None) -> dict[str, Release[Answer]]:
-        return {} if fresh or place is None else _known(listed, schema, account, fingerprint, place)
+    def key(question: Question) -> AnswerKey:
+        return AnswerKey(question, schema, account.budget, fingerprint)
+
+    def known_to(store: AnswerStore | OpenStore | None) -> dict[str, Release[Answer]]:
+        if fresh or store is None:
+            return {}
+        stored = ((str(question), store.find(key(question), account.ledger)) for question in listed)
+        return {question: answer.release() for question, answer in stored if answer is not None}
 
     # Before a plan is made: what was answered needs no δ.
     known = known_to(account.stored)
     if len(known) == len(listed):
         return _reply(listed, known, known, confidence)
-    with nullcontext() if account.stored is None else account.stored.held() as shelf:
-        known = known_to(shelf)  # again: another process may have asked the same meanwhile
+    with nullcontext() if account.stored is None else account.stored.held() as store:
+        known = known_to(store)  # again: another process may have asked the same meanwhile
         new = [question for question in listed if str(question) not in known]
         if not new:
             return _reply(listed, known, known, confidence)
         require_enough(listed, epsilon)
-        part = sum(each.weight for each in new) / sum(each.weight for each in listed)
+        part = sum(item.weight for item in new) / sum(item.weight for item in listed)
         made = plan(new, schema, epsilon=epsilon * part, delta=delta * part, confidence=confidence)
         charge = _reserved(account, made, fingerprint)
         with ExitStack() as undo:
             undo.callback(charge.abort)
-            totals = made.tally(feed)
-            if feed.stamp() != stamp:  # an answer must be kept under the fingerprint of its own data
+            totals = made.tally(table)
+            if table.stamp() != stamp:  # an answer must be kept under the fingerprint of its own data
                 raise InvalidInput("data", "changed while they were read", "ask again when nobody writes them")
             undo.pop_all()  # up to here nothing was drawn
         charge.draw()
         answers = made.draw(totals, rng=rng, name=account.budget)
-        drawn = {str(question): answers.map(_at(place)) for place, question in enumerate(new)}
-        if shelf is not None:
+        drawn = {str(question): answers.map(_at(index)) for index, question in enumerate(new)}
+        if store is not None:
             for question in new:
-                shelf.keep(question, schema, account.budget, fingerprint, drawn[str(question)], charge.id)
+                store.keep(key(question), drawn[str(question)], charge.id)
     head = charge.commit()
     return _reply(listed, known, known | drawn, confidence, made.guarantee, head)
-
-
-def _known(
-    listed: Sequence[Question], schema: Schema, account: Account, data: Fingerprint, place: Stored | Shelf
-) -> dict[str, Release[Answer]]:
-    found = {}
-    for question in listed:
-        kept = place.find(question, schema, account.budget, data, account.ledger)
-        if kept is not None:
-            found[str(question)] = kept.release()
-    return found
 
 
 def _reply(
     listed: Sequence[Question],
     known: Mapping[str, Release[Answer]],
-    found: Mapping[str, Release[Answer]],
+    releases: Mapping[str, Release[Answer]],
     confidence: float,
     charged: Guarantee | None = None,
     head: str | None = None,
 ) -> Reply:
-    said = _said_of(confidence)
-    release = _joined([found[str(question)].map(said) for question in listed])
+    with_note = _said_of(confidence)
+    release = _joined([releases[str(question)].map(with_note) for question in listed])
     return Reply(release, tuple(str(question) in known for question in listed), charged, head)
 
 
@@ -171,8 +166,8 @@ def _reserved(account: Account, made: QueryPlan, data: Fingerprint) -> Charge:
     )
 
 
-def _at(place: int) -> Callable[[tuple[Answer, ...]], Answer]:
-    return lambda answers: answers[place]
+def _at(index: int) -> Callable[[tuple[Answer, ...]], Answer]:
+    return lambda answers: answers[index]
 
 
 def _said_of(confidence: float) -> Callable[[Answer], Answer]:
@@ -181,8 +176,10 @@ def _said_of(confidence: float) -> Callable[[Answer], Answer]:
     def said(answer: Answer) -> Answer:
         if answer.confidence == confidence:
             return answer
-        stored, wanted = (f"{100 * each:g} %" for each in (answer.confidence, confidence))
-        note = f"it was stored with {stored} confidence, which is shown; {wanted} needs a fresh draw, which is paid for"
+        stored, requested = (f"{100 * level:g} %" for level in (answer.confidence, confidence))
+        note = (
+            f"it was stored with {stored} confidence, which is shown; {requested} needs a fresh draw, which is paid for"
+        )
         return replace(answer, notes=(*answer.notes, note))
 
     return said
@@ -190,16 +187,5 @@ def _said_of(confidence: float) -> Callable[[Answer], Answer]:
 
 def _joined(releases: Sequence[Release[Answer]]) -> Release[tuple[Answer, ...]]:
     """All together; their price, where all of them are of one plan."""
-    every: Release[tuple[Answer, ...]] = releases[0].map(_alone)
-    for one in releases[1:]:
-        every = Release.join(every, one).map(_flat)
     same = all(one.draws == releases[0].draws for one in releases)
-    return replace(every, guarantee=releases[0].guarantee if same else None)
-
-
-def _alone(answer: Answer) -> tuple[Answer, ...]:
-    return (answer,)
-
-
-def _flat(pair: tuple[tuple[Answer, ...], Answer]) -> tuple[Answer, ...]:
-    return (*pair[0], pair[1])
+    return replace(join_all(releases), guarantee=releases[0].guarantee if same else None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from privet.core.errors import InvalidInput
-from privet.query.words import KEYWORDS
+from privet.query.tokens import KEYWORDS
 
 __all__ = [
     "All",
@@ -101,26 +101,28 @@ class Not:
 
 
 @dataclass(frozen=True)
-class All:
+class _Several:
+    word: ClassVar[str]
+    conditions: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return f" {self.word} ".join(f"({condition})" for condition in self.conditions)
+
+
+class All(_Several):
     """Rows of which every condition is true."""
 
-    conditions: tuple[Condition, ...]
-
-    def __str__(self) -> str:
-        return " and ".join(f"({each})" for each in self.conditions)
+    word = "and"
 
 
-@dataclass(frozen=True)
-class AnyOf:
+class AnyOf(_Several):
     """Rows of which at least one condition is true."""
 
-    conditions: tuple[Condition, ...]
-
-    def __str__(self) -> str:
-        return " or ".join(f"({each})" for each in self.conditions)
+    word = "or"
 
 
 Condition: TypeAlias = CellComparison | OneOf | IsMissing | Not | All | AnyOf
+"""Which rows a question is about: a comparison of one cell, or several with `Not`, `All` and `AnyOf`."""
 
 
 def columns_of(condition: Condition | None) -> tuple[str, ...]:
@@ -131,6 +133,6 @@ def columns_of(condition: Condition | None) -> tuple[str, ...]:
         case Not():
             return columns_of(condition.condition)
         case All() | AnyOf():
-            return tuple(dict.fromkeys(name for each in condition.conditions for name in columns_of(each)))
+            return tuple(dict.fromkeys(name for part in condition.conditions for name in columns_of(part)))
         case _:
             return (condition.column,)

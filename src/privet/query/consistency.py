@@ -23,10 +23,10 @@ def agreed(counts: Sequence[npt.NDArray[np.float64]], variances: Sequence[float]
     >>> total.tolist(), wards.tolist()
     ([102.0], [58.0, 44.0])
     """
-    precisions = [1 / (len(each) * variance) for each, variance in zip(counts, variances, strict=True)]
-    weighed = sum(float(each.sum()) * precision for each, precision in zip(counts, precisions, strict=True))
+    precisions = [1 / (len(values) * variance) for values, variance in zip(counts, variances, strict=True)]
+    weighed = sum(float(values.sum()) * precision for values, precision in zip(counts, precisions, strict=True))
     total = max(weighed / sum(precisions), 0.0)
-    return [projected(each + (total - each.sum()) / len(each), total) for each in counts]
+    return [projected(values + (total - values.sum()) / len(values), total) for values in counts]
 
 
 def projected(values: npt.NDArray[np.float64], total: float) -> npt.NDArray[np.float64]:

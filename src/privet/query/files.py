@@ -9,12 +9,14 @@ from pathlib import Path
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.data import load_schema, require_vouched, schema_file_of
 from privet.data.schema import Schema
-from privet.query.plan import Asked, columns_read, parse_questions
+from privet.query.plan import QuestionLike, columns_read, parse_questions
 
 __all__ = ["answers_file", "load_query_schema"]
 
 
-def load_query_schema(data: Path, questions: Sequence[Asked] | Asked, schema: Path | None = None) -> Schema:
+def load_query_schema(
+    data: Path, questions: Sequence[QuestionLike] | QuestionLike, schema: Path | None = None
+) -> Schema:
     """Load the schema of a table, and check that somebody vouches for every column that the questions read.
 
     Args:

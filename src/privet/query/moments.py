@@ -78,10 +78,10 @@ class _Box:
 
     @staticmethod
     def around(sums: Sequence[float], width: float) -> _Box:
-        held = tuple(max(float(each), 0.0) for each in sums)
-        lows = tuple(max(float(each) - width, 0.0) for each in sums)
+        held = tuple(max(float(noisy), 0.0) for noisy in sums)
+        lows = tuple(max(float(noisy) - width, 0.0) for noisy in sums)
         # From 0 up, where noise took a sum below 0: a wider box holds the true sums no less often.
-        return _Box(held, lows, tuple(each + width for each in held))
+        return _Box(held, lows, tuple(noisy + width for noisy in held))
 
     def quotient(self, weights: Sequence[float], usual: float) -> float:
         """Σ rᵢAᵢ / Σ Aᵢ of the noisy sums; `usual` where nothing is left of them."""
@@ -90,13 +90,13 @@ class _Box:
 
     def extremes(self, weights: Sequence[float]) -> tuple[float, float]:
         """The least and the largest quotient over the box."""
-        found = []
+        quotients = []
         for corner in itertools.product(*zip(self.lows, self.highs, strict=True)):
             whole = sum(corner)
             if whole <= 0:  # there may be no rows at all
                 return min(weights), max(weights)
-            found.append(sum(r * a for r, a in zip(weights, corner, strict=True)) / whole)
-        return min(found), max(found)
+            quotients.append(sum(r * a for r, a in zip(weights, corner, strict=True)) / whole)
+        return min(quotients), max(quotients)
 
 
 def _least_square(ends: tuple[float, float]) -> float:

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from privet.core.errors import InvalidInput
 from privet.data.schema import Schema
 from privet.query import questions as asked
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
-from privet.query.fitting import Misfit, require_fit
 from privet.query.questions import Measure, Question
-from privet.query.words import KEYWORDS, MalformedQuestion, TokenKind, Word, nearest, pointed, words_of
+from privet.query.schema_check import SchemaMismatch, require_answerable
+from privet.query.tokens import KEYWORDS, MalformedQuestion, Token, TokenKind, error_at, suggestion, tokenize
 
 __all__ = ["parse"]
 
+T = TypeVar("T")
 _CLAUSES = ("where", "by", "weight")
 _OPS = {op.value: op for op in Op} | {"==": Op.EQUAL, "<>": Op.UNEQUAL}
 _MEASURES = (
@@ -57,9 +59,16 @@ _OTHER_WORDS = {
 
 
 def parse(text: str, schema: Schema) -> Question:
-    """The question that a text asks of tables with this schema. Nothing of any table is read.
+    """Return the question that a text asks of tables with this schema. Nothing of any table is read.
 
     What cannot be understood, and what the schema does not have, is a `MalformedQuestion` that points at the word.
+
+    Args:
+        text: The question, such as `mean(age) by ward`.
+        schema: The schema of the table.
+
+    Raises:
+        MalformedQuestion: The text cannot be understood, or the schema cannot answer it; the error points at the word.
 
     >>> from privet.data import Category, Number
     >>> clinic = Schema((Number("age", 0, 100), Category("ward", ("north", "south"))))
@@ -67,45 +76,45 @@ def parse(text: str, schema: Schema) -> Question:
     Question(measure=MeanMeasure(column='age'), where=None, by=('ward',), weight=1.0)
     >>> parse("mean(agee) by ward", clinic)
     Traceback (most recent call last):
-    privet.query.words.MalformedQuestion: question 'mean(»agee«) by ward', character 6: the schema has no column
+    privet.query.tokens.MalformedQuestion: question 'mean(»agee«) by ward', character 6: the schema has no column
     'agee'; did you mean age? there is age, ward
     """
-    reading = _Reading(text, words_of(text))
+    reading = _Reading(text, tokenize(text))
     try:
         question = reading.question()
     except MalformedQuestion:
         raise
     except InvalidInput as error:  # a number that the record refuses
-        raise pointed(text, reading.before, f"{error.argument} {error.problem}", error.advice) from None
+        raise error_at(text, reading.before, f"{error.argument} {error.problem}", error.advice) from None
     try:
-        require_fit(question, schema)
-    except Misfit as error:
-        raise pointed(text, reading.meant(error), error.problem, error.advice) from None
+        require_answerable(question, schema)
+    except SchemaMismatch as error:
+        raise error_at(text, reading.meant(error), error.problem, error.advice) from None
     return question
 
 
 @dataclass
 class _Reading:
     text: str
-    words: list[Word]
+    words: list[Token]
     place: int = 0
     parts: list[tuple[object, int, int]] = field(default_factory=list)
     """The measure, every comparison and the groups, each with the words that it was read from."""
 
     @property
-    def now(self) -> Word:
+    def now(self) -> Token:
         return self.words[self.place]
 
     @property
-    def before(self) -> Word:
+    def before(self) -> Token:
         return self.words[max(self.place - 1, 0)]
 
-    def meant(self, error: Misfit) -> Word:
+    def meant(self, error: SchemaMismatch) -> Token:
         """The word that an error is about, within its part of the question."""
         spans = (self.words[start:end] for part, start, end in self.parts if part is error.part)
         words = [word for word in next(spans, self.words) if word.kind is not TokenKind.SIGN]
-        found = [word for word in words if word.text == error.word] or words
-        return found[-1 if error.last else 0]
+        matching = [word for word in words if word.text == error.word] or words
+        return matching[-1 if error.last else 0]
 
     def question(self) -> Question:
         measure = self._measure()
@@ -119,14 +128,14 @@ class _Reading:
             if clause not in _CLAUSES:
                 raise self._expected("where, by, weight or the end")
             if clause in seen:
-                raise pointed(self.text, self.now, f"a second {clause}", "write each part once")
+                raise error_at(self.text, self.now, f"a second {clause}", "write each part once")
             seen.add(clause)
             self.place += 1
             if clause == "where":
                 where = self._any()
             elif clause == "by":
                 start = self.place
-                by = self._names()
+                by = self._listed(self._column)
                 self.parts.append((by, start, self.place))
             else:
                 weight = self._number("a weight, such as 2")
@@ -135,9 +144,9 @@ class _Reading:
     def _measure(self) -> Measure:
         word, name = self.now, self._lower()
         if word.kind is not TokenKind.NAME or name not in _MEASURES:
-            advice = f"write {_OTHER_WORDS[name]}" if name in _OTHER_WORDS else nearest(name, _MEASURES)
+            advice = f"write {_OTHER_WORDS[name]}" if name in _OTHER_WORDS else suggestion(name, _MEASURES)
             problem = "the question is empty" if word.kind is TokenKind.END else "this cannot be asked for"
-            raise pointed(self.text, word, problem, advice)
+            raise error_at(self.text, word, problem, advice)
         self.place += 1
         if name == "count":
             if self._take("("):
@@ -146,9 +155,9 @@ class _Reading:
             return asked.CountMeasure()
         self._need("(", f"`(` and a column, as in {name}(age)")
         column = self._column()
-        found = self._rest(name, column)
+        measure = self._rest(name, column)
         self._need(")", "`)`")
-        return found
+        return measure
 
     def _rest(self, name: str, column: str) -> Measure:
         if name == "covariance":
@@ -165,35 +174,42 @@ class _Reading:
         return _SIMPLE[name](column)
 
     def _any(self) -> Condition:
-        parts = [self._all()]
-        while self._keyword("or"):
-            parts.append(self._all())
-        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
+        return self._joined(AnyOf, self._all)
 
     def _all(self) -> Condition:
-        parts = [self._one()]
-        while self._keyword("and"):
-            parts.append(self._one())
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+        return self._joined(All, self._one)
+
+    def _joined(self, kind: type[All | AnyOf], read: Callable[[], Condition]) -> Condition:
+        parts = [read()]
+        while self._keyword(kind.word):
+            parts.append(read())
+        return parts[0] if len(parts) == 1 else kind(tuple(parts))
+
+    def _listed(self, read: Callable[[], T]) -> tuple[T, ...]:
+        """One or more, with commas between them."""
+        items = [read()]
+        while self._take(","):
+            items.append(read())
+        return tuple(items)
 
     def _one(self) -> Condition:
         nested, inside = 0, self.place
         while self._keyword("not"):
             nested += 1
         if self._take("("):
-            found = self._any()
+            condition = self._any()
             self._need(")", "`)`")
         else:
-            found = self._comparison()
+            condition = self._comparison()
         if nested > 1:
-            raise pointed(self.text, self.words[inside], "not, more than once", "one is enough, or none")
-        return Not(found) if nested else found
+            raise error_at(self.text, self.words[inside], "not, more than once", "one is enough, or none")
+        return Not(condition) if nested else condition
 
     def _comparison(self) -> Condition:
         start, column = self.place, self._column()
-        found, negated = self._compared(column)
-        self.parts.append((found, start, self.place))
-        return Not(found) if negated else found
+        condition, negated = self._compared(column)
+        self.parts.append((condition, start, self.place))
+        return Not(condition) if negated else condition
 
     def _compared(self, column: str) -> tuple[Condition, bool]:
         """What follows a column, and whether it is denied."""
@@ -205,55 +221,35 @@ class _Reading:
         negated = self._keyword("not")
         if self._keyword("in"):
             self._need("(", "`(` and values, as in: in (1, 2)")
-            values = [self._value()]
-            while self._take(","):
-                values.append(self._value())
+            values = self._listed(self._value)
             self._need(")", "`,` or `)`")
-            return OneOf(column, tuple(values)), negated
+            return OneOf(column, values), negated
         op = _OPS.get(self.now.text) if self.now.kind is TokenKind.SIGN and not negated else None
         if op is None:
             raise self._expected("in" if negated else "=, !=, <, <=, >, >=, in or is")
         self.place += 1
         return CellComparison(column, op, self._value()), False
 
-    def _names(self) -> tuple[str, ...]:
-        names = [self._column()]
-        while self._take(","):
-            names.append(self._column())
-        return tuple(names)
-
     def _column(self) -> str:
-        word = self.now
-        if word.kind not in (TokenKind.NAME, TokenKind.TEXT) or (
-            word.kind is TokenKind.NAME and self._lower() in KEYWORDS
-        ):
-            raise self._expected("the name of a column")
-        self.place += 1
-        return word.text
+        return self._text("the name of a column", TokenKind.NAME, TokenKind.TEXT)
 
-    def _value(self) -> str | float:
-        word = self.now
-        if word.kind is TokenKind.NAME and self._lower() in KEYWORDS:
-            raise self._expected("a number or a text")
-        if word.kind in (TokenKind.NAME, TokenKind.TEXT):
-            self.place += 1
-            return word.text
-        # Kept as it was written: whether it is a number or the name of a category is the column's business.
-        if word.kind is not TokenKind.NUMBER:
-            raise self._expected("a number or a text")
-        self.place += 1
-        return word.text
+    def _value(self) -> str:
+        # As it was written: whether it is a number or the name of a category is the column's business.
+        return self._text("a number or a text", TokenKind.NAME, TokenKind.TEXT, TokenKind.NUMBER)
 
     def _number(self, what: str) -> float:
-        if self.now.kind is not TokenKind.NUMBER:
+        return float(self._text(what, TokenKind.NUMBER))
+
+    def _text(self, what: str, *kinds: TokenKind) -> str:
+        if self.now.kind not in kinds or self._lower() in KEYWORDS:
             raise self._expected(what)
         self.place += 1
-        return float(self.before.text)
+        return self.before.text
 
     def _whole(self, what: str) -> int:
         number = self._number(what)
         if number != int(number) or number < 1:
-            raise pointed(self.text, self.before, "this is no whole number above 0", f"say {what}, such as 5")
+            raise error_at(self.text, self.before, "this is no whole number above 0", f"say {what}, such as 5")
         return int(number)
 
     def _lower(self) -> str:
@@ -277,4 +273,4 @@ class _Reading:
 
     def _expected(self, what: str) -> MalformedQuestion:
         problem = "the question ends here" if self.now.kind is TokenKind.END else "this is not what should stand here"
-        return pointed(self.text, self.now, problem, f"expected {what}")
+        return error_at(self.text, self.now, problem, f"expected {what}")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,21 +22,22 @@ from privet.core.release import Release
 from privet.core.unit import Unit
 from privet.data.schema import Schema
 from privet.mechanisms.mechanism import SOURCE
+from privet.query.answer_builder import answer_of
 from privet.query.answers import Answer
 from privet.query.consistency import agreed
-from privet.query.feed import Data, Feed
-from privet.query.fitting import require_fit
-from privet.query.methods import QuestionMethod, ReleasedValues
+from privet.query.methods import BudgetShare, NoiseKind, QuestionMethod, ReleasedValues
 from privet.query.parser import parse
+from privet.query.question_spec import QuestionSpec
 from privet.query.questions import CountMeasure, HistogramMeasure, Question
-from privet.query.reading import answer_of
-from privet.query.shares import BudgetShare, NoiseKind
-from privet.query.sheet import Sheet
+from privet.query.schema_check import require_answerable
+from privet.query.table_source import Data, TableSource
 from privet.query.tally import Totals, tally_rows
 
-__all__ = ["Asked", "QueryPlan", "columns_read", "parse_questions", "plan", "require_enough"]
+__all__ = ["QueryPlan", "QuestionLike", "columns_read", "join_all", "parse_questions", "plan", "require_enough"]
 
-Asked: TypeAlias = str | Question
+T = TypeVar("T")
+QuestionLike: TypeAlias = str | Question
+"""A question as a text of the query language, or as a record."""
 _BELOW = 1 - 2.0**-40
 """So that parts of ε which are rounded up one by one still add up to less than ε."""
 _NO_NOISE = 1e-9
@@ -75,13 +76,13 @@ class QueryPlan:
     def methods(self) -> tuple[QuestionMethod, ...]:
         """Each question with its part of the budget."""
         return _methods(
-            [Sheet(question, self.schema) for question in self.questions], self.noise, self.amount, self.delta
+            [QuestionSpec(question, self.schema) for question in self.questions], self.noise, self.amount, self.delta
         )
 
     @property
     def unit(self) -> Unit:
         """Whose data is protected: one row, or one user of the schema."""
-        return self.methods[0].sheet.unit
+        return self.methods[0].spec.unit
 
     @cached_property
     def event(self) -> Composed:
@@ -91,80 +92,113 @@ class QueryPlan:
     @cached_property
     def guarantee(self) -> Guarantee:
         """What that costs."""
-        found = accounting.epsilon(self.event, self.delta, unit=self.unit)
-        return replace(found, assumptions=(*found.assumptions, *self.schema.assumptions_for(self.columns)))
+        guarantee = accounting.epsilon(self.event, self.delta, unit=self.unit)
+        return replace(guarantee, assumptions=(*guarantee.assumptions, *self.schema.assumptions_for(self.columns)))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is read, the user's among them."""
         return columns_read(self.questions, self.schema)
 
-    def feed(self, data: Data) -> Feed:
-        """The table, of which only the header is looked at; refused here if it lacks a column."""
-        return Feed.of(data, self.schema, self.columns)
+    def open(self, data: Data) -> TableSource:
+        """Open a table, of which only the header is read.
 
-    def tally(self, feed: Feed) -> list[Totals]:
-        """One pass over the rows. What comes of it is private, and nothing has been drawn."""
-        return tally_rows([method.sheet for method in self.methods], feed)
+        Args:
+            data: The table: a file, or a frame.
+
+        Raises:
+            InvalidInput: The table cannot be read, or lacks a column.
+        """
+        return TableSource.of(data, self.schema, self.columns)
+
+    def tally(self, table: TableSource) -> list[Totals]:
+        """Return the sums of every question, in one pass over the rows; they are private, and nothing is drawn.
+
+        Args:
+            table: The table, from `open`.
+
+        Raises:
+            InvalidInput: The table is damaged.
+        """
+        return tally_rows([method.spec for method in self.methods], table)
 
     def draw(self, totals: Sequence[Totals], *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
-        """The answers, from sums that `tally` made.
+        """Return the answers, from sums that `tally` made.
+
+        Args:
+            totals: The sums, from `tally`.
+            rng: The randomness of the noise.
+            name: The name of the data, for the ledger.
 
         Guarantee: (ε, δ) of the plan for its unit, add/remove: one row, or all rows of one user. The event is what is
         done. Assumes that the schema, the header and the types of columns are public. No row raises, and none changes
         how many answers there are (but for private groups, which are paid for) or what is drawn.
         """
-        drawn: list[Release[ReleasedValues]] = [
-            method.release(total, rng=rng, source=name) for method, total in zip(self.methods, totals, strict=True)
-        ]
-        every: Release[tuple[ReleasedValues, ...]] = drawn[0].map(_alone)
-        for one in drawn[1:]:
-            every = Release.join(every, one).map(_flat)
-        return replace(every.map(self._answers), guarantee=self.guarantee)
+        pairs = zip(self.methods, totals, strict=True)
+        values = join_all([method.release(total, rng=rng, source=name) for method, total in pairs])
+        return replace(values.map(self._answers), guarantee=self.guarantee)
 
     def answer(self, data: Data, *, rng: Rng, name: str = SOURCE) -> Release[tuple[Answer, ...]]:
-        """`feed`, `tally` and `draw` in one call, for whoever keeps no ledger, or has charged it already.
+        """Answer in one call (`open`, `tally`, `draw`), without a ledger, or after it was charged.
+
+        Args:
+            data: The table: a file, or a frame.
+            rng: The randomness of the noise.
+            name: The name of the data, for the ledger.
+
+        Raises:
+            InvalidInput: The table cannot be read, or lacks a column.
 
         Guarantee: that of `draw`.
         """
-        return self.draw(self.tally(self.feed(data)), rng=rng, name=name)
+        return self.draw(self.tally(self.open(data)), rng=rng, name=name)
 
     def _answers(self, drawn: tuple[ReleasedValues, ...]) -> tuple[Answer, ...]:
         counts = self._agreed(drawn)
         pairs = zip(self.methods, drawn, counts, strict=True)
-        return tuple(answer_of(method, each, mine, self.confidence) for method, each, mine in pairs)
+        return tuple(answer_of(method, values, mine, self.confidence) for method, values, mine in pairs)
 
     def _agreed(self, drawn: Sequence[ReleasedValues]) -> list[list[float] | None]:
         """The counts of questions about the same rows, made to agree."""
-        found: list[list[float] | None] = [None] * len(drawn)
+        counts: list[list[float] | None] = [None] * len(drawn)
         same: dict[str, list[int]] = {}
-        for place, method in enumerate(self.methods):
-            sheet = method.sheet
-            if isinstance(sheet.question.measure, (CountMeasure, HistogramMeasure)) and not sheet.private:
-                same.setdefault(str(sheet.question.where), []).append(place)
-        for places in same.values():
-            if len(places) == 1 and len(drawn[places[0]].values) == 1:
+        for index, method in enumerate(self.methods):
+            spec = method.spec
+            if isinstance(spec.question.measure, (CountMeasure, HistogramMeasure)) and not spec.private:
+                same.setdefault(str(spec.question.where), []).append(index)
+        for indices in same.values():
+            if len(indices) == 1 and len(drawn[indices[0]].values) == 1:
                 continue  # one number agrees with itself
-            lists: list[npt.NDArray[np.float64]] = [drawn[place].values[:, 0] for place in places]
-            errors = [self.methods[place].additive.expected_error for place in places]
-            for place, values in zip(
-                places, agreed(lists, [max(error, _NO_NOISE) ** 2 for error in errors]), strict=True
+            lists: list[npt.NDArray[np.float64]] = [drawn[index].values[:, 0] for index in indices]
+            errors = [self.methods[index].additive.expected_error for index in indices]
+            for index, values in zip(
+                indices, agreed(lists, [max(error, _NO_NOISE) ** 2 for error in errors]), strict=True
             ):
-                found[place] = values.tolist()
-        return found
+                counts[index] = values.tolist()
+        return counts
 
 
 def plan(
-    questions: Sequence[Asked] | Asked,
+    questions: Sequence[QuestionLike] | QuestionLike,
     schema: Schema,
     *,
     epsilon: float,
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> QueryPlan:
-    """The plan for some questions, as texts or records, within (ε, δ). Reads no row and charges nothing.
+    """Return the plan for some questions within (ε, δ). Reads no row and charges nothing.
 
     A question that is there more than once is one question, with all its weights.
+
+    Args:
+        questions: The questions, as texts or records.
+        schema: What is public about the table.
+        epsilon: The ε of all answers together.
+        delta: The δ of all answers together.
+        confidence: The confidence of each interval.
+
+    Raises:
+        InvalidInput: A question is malformed, or ε or δ is out of range.
 
     >>> from privet.data import Category, Number
     >>> age = Number("age", 0, 100, source="domain limit")
@@ -180,17 +214,24 @@ def plan(
         raise InvalidInput("delta", f"is {delta}, which is too small to count with", "give one such as 1e-9, or 0")
     read = parse_questions(questions, schema)
     require_enough(read, epsilon)
-    sheets = [Sheet(each, schema) for each in read]
-    private = next((sheet for sheet in sheets if sheet.private), None)
+    specs = [QuestionSpec(question, schema) for question in read]
+    private = next((spec for spec in specs if spec.private), None)
     if private is not None and delta == 0:
         problem = f"is 0, and the schema has no values for the groups of {str(private.question)!r}: they must be found"
         raise InvalidInput("delta", problem, "give one such as 1e-6, or list the values in the schema")
-    noise, amount = (NoiseKind.LAPLACE, epsilon * _BELOW) if delta == 0 else _best(sheets, epsilon, delta)
+    noise, amount = (NoiseKind.LAPLACE, epsilon * _BELOW) if delta == 0 else _best(specs, epsilon, delta)
     return QueryPlan(read, schema, epsilon, delta, noise, amount, confidence)
 
 
-def parse_questions(questions: Sequence[Asked] | Asked, schema: Schema) -> tuple[Question, ...]:
-    """The questions as records, each once: what is asked again adds its weight to the first.
+def parse_questions(questions: Sequence[QuestionLike] | QuestionLike, schema: Schema) -> tuple[Question, ...]:
+    """Return the questions as records, each once: a question that is repeated adds its weight to the first.
+
+    Args:
+        questions: The questions, as texts or records.
+        schema: What is public about the table.
+
+    Raises:
+        InvalidInput: There is no question, or one is malformed.
 
     >>> from privet.data import Number
     >>> people = Schema((Number("age", 0, 100),))
@@ -200,43 +241,59 @@ def parse_questions(questions: Sequence[Asked] | Asked, schema: Schema) -> tuple
     listed = [questions] if isinstance(questions, (str, Question)) else list(questions)
     if not listed:
         raise InvalidInput("questions", "are none", "ask something, such as: count")
-    found: dict[str, Question] = {}
-    for each in listed:
-        question = each if isinstance(each, Question) else parse(each, schema)
-        require_fit(question, schema)
-        first = found.get(str(question))
-        found[str(question)] = question if first is None else replace(first, weight=first.weight + question.weight)
-    return tuple(found.values())
+    distinct: dict[str, Question] = {}
+    for item in listed:
+        question = item if isinstance(item, Question) else parse(item, schema)
+        require_answerable(question, schema)
+        first = distinct.get(str(question))
+        distinct[str(question)] = question if first is None else replace(first, weight=first.weight + question.weight)
+    return tuple(distinct.values())
 
 
 def require_enough(questions: Sequence[Question], epsilon: float) -> None:
-    """Refuse an ε, or a weight, that leaves a question next to nothing; names what was typed."""
-    whole = sum(each.weight for each in questions)
-    for each in questions:
-        part = epsilon * (each.weight / whole)
+    """Refuse an ε, or a weight, that leaves a question next to nothing.
+
+    Args:
+        questions: The questions, as texts or records.
+        epsilon: The ε of all answers together.
+
+    Raises:
+        InvalidInput: The ε of a question is too small.
+    """
+    whole = sum(question.weight for question in questions)
+    for question in questions:
+        part = epsilon * (question.weight / whole)
         if epsilon < _LEAST_EPSILON:
             problem = f"is {epsilon}, for which noise would be larger than can be drawn"
             raise InvalidInput("epsilon", problem, f"give {_LEAST_EPSILON:g} or more")
         if part < _LEAST_EPSILON:
-            problem = f"is {each.weight:g} for {str(each)!r}, which leaves it ε = {part:.2g} of {epsilon:g}"
+            problem = f"is {question.weight:g} for {str(question)!r}, which leaves it ε = {part:.2g} of {epsilon:g}"
             raise InvalidInput("weight", problem, f"give it more, so that ε is {_LEAST_EPSILON:g} at least")
 
 
 def columns_read(questions: Sequence[Question], schema: Schema) -> tuple[str, ...]:
-    """Every column that these questions read, the user's among them."""
+    """Return every column that these questions read, the user's among them.
+
+    Args:
+        questions: The questions, as texts or records.
+        schema: What is public about the table.
+    """
     user = () if schema.user is None else (schema.user,)
-    return tuple(dict.fromkeys((*(name for each in questions for name in each.columns), *user)))
+    return tuple(dict.fromkeys((*(name for question in questions for name in question.columns), *user)))
 
 
-def _methods(sheets: Sequence[Sheet], noise: NoiseKind, amount: float, delta: float) -> tuple[QuestionMethod, ...]:
+def _methods(
+    specs: Sequence[QuestionSpec], noise: NoiseKind, amount: float, delta: float
+) -> tuple[QuestionMethod, ...]:
     """The questions, each with its weight's part of the amount; half of δ is for private groups, if there are any."""
-    whole = sum(sheet.question.weight for sheet in sheets)
-    for_groups = delta / 2 / max(sum(sheet.private for sheet in sheets), 1)
+    whole = sum(spec.question.weight for spec in specs)
+    for_groups = delta / 2 / max(sum(spec.private for spec in specs), 1)
     return tuple(
         QuestionMethod(
-            sheet, BudgetShare(noise, amount * (sheet.question.weight / whole), for_groups if sheet.private else 0.0)
+            spec,
+            BudgetShare(noise, amount * (spec.question.weight / whole), for_groups if spec.private else 0.0),
         )
-        for sheet in sheets
+        for spec in specs
     )
 
 
@@ -251,12 +308,12 @@ def _rho(epsilon: float, delta: float) -> float:
     return (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2 * _BELOW
 
 
-def _best(sheets: Sequence[Sheet], epsilon: float, delta: float) -> tuple[NoiseKind, float]:
+def _best(specs: Sequence[QuestionSpec], epsilon: float, delta: float) -> tuple[NoiseKind, float]:
     """The kind of noise that makes the smaller errors, and as much of the amount as the accountant allows."""
 
     def fits(noise: NoiseKind, amount: float) -> bool:
         # By closed forms: loss distributions of many parts take seconds, and save little.
-        return price.quick(_composed(_methods(sheets, noise, amount, delta)), delta, unit=sheets[0].unit) <= epsilon
+        return price.quick(_composed(_methods(specs, noise, amount, delta)), delta, unit=specs[0].unit) <= epsilon
 
     def largest(noise: NoiseKind) -> float:
         """From an amount that is proven to fit, by halves; so an amount is only ever too small by a thousandth."""
@@ -268,17 +325,20 @@ def _best(sheets: Sequence[Sheet], epsilon: float, delta: float) -> tuple[NoiseK
         return low
 
     def error(noise: NoiseKind) -> float:
-        methods = _methods(sheets, noise, found[noise], delta)
-        return sum(math.log(max(method.deviation, _NO_NOISE)) * method.sheet.question.weight for method in methods)
+        methods = _methods(specs, noise, amounts[noise], delta)
+        return sum(math.log(max(method.deviation, _NO_NOISE)) * method.spec.question.weight for method in methods)
 
-    found = {noise: largest(noise) for noise in NoiseKind}
+    amounts = {noise: largest(noise) for noise in NoiseKind}
     best = min(NoiseKind, key=error)
-    return best, found[best]
+    return best, amounts[best]
 
 
-def _alone(value: ReleasedValues) -> tuple[ReleasedValues, ...]:
-    return (value,)
+def join_all(releases: Sequence[Release[T]]) -> Release[tuple[T, ...]]:
+    """Return one release of all values.
 
-
-def _flat(pair: tuple[tuple[ReleasedValues, ...], ReleasedValues]) -> tuple[ReleasedValues, ...]:
-    return (*pair[0], pair[1])
+    Guarantee: that of the releases together; joining them is post-processing.
+    """
+    every: Release[tuple[T, ...]] = releases[0].map(lambda value: (value,))
+    for one in releases[1:]:
+        every = Release.join(every, one).map(lambda pair: (*pair[0], pair[1]))
+    return every

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
@@ -27,9 +27,20 @@ __all__ = [
 _MOST_CELLS = 10_000
 
 
+class _Measure:
+    sums: ClassVar[int] = 1
+    """How many sums each group has, except for quantiles."""
+    is_quantile: ClassVar[bool] = False
+    """Whether one of many cells is chosen by rank."""
+    is_count: ClassVar[bool] = False
+    """Whether rows are counted."""
+
+
 @dataclass(frozen=True)
-class CountMeasure:
+class CountMeasure(_Measure):
     """How many rows there are."""
+
+    is_count = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -41,7 +52,8 @@ class CountMeasure:
 
 
 @dataclass(frozen=True)
-class _OfOne:
+class _OfOne(_Measure):
+    word: ClassVar[str]
     column: str
 
     @property
@@ -50,33 +62,44 @@ class _OfOne:
         return (self.column,)
 
     def __str__(self) -> str:
-        return f"{_WORDS[type(self).__name__]}({quoted(self.column)})"
+        return f"{self.word}({quoted(self.column)})"
 
 
 class SumMeasure(_OfOne):
     """The sum of a number; what is missing adds nothing."""
 
+    word = "sum"
+
 
 class MeanMeasure(_OfOne):
     """The mean of a number, over the rows that have it."""
+
+    word, sums = "mean", 2
 
 
 class VarianceMeasure(_OfOne):
     """The variance of a number (divided by the number of rows that have it)."""
 
+    word, sums = "variance", 3
+
 
 class MinimumMeasure(_OfOne):
     """A small quantile: the smallest value itself is one person's."""
 
+    word, is_quantile = "min", True
+
 
 class MaximumMeasure(_OfOne):
     """A large quantile: the largest value itself is one person's."""
+
+    word, is_quantile = "max", True
 
 
 @dataclass(frozen=True)
 class HistogramMeasure(_OfOne):
     """How many rows there are of each value of a category, or in each of `cells` cells of a number."""
 
+    is_count = True
     cells: int | None = None
     """For a number: how many cells of equal width between its bounds; 10 unless stated."""
 
@@ -92,6 +115,7 @@ class HistogramMeasure(_OfOne):
 class QuantileMeasure(_OfOne):
     """The value below which a share of the rows lies."""
 
+    is_quantile = True
     share: float = 0.5
 
     def __post_init__(self) -> None:
@@ -99,17 +123,15 @@ class QuantileMeasure(_OfOne):
             raise InvalidInput("share", f"is {self.share:g}", "give a share between 0 and 1, such as 0.5")
 
     def __str__(self) -> str:
-        return (
-            f"median({quoted(self.column)})"
-            if self.share == 0.5
-            else (f"quantile({quoted(self.column)}, {self.share!r})")
-        )
+        column = quoted(self.column)
+        return f"median({column})" if self.share == 0.5 else f"quantile({column}, {self.share!r})"
 
 
 @dataclass(frozen=True)
 class TopKMeasure(_OfOne):
     """The k most frequent values of a category, the most frequent first."""
 
+    is_count = True
     k: int = 3
 
     def __post_init__(self) -> None:
@@ -120,8 +142,10 @@ class TopKMeasure(_OfOne):
 
 
 @dataclass(frozen=True)
-class CovarianceMeasure:
+class CovarianceMeasure(_Measure):
     """The covariance of two numbers, over the rows that have both."""
+
+    sums = 4
 
     first: str
     second: str
@@ -134,14 +158,6 @@ class CovarianceMeasure:
     def __str__(self) -> str:
         return f"covariance({quoted(self.first)}, {quoted(self.second)})"
 
-
-_WORDS = {
-    "SumMeasure": "sum",
-    "MeanMeasure": "mean",
-    "VarianceMeasure": "variance",
-    "MinimumMeasure": "min",
-    "MaximumMeasure": "max",
-}
 
 Measure: TypeAlias = (
     CountMeasure

@@ -44,7 +44,7 @@ def priced(
         unit: of all of it.
         population: the public number of units, if it is known, against which δ is held.
         assumptions: what the guarantee rests on, where whoever ran it knows better than the price
-            (`release.guarantee.assumptions`: noise on a grid is not "real-valued noise").
+            (`release.guarantee.assumptions`: noise on a grid is not continuous noise).
         rests_on: further assumptions, of the data: where bounds and values come from (`Schema.assumptions`).
         described, conditions, notes: as for `price_run`.
 

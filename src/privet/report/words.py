@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from typing import Any, cast
 
-from privet.accounting import Accountant, AccountantAnswer
+from privet.accounting import CONTINUOUS_NOISE, Accountant, AccountantAnswer
 from privet.core.codec import Record
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.unit import Neighbours, Unit, Whose
@@ -149,7 +149,7 @@ def proven_by(guarantee: Guarantee) -> str:
         return ""
     names = {accountant.value: name for accountant, name in ACCOUNTANTS.items()}
     assumed = f", assuming {listed(guarantee.assumptions)}" if guarantee.assumptions else ""
-    exact = f" {_REAL}" if "real-valued noise" in guarantee.assumptions else ""
+    exact = f" {_REAL}" if CONTINUOUS_NOISE in guarantee.assumptions else ""
     return f"Proven by {names[guarantee.accountant]}{assumed}.{exact}"
 
 

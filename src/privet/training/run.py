@@ -12,6 +12,7 @@ from weakref import ReferenceType, ref
 import torch
 from torch import Tensor, nn
 
+from privet.accounting import CONTINUOUS_NOISE
 from privet.accounting import epsilon as price
 from privet.core.errors import InvalidInput
 from privet.core.event import Event
@@ -310,7 +311,7 @@ class Run:
         if self.plan.noise is not Noise.LATTICE:
             on_device = any(each.device.type != "cpu" for each in self._step.parameters)
             return replace(found, assumptions=(*found.assumptions, STRENGTH)) if on_device else found
-        others = tuple(each for each in found.assumptions if each != "real-valued noise")
+        others = tuple(each for each in found.assumptions if each != CONTINUOUS_NOISE)
         return replace(found, assumptions=(*others, ASSUMPTION))
 
     def release(self, delta: float | None = None) -> Release[nn.Module]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privet.accounting.laws.atoms import Atoms, block, randomized_response
-from privet.accounting.laws.law import Array, Law, reach
+from privet.accounting.laws.law import Array, Law, law_delta, law_epsilon, reach
 from privet.accounting.laws.noise import GaussianLoss, LaplaceLoss, discrete_gaussian, discrete_laplace
 from privet.accounting.laws.replaced import (
     ReplacedGaussian,
@@ -33,6 +33,8 @@ __all__ = [
     "discrete_gaussian",
     "discrete_laplace",
     "draws_of_one_row",
+    "law_delta",
+    "law_epsilon",
     "randomized_response",
     "reach",
     "replaced_discrete_gaussian",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-__all__ = ["Array", "Law", "between", "normal_cells", "reach"]
+__all__ = ["Array", "FiniteLoss", "Law", "between", "law_delta", "law_epsilon", "normal_cells", "reach"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
+_ROUNDING = 1e-14
+_LEAST = 1e-316
+"""What a Q-mass may be that underflowed to 0, atom by atom."""
 
 
 class Law(Protocol):
@@ -35,10 +39,21 @@ class Law(Protocol):
         ...
 
 
-def normal_cells(standardised: Array) -> Array:
+class FiniteLoss:
+    """What laws share whose losses are all finite; unless they say otherwise, there is no largest one."""
+
+    infinite = 0.0
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The whole line."""
+        return -math.inf, math.inf
+
+
+def normal_cells(standardized: Array) -> Array:
     """Masses of a standard normal between −∞, the given rising points, and ∞; taken from the nearer tail."""
-    below, above = ndtr(standardised), ndtr(-standardised)
-    inner = np.where(standardised[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+    below, above = ndtr(standardized), ndtr(-standardized)
+    inner = np.where(standardized[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
     return np.concatenate((below[:1], inner, above[-1:]))
 
 
@@ -80,3 +95,34 @@ def _unbounded_reach(law: Law, tail: float, low: float, high: float) -> tuple[fl
         if (mass[0] <= tail and mass[-1] <= tail) or step > 1e12:
             return float(left), float(right)
         step *= 2.0
+
+
+def law_delta(law: Law, epsilon: float, side: int) -> float:
+    """δ(ε) = P(L ≥ ε) − e^ε·Q(L ≥ ε), rounded up for side = 1 and down for side = −1."""
+    p, q = law.cells(np.array([epsilon]))
+    above, below = float(p[1]), float(q[1]) if side > 0 else max(float(q[1]), _LEAST)
+    scaled = math.exp(min(epsilon + math.log(below), 700.0)) if below > 0 else 0.0
+    # a tail of mass m comes from an exponent of |log m|, whose own rounding error is relative to that
+    slack = _ROUNDING * (1 - math.log(max(above, _LEAST))) * (above + scaled)
+    exact = law.infinite + above - scaled + side * slack
+    if math.isnan(exact):
+        return 1.0 if side > 0 else 0.0
+    delta = min(1.0, max(0.0, exact))
+    return max(delta, 5e-324) if side > 0 and epsilon < law.support[1] else delta
+
+
+def law_epsilon(law: Law, delta: float, side: int) -> float:
+    """The least ε with δ(ε) ≤ delta, bracketed by bisection; the outer end for the asked side."""
+    if law_delta(law, 0.0, side) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while law_delta(law, high, side) > delta:
+        low, high = high, 2 * high
+        if high > 1e15:
+            return math.inf if side > 0 else low
+    for _ in range(200):
+        middle = (low + high) / 2
+        if not low < middle < high or high - low <= 1e-13 * high:
+            break
+        low, high = (middle, high) if law_delta(law, middle, side) > delta else (low, middle)
+    return high if side > 0 else low

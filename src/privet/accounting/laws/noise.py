@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from privet.accounting.laws.atoms import Atoms
-from privet.accounting.laws.law import Array, between, normal_cells
+from privet.accounting.laws.law import Array, FiniteLoss, between, normal_cells
 
 __all__ = ["MOST_ATOMS", "GaussianLoss", "LaplaceLoss", "discrete_gaussian", "discrete_laplace"]
 
@@ -18,16 +18,10 @@ MOST_ATOMS = 2_000_000
 
 
 @dataclass(frozen=True)
-class GaussianLoss:
+class GaussianLoss(FiniteLoss):
     """N(μ, 1) against N(0, 1): L is N(μ²/2, μ²) under P and N(−μ²/2, μ²) under Q."""
 
     mu: float
-    infinite: float = 0.0
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The whole line."""
-        return -math.inf, math.inf
 
     def cells(self, bounds: Array) -> tuple[Array, Array]:
         """Normal masses."""
@@ -36,11 +30,10 @@ class GaussianLoss:
 
 
 @dataclass(frozen=True)
-class LaplaceLoss:
+class LaplaceLoss(FiniteLoss):
     """Laplace noise of scale b against itself moved by 1: L = (|x − 1| − |x|) / b with x from P = Laplace(0, b)."""
 
     scale: float
-    infinite: float = 0.0
 
     @property
     def support(self) -> tuple[float, float]:

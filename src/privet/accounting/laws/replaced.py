@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privet.accounting.laws.atoms import Atoms, block
-from privet.accounting.laws.law import Array, between, normal_cells
+from privet.accounting.laws.law import Array, FiniteLoss, between, normal_cells
 from privet.accounting.laws.noise import MOST_ATOMS
 
 __all__ = [
@@ -43,17 +43,11 @@ _UP = 1 + 2e-15
 
 
 @dataclass(frozen=True)
-class ReplacedGaussian:
+class ReplacedGaussian(FiniteLoss):
     """(1 − q)N(0, 1) + qN(μ, 1) against (1 − q)N(0, 1) + qN(−μ, 1), for q < 1."""
 
     mu: float
     rate: float
-    infinite: float = 0.0
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The whole line."""
-        return -math.inf, math.inf
 
     def cells(self, bounds: Array) -> tuple[Array, Array]:
         """L ≥ l where μx ≥ l/2 + asinh(((1 − q)/q)·e^(μ²/2)·sinh(l/2)): L is an odd, rising function of x."""
@@ -69,12 +63,11 @@ class ReplacedGaussian:
 
 
 @dataclass(frozen=True)
-class ReplacedLaplace:
+class ReplacedLaplace(FiniteLoss):
     """(1 − q)Lap(0) + qLap(1) against (1 − q)Lap(0) + qLap(−1), all of scale b."""
 
     scale: float
     rate: float
-    infinite: float = 0.0
 
     @property
     def support(self) -> tuple[float, float]:
@@ -110,11 +103,11 @@ def replaced_discrete_laplace(scale: float, distance: int, rate: float) -> Atoms
     x = np.arange(-distance, distance + 1, dtype=np.float64)
 
     def masses(center: int) -> Array:
-        found = math.tanh(inverse / 2) * np.exp(-inverse * np.abs(x - center))
+        mass = math.tanh(inverse / 2) * np.exp(-inverse * np.abs(x - center))
         rest = 1 / (1 + math.exp(-inverse))  # all x ≤ −distance share the least loss, all x ≥ distance the largest
-        found[0] = math.exp(-inverse * (distance + center)) * rest
-        found[-1] = math.exp(-inverse * (distance - center)) * rest
-        return np.asarray(found)
+        mass[0] = math.exp(-inverse * (distance + center)) * rest
+        mass[-1] = math.exp(-inverse * (distance - center)) * rest
+        return np.asarray(mass)
 
     up = inverse * (np.abs(x) - np.abs(x - distance))
     return _three(masses(0), masses(distance), masses(-distance), up, up[::-1], rate)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privet.accounting.laws.atoms import Atoms
-from privet.accounting.laws.law import Array, Law
+from privet.accounting.laws.law import Array, FiniteLoss, Law
 from privet.core.errors import NotProven
 
 __all__ = ["Added", "Mixture", "Removed", "Symmetric", "draws_of_one_row"]
@@ -58,12 +58,11 @@ class Removed:
 
 
 @dataclass(frozen=True)
-class Added:
+class Added(FiniteLoss):
     """(P, (1 − q)P + qQ): Poisson sampling, the row is added (Zhu, Dong & Wang 2022, Thm 11)."""
 
     inner: Law
     rate: float
-    infinite: float = 0.0
 
     @property
     def support(self) -> tuple[float, float]:

@@ -98,16 +98,16 @@ def crowd(epsilon: float, categories: int, reports: int, tail: float, clones: fl
         ]
         longest += max(len(part.steps) for part in parts)
     losses, masses = (
-        np.concatenate(each) for each in zip(*(_atoms(part, growth, gamma, cut) for part in parts), strict=True)
+        np.concatenate(arrays) for arrays in zip(*(_atoms(part, growth, gamma, cut) for part in parts), strict=True)
     )
     eta = 8 * _ULP * (longest + _half_width(float(sizes[-1]), cut) + 64) + 1e-14
     top = float(np.max(np.abs(losses)))
     points, p = _on_grid(losses, masses, top)
     points = np.concatenate((points, [0.0, epsilon]))
     p = np.concatenate((p, [max(0.0, 1 - float(p.sum())), 4 * growth * cut])) * (1 + eta)
-    kept = p > 0
-    points = points[kept] + 2 * eta
-    return Atoms(points, p[kept], p[kept] * np.exp(-points))
+    positive = p > 0
+    points = points[positive] + 2 * eta
+    return Atoms(points, p[positive], p[positive] * np.exp(-points))
 
 
 @lru_cache(maxsize=64)
@@ -126,9 +126,9 @@ def crowd_below(epsilon: float, categories: int, reports: int) -> tuple[Atoms, A
 
 
 def _lowered(p: Array, q: Array, eta: float) -> Atoms:
-    kept = (p > 1e-290) & (q > 1e-290)
-    losses = np.log(p[kept] / q[kept]) - 2 * eta
-    masses = p[kept] * (1 - eta)
+    representable = (p > 1e-290) & (q > 1e-290)
+    losses = np.log(p[representable] / q[representable]) - 2 * eta
+    masses = p[representable] * (1 - eta)
     return Atoms(losses, masses, masses * np.exp(-losses))
 
 
@@ -184,9 +184,9 @@ def _atoms(rows: _Rows, growth: float, gamma: float, cut: float) -> tuple[Array,
     floor = rows.floor[:, None]
     p = (growth - 1) * one + floor
     q = (growth - 1) * (steps - one) + floor
-    kept = masses > 0
+    positive = masses > 0
     weighted = gamma * masses * p / rows.reports[:, None]
-    return np.log(p[kept] / q[kept]), weighted[kept]
+    return np.log(p[positive] / q[positive]), weighted[positive]
 
 
 def _on_grid(losses: Array, masses: Array, top: float) -> tuple[Array, Array]:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from privet.local.shuffling.carried import carried, id_of
-from privet.local.shuffling.client import send
-from privet.local.shuffling.collect import shuffled_release
-from privet.local.shuffling.compare import Costs, cost_of_trust, costs_around
-from privet.local.shuffling.mix import Batch, Counts, MixRefused, Taken
+from privet.local.shuffling.compare import TrustCosts, cost_of_trust, costs_around
+from privet.local.shuffling.mix import Batch, BatchCounts, LayerOutcome, MixRefused
 from privet.local.shuffling.onion import MixKey, seal
 from privet.local.shuffling.plan import ONE_IN_A_CROWD, MixPlan, Stop, read_plan
-from privet.local.shuffling.sending import SentReports, send_reports
+from privet.local.shuffling.report_format import canonical_report, id_of
+from privet.local.shuffling.sending import SentReports, send, send_reports
 from privet.local.shuffling.server import MixServer
-from privet.local.shuffling.stops import collected_release, create_key_file, open_stop
+from privet.local.shuffling.stops import collected_release, create_key_file, open_stop, shuffled_release
 
 __all__ = [
     "ONE_IN_A_CROWD",
     "Batch",
-    "Costs",
-    "Counts",
+    "BatchCounts",
+    "LayerOutcome",
     "MixKey",
     "MixPlan",
     "MixRefused",
     "MixServer",
     "SentReports",
     "Stop",
-    "Taken",
-    "carried",
+    "TrustCosts",
+    "canonical_report",
     "collected_release",
     "cost_of_trust",
     "costs_around",

@@ -10,11 +10,11 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.mechanisms.coins import usable
 
-__all__ = ["Costs", "cost_of_trust", "costs_around"]
+__all__ = ["TrustCosts", "cost_of_trust", "costs_around"]
 
 
 @dataclass(frozen=True)
-class Costs:
+class TrustCosts:
     """The standard error of the share of a yes-or-no question, from the noise alone, in three models of trust."""
 
     reports: int
@@ -28,8 +28,16 @@ class Costs:
     """What each report is worth by itself where it is shuffled."""
 
 
-def cost_of_trust(reports: int, *, epsilon: float, delta: float) -> Costs:
-    """The three errors for one number of honest reports; one answer is replaced by the other one (replace).
+def cost_of_trust(reports: int, *, epsilon: float, delta: float) -> TrustCosts:
+    """Return the three errors for one number of honest reports, where one answer is replaced by the other one.
+
+    Args:
+        reports: The number of honest reports.
+        epsilon: The ε that all three models give.
+        delta: The δ.
+
+    Raises:
+        InvalidInput: A number is out of range.
 
     >>> costs = cost_of_trust(10_000, epsilon=1.0, delta=1e-6)
     >>> f"{costs.central:.5f} {costs.shuffled:.5f} {costs.local:.5f}"
@@ -41,7 +49,7 @@ def cost_of_trust(reports: int, *, epsilon: float, delta: float) -> Costs:
         raise InvalidInput("delta", "is 0, at which no crowd hides anybody", "use a value such as 1e-6")
     own = largest_local_epsilon(reports, epsilon=epsilon, delta=delta)
     central = math.sqrt(2 * math.exp(-epsilon)) / -math.expm1(-epsilon) / reports
-    return Costs(reports, central, _response(own, reports), _response(epsilon, reports), own)
+    return TrustCosts(reports, central, _response(own, reports), _response(epsilon, reports), own)
 
 
 def _response(epsilon: float, reports: int) -> float:
@@ -49,7 +57,7 @@ def _response(epsilon: float, reports: int) -> float:
     return math.exp(-epsilon / 2) / -math.expm1(-epsilon) / math.sqrt(reports)
 
 
-def costs_around(reports: int, *, epsilon: float, delta: float) -> tuple[Costs, ...]:
+def costs_around(reports: int, *, epsilon: float, delta: float) -> tuple[TrustCosts, ...]:
     """Return `cost_of_trust` for a number of reports, and for a tenth, a hundredth, 10 and 100 times as many.
 
     Args:

@@ -7,23 +7,23 @@ from enum import Enum
 
 from privet.core.errors import PrivetError
 from privet.core.random import Rng
-from privet.local.shuffling.carried import is_carried
 from privet.local.shuffling.onion import MixKey, unpadded
 from privet.local.shuffling.plan import MixPlan
+from privet.local.shuffling.report_format import is_canonical_report
 from privet.mechanisms.selection import random_order
 
-__all__ = ["Batch", "BrokeOff", "Counts", "MixRefused", "Taken"]
+__all__ = ["Batch", "BatchCounts", "ConnectionLost", "LayerOutcome", "MixRefused"]
 
 
 class MixRefused(PrivetError):
     """A batch that must not go on: its guarantee would not hold. Nothing of it is released."""
 
 
-class BrokeOff(MixRefused):
+class ConnectionLost(MixRefused):
     """A connection ended in the middle: nobody can say whether the report was taken."""
 
 
-class Taken(Enum):
+class LayerOutcome(Enum):
     """What became of a layer that arrived."""
 
     ACCEPTED = "accepted"
@@ -32,7 +32,7 @@ class Taken(Enum):
 
 
 @dataclass(frozen=True)
-class Counts:
+class BatchCounts:
     """How a batch fared at one stop."""
 
     accepted: int
@@ -60,41 +60,55 @@ class Batch:
         self._duplicates = self._bad = 0
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> BatchCounts:
         """What has been taken so far."""
-        return Counts(len(self._inner), self._duplicates, self._bad)
+        return BatchCounts(len(self._inner), self._duplicates, self._bad)
 
-    def add(self, layer: bytes) -> Taken:
-        """Take a layer off, if it is one of this batch and was not seen before."""
+    def add(self, layer: bytes) -> LayerOutcome:
+        """Take a layer off, if it is one of this batch and has not arrived before.
+
+        Args:
+            layer: What arrived.
+        """
         if layer in self._seen:
             self._duplicates += 1
-            return Taken.DUPLICATE
+            return LayerOutcome.DUPLICATE
         inner = self._key.peel(layer, self._name) if len(layer) == self._length else None
         if inner is not None and self.is_last:
             report = unpadded(inner)
-            inner = report if report is not None and is_carried(self.plan, report) else None
+            inner = report if report is not None and is_canonical_report(self.plan, report) else None
         if inner is None:
             self._bad += 1
-            return Taken.BAD
+            return LayerOutcome.BAD
         self._seen.add(layer)
         self._inner.append(inner)
-        return Taken.ACCEPTED
+        return LayerOutcome.ACCEPTED
 
     def add_all(self, body: bytes) -> None:
-        """Take many layers, one after another; what is left over at the end is a bad one."""
+        """Add many layers, one after another; an incomplete one at the end is bad.
+
+        Args:
+            body: The layers, end to end.
+        """
         for start in range(0, len(body), self._length):
             self.add(body[start : start + self._length])
 
     def close(self, rng: Rng) -> list[bytes]:
-        """What goes on, in an order that is uniform among all (Fisher & Yates) and that is not kept anywhere.
+        """Return the opened layers in an order that is uniform among all (Fisher & Yates) and is not stored anywhere.
 
         Refuses a batch with fewer than the plan's minimum left: a smaller crowd hides less than was promised.
+
+        Args:
+            rng: The randomness of the order.
+
+        Raises:
+            MixRefused: Fewer than the plan's minimum are left.
         """
-        found, self._inner = self._inner, []
-        if len(found) < self.plan.minimum:
-            counts = Counts(len(found), self._duplicates, self._bad)
+        opened, self._inner = self._inner, []
+        if len(opened) < self.plan.minimum:
+            counts = BatchCounts(len(opened), self._duplicates, self._bad)
             raise MixRefused(
                 f"the batch {self.plan.batch!r} is refused at stop {self.place + 1}: {counts}, and the plan asks for "
                 f"{self.plan.minimum:,}; a smaller crowd hides less than was promised, so nothing goes on"
             )
-        return [found[at] for at in random_order(len(found), rng)]
+        return [opened[at] for at in random_order(len(opened), rng)]

@@ -42,12 +42,19 @@ class MixKey:
 
     @staticmethod
     def new() -> MixKey:
-        """A fresh key from the operating system's randomness."""
+        """Make a key from the operating system's randomness."""
         return MixKey(X25519PrivateKey.generate())
 
     @staticmethod
     def read(secret: str) -> MixKey:
-        """The key whose `secret` this is."""
+        """Read a key from its `secret`.
+
+        Args:
+            secret: The key as text.
+
+        Raises:
+            InvalidInput: This is no key.
+        """
         return MixKey(X25519PrivateKey.from_private_bytes(_bytes("key", secret)))
 
     @property
@@ -61,7 +68,12 @@ class MixKey:
         return self._private.public_key().public_bytes_raw().hex()
 
     def peel(self, layer: bytes, batch: bytes) -> bytes | None:
-        """What is inside of a layer that was made for this key and this batch; None for anything else."""
+        """Return what is inside of a layer that was made for this key and this batch; None for anything else.
+
+        Args:
+            layer: The layer.
+            batch: The name of the batch.
+        """
         if len(layer) < LAYER:
             return None
         ephemeral = layer[:_KEY]
@@ -73,7 +85,14 @@ class MixKey:
             return None
 
     def signature(self, body: bytes, batch: bytes, other: str, *, sends: bool) -> bytes:
-        """A code by which the holder of `other` and this key's know that a batch came from the one before."""
+        """Return a code by which the holders of two keys know that a batch came from the stop before.
+
+        Args:
+            body: The batch as it is sent.
+            batch: The name of the batch.
+            other: The public key of the other stop.
+            sends: Whether this stop is the one that sends.
+        """
         pair = (self.public, other) if sends else (other, self.public)
         secret = self._private.exchange(public_key(other))
         code = HMAC(_derived(secret, b"batch", batch, *map(bytes.fromhex, pair)), SHA256())
@@ -82,7 +101,14 @@ class MixKey:
 
 
 def public_key(text: str) -> X25519PublicKey:
-    """A public key from its text."""
+    """Read a public key from its text.
+
+    Args:
+        text: 64 hexadecimal digits.
+
+    Raises:
+        InvalidInput: This is no key.
+    """
     return X25519PublicKey.from_public_bytes(_bytes("key", text))
 
 
@@ -92,7 +118,17 @@ def length_of(payload: int, layers: int) -> int:
 
 
 def seal(report: bytes, keys: Sequence[str], payload: int, batch: bytes) -> bytes:
-    """A report inside of one layer for each public key; the first key is that of whoever opens it first."""
+    """Return a report inside of one layer for each public key.
+
+    Args:
+        report: The report.
+        keys: The public keys; the first is that of the stop that opens it first.
+        payload: The length that reports are padded to.
+        batch: The name of the batch.
+
+    Raises:
+        InvalidInput: The report is too long, or not one line.
+    """
     inner = padded(report, payload)
     for key in reversed(keys):
         one = X25519PrivateKey.generate()
@@ -132,15 +168,15 @@ def _one_line(report: bytes) -> bool:
 
 
 def _derived(secret: bytes, purpose: bytes, batch: bytes, first: bytes, second: bytes) -> bytes:
-    said = b"privet mix 1 " + purpose + len(batch).to_bytes(4, "big") + batch + first + second
-    return HKDF(SHA256(), 32, None, said).derive(secret)
+    info = b"privet mix 1 " + purpose + len(batch).to_bytes(4, "big") + batch + first + second
+    return HKDF(SHA256(), 32, None, info).derive(secret)
 
 
 def _bytes(argument: str, text: str) -> bytes:
     try:
-        found = bytes.fromhex(text.strip())
+        key = bytes.fromhex(text.strip())
     except (ValueError, AttributeError):
-        found = b""
-    if len(found) != _KEY:
+        key = b""
+    if len(key) != _KEY:
         raise InvalidInput(argument, "is no key of 64 hexadecimal digits", "make one with: privet mix key")
-    return found
+    return key

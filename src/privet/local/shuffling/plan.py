@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,14 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Pure, RandomizedResponse, Shuffled
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Trust, Unit, Whose
-from privet.local.questionnaire import Questionnaire, read_questionnaire
+from privet.local.questionnaire import (
+    VERSION,
+    Questionnaire,
+    read_questionnaire,
+    read_toml,
+    require_keys,
+    tables_of,
+)
 from privet.local.shuffling.onion import length_of, public_key
 from privet.mechanisms.coins import usable
 
@@ -24,7 +30,6 @@ __all__ = ["ONE_IN_A_CROWD", "MixPlan", "Stop", "read_plan"]
 
 ONE_IN_A_CROWD = Unit(whose=Whose.USER, neighbours=Neighbours.REPLACE, trust=Trust.SHUFFLED)
 """One person's answer becomes any other one, and whoever mixes the reports is trusted to do so."""
-_VERSION = 1
 _MOST_PAYLOAD, _MOST_REPORTS, _MOST_SERVERS = 1 << 16, 10**7, 16
 _NEEDED = ("privet", "batch", "epsilon", "delta", "minimum", "server", "collector")
 _ALLOWED = (*_NEEDED, "categories", "close-at", "dishonest", "payload", "survey")
@@ -149,14 +154,25 @@ class MixPlan:
         stops = [[stop.address, stop.key] for stop in self.stops]
         survey = None if self.survey is None else self.survey.digest
         numbers = [self.epsilon, self.delta, self.minimum, self.close_at, self.dishonest, self.categories, self.payload]
-        return hashlib.sha256(json.dumps([_VERSION, self.batch, numbers, stops, survey]).encode()).digest()
+        return hashlib.sha256(json.dumps([VERSION, self.batch, numbers, stops, survey]).encode()).digest()
 
     def length(self, place: int) -> int:
-        """How long every layer is that arrives at this stop."""
+        """Return how long every layer is that arrives at a stop.
+
+        Args:
+            place: The number of the stop, from 0.
+        """
         return length_of(self.payload, len(self.stops) - place)
 
     def place_of(self, key: str) -> int:
-        """Which stop has this public key."""
+        """Return which stop has this public key.
+
+        Args:
+            key: The public key.
+
+        Raises:
+            InvalidInput: No stop has it.
+        """
         keys = [stop.key for stop in self.stops]
         if key not in keys:
             raise InvalidInput("key", "is that of no stop in the plan", "put its public half into the plan")
@@ -164,32 +180,19 @@ class MixPlan:
 
 
 def read_plan(path: Path) -> MixPlan:
-    """A plan from its TOML file; the file of its survey, if it has one, is looked for beside it."""
-    try:
-        top = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidInput("file", f"{str(path)!r} cannot be read: {reason}", "name the plan's file") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput("file", f"{str(path)!r} is not TOML: {error}", "look at that line") from None
-    try:
-        return _parsed(top, path.parent)
-    except InvalidInput as error:
-        raise InvalidInput("file", f"{str(path)!r}: {error.argument} {error.problem}", error.advice) from None
+    """Read a plan from its TOML file; the file of its survey, if it has one, is looked for beside it.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidInput: A file cannot be read, or is not a plan.
+    """
+    return read_toml(path, "plan", lambda top: _parsed(top, path.parent))
 
 
 def _parsed(top: Mapping[str, Any], folder: Path) -> MixPlan:
-    if top.get("privet") != _VERSION:
-        raise InvalidInput("privet", f"is {top.get('privet')!r}", f"write privet = {_VERSION} in the first line")
-    for key in _NEEDED:
-        if key not in top:
-            raise InvalidInput(key, "is missing", f"add {'[[server]]' if key == 'server' else key}")
-    for key in top:
-        if key not in _ALLOWED:
-            raise InvalidInput(key, "means nothing in a plan", f"use one of: {', '.join(_ALLOWED)}")
-    servers = top["server"]
-    if not isinstance(servers, list):
-        raise InvalidInput("server", "is not a list of tables", "write [[server]] above each")
+    servers = tables_of(top, "server", _NEEDED, _ALLOWED, "a plan")
     return MixPlan(
         batch=top["batch"],
         epsilon=top["epsilon"],
@@ -206,9 +209,7 @@ def _parsed(top: Mapping[str, Any], folder: Path) -> MixPlan:
 
 
 def _stop(table: object) -> Stop:
-    for word in table if isinstance(table, dict) else ():
-        if word not in _STOP:
-            raise InvalidInput(word, "means nothing at a server or collector", f"use one of: {', '.join(_STOP)}")
+    require_keys(table if isinstance(table, dict) else {}, _STOP, "a server or collector")
     if not isinstance(table, dict) or len(table) < len(_STOP):
         raise InvalidInput("server", "or collector is no table of an address and a key", "give it both, and no more")
     return Stop(table["address"], table["key"])

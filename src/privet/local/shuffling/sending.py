@@ -1,4 +1,4 @@
-"""Send many reports to a mix: all are checked before the first is sent, and those that were not taken are named."""
+"""The side of the respondents: seal reports and send each once to the first server; those not taken are named."""
 
 from __future__ import annotations
 
@@ -14,14 +14,43 @@ from typing import Self
 from privet.core.errors import InvalidInput
 from privet.core.locking import locked
 from privet.local.report_files import ReportLine
-from privet.local.shuffling.carried import carried, id_of
-from privet.local.shuffling.client import send
-from privet.local.shuffling.mix import BrokeOff, MixRefused, Taken
+from privet.local.shuffling.mix import ConnectionLost, LayerOutcome, MixRefused
+from privet.local.shuffling.onion import seal
 from privet.local.shuffling.plan import MixPlan
+from privet.local.shuffling.report_format import canonical_report, id_of
+from privet.local.shuffling.server import posted
 
-__all__ = ["SentReports", "send_reports"]
+__all__ = ["SentReports", "send", "send_reports"]
 
+_PATIENCE = 30.0
+_TAKEN = {201: LayerOutcome.ACCEPTED, 200: LayerOutcome.DUPLICATE, 400: LayerOutcome.BAD}
 _HASH = re.compile(rb"[0-9a-f]{64}")
+
+
+def send(plan: MixPlan, report: bytes, *, source: tuple[str, int] | None = None) -> LayerOutcome:
+    """Send one report, inside of a layer for each stop. The id of a survey's report is not sent.
+
+    **Each call is one person.** Every layer is made with a key of its own and no id travels, so that nobody on the way
+    could tell a report that is sent again from that of someone with the same answers: it would count as another person,
+    on whose number the price rests. Call this once for each report; `privet mix send` keeps notes of what it has sent.
+
+    Args:
+        plan: The public plan of the batch.
+        report: A report that is randomized already: it has the plan's ε by itself, whatever becomes of the batch.
+        source: The address to send from, where a machine has several.
+
+    Returns:
+        What the first server did with the report.
+
+    Raises:
+        InvalidInput: The report is not one that the plan prices (see `canonical_report`).
+        MixRefused: The batch is closed, or the first server does not answer.
+    """
+    sealed = seal(canonical_report(plan, report), [stop.key for stop in plan.stops], plan.payload, plan.name)
+    status, words = posted(plan.servers[0], "/report", sealed, patience=_PATIENCE, source=source)
+    if status not in _TAKEN:
+        raise MixRefused(words or f"the first server answered {status}")
+    return _TAKEN[status]
 
 
 def send_reports(plan: MixPlan, lines: Sequence[ReportLine], notes: Path) -> str:
@@ -52,19 +81,19 @@ def _send_all(plan: MixPlan, lines: Sequence[ReportLine], reports: Sequence[byte
         problem = f"in {_named(again)} were sent before; nothing was sent now"
         raise InvalidInput("reports", problem, "send the others alone")
     left: list[ReportLine] = []
-    for place, (line, report) in enumerate(zip(lines, reports, strict=True)):
+    for index, (line, report) in enumerate(zip(lines, reports, strict=True)):
         sent.add(line)
         try:
-            if send(plan, report) is not Taken.ACCEPTED:
+            if send(plan, report) is not LayerOutcome.ACCEPTED:
                 sent.remove(line)
                 left.append(line)
         except MixRefused as refusal:
-            if isinstance(refusal, BrokeOff):
-                left += lines[place + 1 :]
+            if isinstance(refusal, ConnectionLost):
+                left += lines[index + 1 :]
                 refusal = MixRefused(f"{refusal}; {line} may have been taken, and is not sent again")
             else:
                 sent.remove(line)
-                left += lines[place:]
+                left += lines[index:]
             raise MixRefused(f"{refusal}; {_summary(plan, lines, left)}; not taken: {_named(left)}") from None
     if left:
         raise MixRefused(f"{_summary(plan, lines, left)}; not taken: {_named(left)}")
@@ -116,12 +145,23 @@ class SentReports:
         return self._name(line) in self._hashes
 
     def add(self, line: ReportLine) -> None:
-        """Note a report as sent; the note is on the disk before this returns."""
+        """Note a report as sent; the note is on the disk before this returns.
+
+        Args:
+            line: The report.
+
+        Raises:
+            InvalidInput: There is no room for the note.
+        """
         self._hashes.add(self._name(line))
         self._note(self._name(line))
 
     def remove(self, line: ReportLine) -> None:
-        """Take a note back: the report was refused for certain."""
+        """Withdraw a note: the report was refused for certain.
+
+        Args:
+            line: The report.
+        """
         self._hashes.discard(self._name(line))
         self._note("-" + self._name(line))
 
@@ -143,8 +183,8 @@ class SentReports:
     def _name(self, line: ReportLine) -> str:
         name = id_of(line.report)
         where = "" if name is not None else f"{line.path.resolve()}:{line.number}"
-        said = line.report.strip() if name is None else name.encode(errors="surrogatepass")
-        return hashlib.sha256(b"\0".join((self._batch, where.encode(), said))).hexdigest()
+        content = line.report.strip() if name is None else name.encode(errors="surrogatepass")
+        return hashlib.sha256(b"\0".join((self._batch, where.encode(), content))).hexdigest()
 
 
 def _checked(plan: MixPlan, lines: Sequence[ReportLine]) -> list[bytes]:
@@ -154,7 +194,7 @@ def _checked(plan: MixPlan, lines: Sequence[ReportLine]) -> list[bytes]:
     reports, seen = [], dict[str, ReportLine]()
     for line in lines:
         try:
-            report = carried(plan, line.report)
+            report = canonical_report(plan, line.report)
         except InvalidInput as error:
             raise InvalidInput("reports", f"in {line}: it {error.problem}; nothing was sent", error.advice) from None
         # Without its id nobody could tell later that a report came twice.

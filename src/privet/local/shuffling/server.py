@@ -15,14 +15,14 @@ from typing import Any
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.local.shuffling.mix import Batch, BrokeOff, Counts, MixRefused, Taken
+from privet.local.shuffling.mix import Batch, BatchCounts, ConnectionLost, LayerOutcome, MixRefused
 from privet.local.shuffling.onion import MixKey
 from privet.local.shuffling.plan import MixPlan, Stop
 
 __all__ = ["SIGNATURE", "MixServer", "posted"]
 
 SIGNATURE = "X-Privet-Signature"
-_STATUS = {Taken.ACCEPTED: 201, Taken.DUPLICATE: 200, Taken.BAD: 400}
+_STATUS = {LayerOutcome.ACCEPTED: 201, LayerOutcome.DUPLICATE: 200, LayerOutcome.BAD: 400}
 _PATIENCE, _TRY_AGAIN = 10.0, 0.2
 
 
@@ -47,8 +47,18 @@ class MixServer(ThreadingHTTPServer):
             reason = (getattr(error, "strerror", None) or "no such address").lower()
             raise InvalidInput("address", f"cannot be listened on at {host or named}:{port}: {reason}") from None
 
-    def run(self, wait: float) -> Counts:
-        """Take part in the batch, for at most `wait` seconds; raises `MixRefused` where it could not go on."""
+    def run(self, wait: float) -> BatchCounts:
+        """Take part in the batch.
+
+        Args:
+            wait: The longest time to wait for reports or for the batch, in seconds.
+
+        Returns:
+            What arrived at this stop.
+
+        Raises:
+            MixRefused: The batch could not be passed on.
+        """
         self._wait = checked.positive("wait", wait)
         thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
@@ -71,7 +81,14 @@ class MixServer(ThreadingHTTPServer):
         return self._counts
 
     def take_report(self, layer: bytes) -> int:
-        """One report, at the first stop; the status of the answer."""
+        """Take one report, at the first stop.
+
+        Args:
+            layer: The sealed report.
+
+        Returns:
+            The HTTP status of the reply.
+        """
         with self._lock:
             if not self._open:
                 return 409
@@ -82,10 +99,18 @@ class MixServer(ThreadingHTTPServer):
             return _STATUS[taken]
 
     def take_batch(self, body: bytes, signature: bytes) -> tuple[int, str]:
-        """A whole batch, from the stop before; status and words of the answer."""
+        """Take a whole batch, from the stop before.
+
+        Args:
+            body: The layers, end to end.
+            signature: The code that the stop before has made.
+
+        Returns:
+            The HTTP status and the text of the reply.
+        """
         before = self.plan.stops[self.place - 1].key
-        wanted = self._key.signature(body, self.plan.name, before, sends=False)
-        if not hmac.compare_digest(wanted, signature):
+        expected = self._key.signature(body, self.plan.name, before, sends=False)
+        if not hmac.compare_digest(expected, signature):
             return 403, "this batch was not sent by the stop before"
         with self._lock:
             if not self._open:
@@ -110,9 +135,9 @@ class MixServer(ThreadingHTTPServer):
 
     def _send(self, stop: Stop, body: bytes) -> None:
         signature = self._key.signature(body, self.plan.name, stop.key, sends=True)
-        status, said = posted(stop, "/batch", body, patience=self._wait, headers={SIGNATURE: signature.hex()})
+        status, text = posted(stop, "/batch", body, patience=self._wait, headers={SIGNATURE: signature.hex()})
         if status != 200:
-            raise MixRefused(said or f"stop {self.place + 2} answered {status}")
+            raise MixRefused(text or f"stop {self.place + 2} answered {status}")
 
 
 def posted(
@@ -135,7 +160,7 @@ def posted(
         except ConnectionRefusedError:
             pause.wait(_TRY_AGAIN)
         except (OSError, HTTPException) as error:
-            raise BrokeOff(f"{stop.address} broke off: {str(error) or type(error).__name__}") from None
+            raise ConnectionLost(f"{stop.address} broke off: {str(error) or type(error).__name__}") from None
         finally:
             connection.close()
     raise MixRefused(f"nobody listens at {stop.address}; start every server before the first report is sent")

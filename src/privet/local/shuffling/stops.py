@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.core.random import Randomness, Rng
 from privet.core.release import Release
-from privet.local.reports import named
-from privet.local.shuffling.collect import shuffled_release
+from privet.local.reports import with_new_id
+from privet.local.shuffling.mix import MixRefused
 from privet.local.shuffling.onion import MixKey
-from privet.local.shuffling.plan import MixPlan
+from privet.local.shuffling.plan import ONE_IN_A_CROWD, MixPlan
+from privet.local.shuffling.report_format import is_canonical_report
 from privet.local.shuffling.server import MixServer
 
-__all__ = ["collected_release", "create_key_file", "open_stop"]
+__all__ = ["collected_release", "create_key_file", "open_stop", "shuffled_release"]
 
 
 def create_key_file(path: Path) -> MixKey:
     """Make a key for one stop and one batch, and write its private half to a file that only its owner can read.
+
+    Args:
+        path: The file to write.
 
     Raises:
         InvalidInput: The file exists or cannot be written.
@@ -69,7 +74,41 @@ def collected_release(server: MixServer, rng: Rng) -> Release[tuple[bytes, ...]]
     release = shuffled_release(server.plan, server.reports or (), randomness=Randomness.SECURE)
     if server.plan.survey is None:
         return release
-    return release.map(lambda reports: tuple(named(report, rng) for report in reports))
+    return release.map(lambda reports: tuple(with_new_id(report, rng) for report in reports))
+
+
+def shuffled_release(plan: MixPlan, reports: Sequence[bytes], *, randomness: Randomness) -> Release[tuple[bytes, ...]]:
+    """Return the multiset of the reports of a batch, sorted, as a release.
+
+    Args:
+        plan: The public plan of the batch.
+        reports: What arrived at the collector.
+        randomness: That of the reports and of the servers' orders.
+
+    Raises:
+        MixRefused: There are too few reports, or others than the plan prices.
+
+    Guarantee: `plan.event` for one person whose answer becomes any other one (replace), under shuffled trust: (ε, δ) as
+    in `plan.guarantee`, by the privacy blanket (Balle, Bell, Gascón & Nissim 2019; proof in
+    `privet.accounting.laws.shuffled`). It assumes that `plan.honest` of the reports at least are honest: one from each
+    person, by the plan's randomizer; that the servers mix as they should, and do not all collude; and it is
+    computational, as it rests on encryption. Where any of that fails, each report is still worth the plan's own ε by
+    itself (local trust). `randomness` is that of the reports and of the servers' orders.
+    """
+    if len(reports) < plan.minimum:
+        problem = f"the batch {plan.batch!r} has {len(reports):,} reports, and the plan asks for {plan.minimum:,}"
+        raise MixRefused(f"{problem}; a smaller crowd hides less than was promised, so nothing is released")
+    strange = sum(not is_canonical_report(plan, report) for report in reports)
+    if strange:
+        raise MixRefused(f"{strange:,} reports of the batch {plan.batch!r} are not what its plan prices")
+    return Release.of(
+        tuple(sorted(reports)),
+        plan.event,
+        unit=ONE_IN_A_CROWD,
+        source=plan.batch,
+        randomness=randomness,
+        guarantee=plan.guarantee,
+    )
 
 
 def _read_key(path: Path) -> MixKey:

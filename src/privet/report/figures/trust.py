@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from privet.local.shuffling.compare import Costs
+from privet.local.shuffling.compare import TrustCosts
 from privet.report.figures.drawing import Figure, axis, line
 
 __all__ = ["HEAD", "row_of", "trust"]
@@ -13,14 +13,14 @@ __all__ = ["HEAD", "row_of", "trust"]
 HEAD = ("reports", "central ±", "shuffled ±", "local ±", "ε₀ of a shuffled report", "local / central")
 
 
-def row_of(costs: Costs) -> tuple[str, ...]:
+def row_of(costs: TrustCosts) -> tuple[str, ...]:
     """One row of the table: standard errors in per cent, to two digits."""
     errors = (costs.central, costs.shuffled, costs.local)
     shown = (f"{100 * error:.2g} %" for error in errors)
     return f"{costs.reports:,}", *shown, f"{costs.local_epsilon:.2f}", f"{costs.local / costs.central:,.0f}×"
 
 
-def trust(rows: Sequence[Costs], epsilon: float, delta: float) -> Figure:
+def trust(rows: Sequence[TrustCosts], epsilon: float, delta: float) -> Figure:
     """The standard error of a share against the number of reports, on logarithmic axes: slopes of −1 and of −1/2."""
     lines = {
         "local: nobody is trusted": [(each.reports, each.local) for each in rows],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from privet.core.errors import InvalidInput
 from privet.mechanisms.coins import Integers, Words
 
-__all__ = ["is_blank_beyond", "lane_counts", "set_lane", "words_for"]
+__all__ = ["bit_counts", "checked_words", "has_clear_padding", "set_bit", "words_for"]
 
 _ROWS = 1 << 13
 
@@ -16,27 +18,36 @@ def words_for(lanes: int) -> int:
     return -(-lanes // 64)
 
 
-def set_lane(rows: Words, lane: Integers, on: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> None:
+def checked_words(reports: npt.ArrayLike, width: int) -> Words:
+    """Return reports of `width` words each as an array, if that is what they are."""
+    rows = np.asarray(reports)
+    if rows.ndim != 2 or rows.shape[1] != width or rows.dtype != np.uint64:
+        problem = f"are not rows of {width} words of the type numpy.uint64"
+        raise InvalidInput("reports", problem, "pack the bits of a report into words")
+    return rows
+
+
+def set_bit(rows: Words, lane: Integers, on: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> None:
     """Write one bit of each row."""
-    place, shift = np.arange(len(rows)), (lane & 63).astype(np.uint64)
+    row, shift = np.arange(len(rows)), (lane & 63).astype(np.uint64)
     column = lane >> 6
-    cleared = rows[place, column] & ~(np.uint64(1) << shift)
-    rows[place, column] = cleared | (on.astype(np.uint64) << shift)
+    cleared = rows[row, column] & ~(np.uint64(1) << shift)
+    rows[row, column] = cleared | (on.astype(np.uint64) << shift)
 
 
-def is_blank_beyond(rows: Words, lanes: int) -> bool:
+def has_clear_padding(rows: Words, lanes: int) -> bool:
     """Whether the bits after the last lane are all 0."""
     spare = 64 * rows.shape[1] - lanes
     return spare == 0 or not (rows[:, -1] >> np.uint64(64 - spare)).any()
 
 
-def lane_counts(rows: Words, lanes: int) -> Integers:
+def bit_counts(rows: Words, lanes: int) -> Integers:
     """The number of rows in which each of the first `lanes` bits is set.
 
     Rows are added bit by bit, three at a time, into a sum and a carry (a carry-save adder), so that a word costs five
     operations, whatever its number of bits.
 
-    >>> lane_counts(np.array([[0b101], [0b100], [0b110]], dtype=np.uint64), 3).tolist()
+    >>> bit_counts(np.array([[0b101], [0b100], [0b110]], dtype=np.uint64), 3).tolist()
     [1, 1, 3]
     """
     total = np.zeros(lanes, dtype=np.int64)

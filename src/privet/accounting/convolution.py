@@ -154,9 +154,9 @@ def compose(grids: Sequence[tuple[LossGrid, int]], tilt: float) -> LossCurve:
     error = _EPS * (8.0 * math.fsum(piece.count * piece.spread for piece in pieces) + 40.0 * math.log2(size) + 400.0)
     rounding = error * math.sqrt(size) * min(1.0, 2.0 * norm)
     missing = right * math.exp(min(scale - tilt * float(losses[-1]), _FAR))
-    kept = math.fsum(count * math.log1p(-min(grid.infinite, 1.0 - 1e-16)) for grid, count in grids)
+    log_finite = math.fsum(count * math.log1p(-min(grid.infinite, 1.0 - 1e-16)) for grid, count in grids)
     drift = 8.0 * _EPS * math.fsum(piece.count * (1.0 + abs(piece.scale)) for piece in pieces)
-    return LossCurve(losses, tilted, tilt, scale, -math.expm1(kept), left + right + rounding, missing, drift)
+    return LossCurve(losses, tilted, tilt, scale, -math.expm1(log_finite), left + right + rounding, missing, drift)
 
 
 def _transformed_back(exponent: npt.NDArray[np.complex128], size: int, sparse: bool) -> tuple[Array, float]:

@@ -7,6 +7,7 @@ multiplies by k where that is exact (see `span` and `stretch`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from privet.core import event as events
 from privet.core.errors import NotProven
 from privet.core.unit import Neighbours, Unit
 
-__all__ = ["shift", "span", "steps", "stretch"]
+__all__ = ["gaussian_mu", "require_one_record", "shift", "span", "steps", "stretch"]
 
 _REPLACE = Neighbours.REPLACE
 _BALLS = (Neighbours.L1_BALL, Neighbours.L2_BALL)
@@ -37,6 +38,23 @@ def shift(unit: Unit) -> float:
 def span(unit: Unit) -> float:
     """`shift` for a unit that owns up to `unit.records` records, all of which may move at once."""
     return shift(unit) * unit.records
+
+
+def gaussian_mu(leaf: Any, unit: Unit) -> float:
+    """Return the distance over the standard deviation, of continuous or discrete Gaussian noise; infinite without any.
+
+    Discrete noise of the same σ costs no more than continuous noise (Canonne, Kamath & Steinke 2020, Thm 4).
+    """
+    if isinstance(leaf, events.Gaussian):
+        return span(unit) / leaf.noise_multiplier if leaf.noise_multiplier > 0 else math.inf
+    return span(unit) * float(leaf.bound) / float(leaf.sigma)
+
+
+def require_one_record(leaf: events.Leaf, unit: Unit) -> None:
+    """Raise `NotProven` for a unit of several records: no theorem covers these for one sampled run."""
+    if unit.records > 1:
+        what = f"a sampled {type(leaf).__name__} for units of {unit.records} records"
+        raise NotProven(f"{what}: use group privacy on the total")
 
 
 def steps(leaf: events.Leaf, unit: Unit) -> int:

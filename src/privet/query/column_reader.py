@@ -20,7 +20,7 @@ from privet.data.columns import Category, Number, Outside
 from privet.data.schema import Schema
 from privet.data.source import spelling
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
-from privet.query.fitting import name_of_value, value_as_number
+from privet.query.schema_check import name_of_value, value_as_number
 
 if TYPE_CHECKING:
     from polars.datatypes import DataType
@@ -40,10 +40,10 @@ class ColumnReader:
 
     def column(self, name: str) -> Any:
         """The schema's column."""
-        found = self.schema.find(name)
-        if found is None:
+        column = self.schema.find(name)
+        if column is None:
             raise InvalidInput("question", f"has the column {name!r}, which the schema lacks", "check the spelling")
-        return found
+        return column
 
     def number(self, name: str) -> pl.Expr:
         """A number within its bounds; null where it is missing."""
@@ -74,19 +74,19 @@ class ColumnReader:
         """The place of a category among its values; `other` is the place after them."""
         column: Category = self.column(name)
         if self.types[name].is_integer():
-            whole = {value: place for place, value in enumerate(column.values) if _is_whole(value)}
+            whole = {value: index for index, value in enumerate(column.values) if _is_whole(value)}
             absent = [int(word) for word in self.schema.missing if _is_whole(word)]
-            found, cell = pl.lit(column.other, pl.Int64), pl.col(name)
+            coded, cell = pl.lit(column.other, pl.Int64), pl.col(name)
             for name_, code in whole.items():
-                found = pl.when(cell == int(name_)).then(pl.lit(code, pl.Int64)).otherwise(found)
+                coded = pl.when(cell == int(name_)).then(pl.lit(code, pl.Int64)).otherwise(coded)
             return (
-                pl.when(cell.is_null() | cell.is_in(absent)).then(pl.lit(column.substitute, pl.Int64)).otherwise(found)
+                pl.when(cell.is_null() | cell.is_in(absent)).then(pl.lit(column.substitute, pl.Int64)).otherwise(coded)
             )
         # No word for missing is a value, so that without a rule for it what is missing is `other` by itself.
-        place = self._stripped(name).cast(pl.Enum(column.values), strict=False).to_physical().cast(pl.Int64)
+        index = self._stripped(name).cast(pl.Enum(column.values), strict=False).to_physical().cast(pl.Int64)
         if column.missing is not None:
-            place = pl.when(self.text(name).is_null()).then(pl.lit(column.substitute, pl.Int64)).otherwise(place)
-        return place.fill_null(column.other)
+            index = pl.when(self.text(name).is_null()).then(pl.lit(column.substitute, pl.Int64)).otherwise(index)
+        return index.fill_null(column.other)
 
     def meets(self, condition: Condition) -> pl.Expr:
         """Whether a row meets a condition: true, or something else, false and null alike.
@@ -108,8 +108,8 @@ class ColumnReader:
             case CellComparison():
                 if isinstance(self.column(condition.column), Number):
                     return self._compared(condition)
-                found = self._is(condition.column, name_of_value(condition.value))
-                return found if condition.op is Op.EQUAL else ~found.fill_null(False)
+                is_value = self._is(condition.column, name_of_value(condition.value))
+                return is_value if condition.op is Op.EQUAL else ~is_value.fill_null(False)
 
     def _missing(self, name: str) -> pl.Expr:
         column = self.column(name)

@@ -9,9 +9,9 @@ from typing import Any
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
+from privet.accounting.neighbor_distance import gaussian_mu, stretch
 from privet.accounting.pure import exact_epsilon, pure_epsilon, sum_up
-from privet.accounting.shift import span, stretch
-from privet.accounting.table import require
+from privet.accounting.table import require_all
 from privet.core import event as events
 from privet.core.unit import Unit
 
@@ -23,14 +23,32 @@ _TINY = 5e-324
 
 
 def epsilon(parts: Sequence[CountedEvent], delta: float, unit: Unit) -> float:
-    """A certified ε at δ, from Σρ; where every part is pure, no more than Σε."""
+    """Return a certified ε at δ, from Σρ; where every part is pure, no more than Σε.
+
+    Args:
+        parts: The canonical parts of an event.
+        delta: The δ.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
     return min(zcdp_to_epsilon(_total(parts, unit), delta), _pure(parts, unit))
 
 
 def delta(parts: Sequence[CountedEvent], epsilon: float, unit: Unit) -> float:
-    """A certified δ at ε, from Σρ; where every part is pure, none is needed once ε reaches Σε."""
-    found = zcdp_to_delta(_total(parts, unit), epsilon)
-    return 0.0 if _pure(parts, unit) <= epsilon else found
+    """Return a certified δ at ε, from Σρ; where every part is pure, 0 once ε reaches Σε.
+
+    Args:
+        parts: The canonical parts of an event.
+        epsilon: The ε.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: No theorem covers a part for the unit.
+    """
+    from_rho = zcdp_to_delta(_total(parts, unit), epsilon)
+    return 0.0 if _pure(parts, unit) <= epsilon else from_rho
 
 
 def rho(leaf: events.Leaf, unit: Unit) -> float:
@@ -47,14 +65,13 @@ def rho(leaf: events.Leaf, unit: Unit) -> float:
     >>> rho(events.Gaussian(2.0), Unit())
     0.125
     """
-    found = _RHO[type(leaf)](leaf, unit)
+    value = _RHO[type(leaf)](leaf, unit)
     free = isinstance(leaf, events.Concentrated) or pure_epsilon(leaf, unit) == 0
-    return found if found > 0 or free else _TINY  # what underflows to 0 still costs something
+    return value if value > 0 or free else _TINY  # what underflows to 0 still costs something
 
 
 def _total(parts: Sequence[CountedEvent], unit: Unit) -> float:
-    for part in parts:
-        require(part, unit, Accountant.ZCDP)
+    require_all(parts, unit, Accountant.ZCDP)
     return sum_up((part.count, rho(part.leaf, unit)) for part in parts) * _UP
 
 
@@ -64,12 +81,7 @@ def _pure(parts: Sequence[CountedEvent], unit: Unit) -> float:
 
 
 def _gaussian(leaf: Any, unit: Unit) -> float:
-    mu = span(unit) / float(leaf.noise_multiplier)
-    return mu * mu / 2
-
-
-def _discrete_gaussian(leaf: Any, unit: Unit) -> float:
-    mu = span(unit) * float(leaf.bound) / float(leaf.sigma)  # Canonne, Kamath & Steinke 2020, Thm 4
+    mu = gaussian_mu(leaf, unit)
     return mu * mu / 2
 
 
@@ -110,7 +122,7 @@ def _block(leaf: Any, unit: Unit) -> float:
 
 _RHO: dict[type[events.Leaf], Callable[[Any, Unit], float]] = {
     events.Gaussian: _gaussian,
-    events.DiscreteGaussian: _discrete_gaussian,
+    events.DiscreteGaussian: _gaussian,
     events.Laplace: _laplace,
     events.DiscreteLaplace: _discrete_laplace,
     events.Exponential: _exponential,

@@ -10,20 +10,22 @@ noisy count is not far above T, the law is the same for all n ≤ T, and the low
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-__all__ = ["interval_of_shown"]
+from privet.accounting.search import largest_count
+
+__all__ = ["thresholded_interval"]
 
 _OUTWARD = 1 - 1e-9
 """So that rounding widens an interval and never narrows it."""
+_MOST = 2**62
 
 
-def interval_of_shown(noisy: int, scale: float, threshold: int, confidence: float) -> tuple[int, int]:
+def thresholded_interval(noisy: int, scale: float, threshold: int, confidence: float) -> tuple[int, int]:
     """All counts n ≥ 1 for which neither tail beyond `noisy` has a chance below (1 - confidence)/2, given it is shown.
 
     It holds the true count of a group that is shown with at least the confidence, however large the group is.
 
-    >>> interval_of_shown(17, 1.0, 15, 0.95), interval_of_shown(200, 1.0, 15, 0.95)
+    >>> thresholded_interval(17, 1.0, 15, 0.95), thresholded_interval(200, 1.0, 15, 0.95)
     ((1, 20), (197, 203))
     """
     miss = (1 - confidence) / 2 * _OUTWARD
@@ -39,20 +41,10 @@ def interval_of_shown(noisy: int, scale: float, threshold: int, confidence: floa
         between = _upper(n - noisy, scale) - _upper(n - threshold + 1, scale)  # by symmetry of the noise
         return between > miss * _upper(threshold - n, scale)
 
-    low = _first(likely_above, 1, noisy)
-    beyond = noisy + 1
-    while likely_below(beyond):
-        beyond = noisy + 2 * (beyond - noisy)
     # The noisy count itself is always inside; next to a threshold with wide noise it is unlikely under every n.
-    return low, _first(lambda n: not likely_below(n), noisy + 1, beyond) - 1
-
-
-def _first(true: Callable[[int], bool], low: int, high: int) -> int:
-    """The first number from `low` on that something is true of, as it is of `high` and of all between."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if true(middle) else (middle + 1, high)
-    return low
+    below = largest_count(lambda distance: likely_above(noisy - distance), noisy - 1)
+    above = largest_count(lambda distance: likely_below(noisy + distance), _MOST)
+    return noisy - below, noisy + above
 
 
 def _upper(least: int, scale: float) -> float:

@@ -23,14 +23,14 @@ from privet.data.source import Source
 from privet.ledger import Fingerprint, fingerprint_of
 from privet.mechanisms.contribution import Limiter
 
-__all__ = ["Data", "Feed", "Owned"]
+__all__ = ["Data", "TableSource", "UserRows"]
 
 Data: TypeAlias = str | PathLike[str] | Source | pl.DataFrame
 _SLICE = 100_000
 
 
 @dataclass(frozen=True)
-class Feed:
+class TableSource:
     """A table, of which only the header and the types have been looked at."""
 
     table: Source | pl.DataFrame
@@ -41,7 +41,7 @@ class Feed:
     """Whether nothing is asked but how many rows there are, which the end of the file says."""
 
     @staticmethod
-    def of(data: Data, schema: Schema, names: Sequence[str]) -> Feed:
+    def of(data: Data, schema: Schema, names: Sequence[str]) -> TableSource:
         """Refuses a table without these columns, with others than the schema's, or with something in these that is
         neither a number nor a text."""
         if isinstance(data, pl.DataFrame):
@@ -49,17 +49,17 @@ class Feed:
             for name in names:
                 if name not in types:
                     raise InvalidInput("data", f"have no column {name!r}, which is in the schema", "check the spelling")
-            feed = Feed(data, types, data.lazy())
+            opened = TableSource(data, types, data.lazy())
         else:
-            feed = _of_file(data, schema, names)
-            if isinstance(feed.table, Source):
-                feed.table.require(names, "in the schema")
-        schema.require_described("data", feed.types, "have")
+            opened = _of_file(data, schema, names)
+            if isinstance(opened.table, Source):
+                opened.table.require(names, "in the schema")
+        schema.require_described("data", opened.types, "have")
         for name in names:
-            kind = feed.types[name]
+            kind = opened.types[name]
             if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Categorical, pl.Enum, pl.Null)):
                 raise InvalidInput("data", f"have {kind} in {name!r}", "store it as a number or a text")
-        return feed
+        return opened
 
     def pieces(self, names: Sequence[str]) -> Iterator[pl.LazyFrame]:
         """All rows, in pieces of any order: Polars streams each of them."""
@@ -78,18 +78,18 @@ class Feed:
 
     def limited(
         self, names: Sequence[str], user: str, missing: tuple[str, ...], unit: Unit, rows: int
-    ) -> Iterator[Owned]:
+    ) -> Iterator[UserRows]:
         """The first `rows` rows of each user, in the order of the table, with whose they are.
 
         Which rows these are depends on the user's own rows alone. Rows without a user are left out.
         """
         limiter = Limiter(unit, rows)
-        wanted = list(dict.fromkeys((*names, user)))
-        for batch in self._in_order(wanted):
+        columns = list(dict.fromkeys((*names, user)))
+        for batch in self._in_order(columns):
             keys, known = user_keys_of(batch[user], missing)
             places = np.flatnonzero(known)
             places = places[limiter.keep(keys[places], len(places))]
-            yield Owned(batch[places], keys[places].tolist())
+            yield UserRows(batch[places], keys[places].tolist())
 
     def _in_order(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
         if isinstance(self.table, pl.DataFrame):
@@ -106,45 +106,45 @@ class Feed:
         """What changes when the file is written: which file it is, its size and its time. A frame does not change."""
         if isinstance(self.table, pl.DataFrame):
             return ()
-        found = self.table.path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        status = self.table.path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def fingerprint(self) -> Fingerprint:
         """Of the file's bytes, or of the frame's columns and rows."""
         if isinstance(self.table, pl.DataFrame):
-            return fingerprint_of(_serialised(self.table))
+            return fingerprint_of(_serialized(self.table))
         return fingerprint_of(self.table.path)
 
 
 @dataclass(frozen=True)
-class Owned:
+class UserRows:
     """Some rows, and a number for the user of each."""
 
     rows: pl.DataFrame
     users: list[int]
 
 
-def _serialised(frame: pl.DataFrame) -> Iterator[bytes]:
+def _serialized(frame: pl.DataFrame) -> Iterator[bytes]:
     for piece in (frame.clear(), *frame.iter_slices(_SLICE)):
         written = io.BytesIO()
         piece.rechunk().write_ipc(written)
         yield written.getvalue()
 
 
-def _of_file(data: str | PathLike[str] | Source, schema: Schema, names: Sequence[str]) -> Feed:
+def _of_file(data: str | PathLike[str] | Source, schema: Schema, names: Sequence[str]) -> TableSource:
     path = data.path if isinstance(data, Source) else Path(data)
     if first_bytes(path) != b"PAR1":
         source = data if isinstance(data, Source) else Source.by(path, schema)
         if source.csv is not None and source.csv.lines_in_cells != schema.lines_in_cells:
             problem = "is a source whose lines_in_cells is not the schema's"
             raise InvalidInput("data", problem, "use Source.by(path, schema)")
-        return Feed(source, {name: pl.String() for name in source.header})
+        return TableSource(source, {name: pl.String() for name in source.header})
     if not names and (footer := footer_of(path)) is not None:
-        return Feed(Source(path, footer.columns, None), dict.fromkeys(footer.columns, pl.Null()), bare=True)
+        return TableSource(Source(path, footer.columns, None), dict.fromkeys(footer.columns, pl.Null()), bare=True)
     try:
         lazy = pl.scan_parquet(path, glob=False)
         types = dict(lazy.collect_schema())  # the footer is read once: a count is not worth much more than that
-        return Feed(Source(path, tuple(types), None), types, lazy)
+        return TableSource(Source(path, tuple(types), None), types, lazy)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         name = path.name
         raise InvalidInput("data", f"{name!r} is damaged, or no such table", "get it again, or repair it") from None

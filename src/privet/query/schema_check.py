@@ -10,16 +10,16 @@ from privet.core.errors import InvalidInput
 from privet.data.columns import Category, Column, Identifier, Number
 from privet.data.schema import Schema
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op, quoted
-from privet.query.questions import CountMeasure, HistogramMeasure, Question, TopKMeasure
-from privet.query.words import nearest
+from privet.query.questions import HistogramMeasure, Question, TopKMeasure
+from privet.query.tokens import suggestion
 
-__all__ = ["MOST_GROUPS", "Misfit", "name_of_value", "require_fit", "value_as_number"]
+__all__ = ["MOST_GROUPS", "SchemaMismatch", "name_of_value", "require_answerable", "value_as_number"]
 
 MOST_GROUPS = 100_000
 _NARROWEST = 1e-270
 
 
-class Misfit(InvalidInput):
+class SchemaMismatch(InvalidInput):
     """What the schema cannot answer, and the word that it is about."""
 
     def __init__(self, word: str, problem: str, advice: str, *, last: bool = False) -> None:
@@ -35,18 +35,18 @@ def _part(part: object) -> Iterator[None]:
     """What misfits inside is about this part of the question."""
     try:
         yield
-    except Misfit as error:
+    except SchemaMismatch as error:
         error.part = part
         raise
 
 
-def require_fit(question: Question, schema: Schema) -> None:
+def require_answerable(question: Question, schema: Schema) -> None:
     """Raise unless every column is in the schema and of the kind that is wanted."""
     with _part(question.measure):
         _require_measure(question, schema)
     with _part(question.by):
         if isinstance(question.measure, TopKMeasure) and question.by:
-            raise Misfit(question.by[0], "top has no groups", "use histogram, or where for one group")
+            raise SchemaMismatch(question.by[0], "top has no groups", "use histogram, or where for one group")
     _require_condition(question.where, schema)
     with _part(question.by):
         _require_groups(question, schema)
@@ -61,11 +61,13 @@ def _require_measure(question: Question, schema: Schema) -> None:
             listed = column.values if isinstance(column, Category) else ()
             if 0 < len(listed) < question.measure.k:
                 problem = f"the schema has only {len(listed)} values of {name!r}"
-                raise Misfit(str(question.measure.k), problem, "ask for fewer", last=True)
+                raise SchemaMismatch(str(question.measure.k), problem, "ask for fewer", last=True)
         elif isinstance(question.measure, HistogramMeasure):
-            _require_counted(column, question.measure)
-        else:
-            _require_number(column, question)
+            if isinstance(column, Category) and question.measure.cells is not None:
+                raise SchemaMismatch(name, f"{name!r} is a category, and only numbers have cells", "leave them out")
+        elif not isinstance(column, Number):
+            advice = 'use histogram, or call it kind = "number" with low and high in the schema'
+            raise SchemaMismatch(name, f"{name!r} is a category and has no bounds", advice)
 
 
 def _require_groups(question: Question, schema: Schema) -> None:
@@ -75,9 +77,9 @@ def _require_groups(question: Question, schema: Schema) -> None:
         _require_category(column, "groups are values")
         groups *= len(column.values) + 1 if isinstance(column, Category) else 1
         if question.by.count(name) > 1:
-            raise Misfit(name, f"{name!r} is there twice", "group by each column once", last=True)
+            raise SchemaMismatch(name, f"{name!r} is there twice", "group by each column once", last=True)
     if groups > MOST_GROUPS:
-        raise Misfit(question.by[0], f"these are {groups:,} groups", f"ask for {MOST_GROUPS:,} at most")
+        raise SchemaMismatch(question.by[0], f"these are {groups:,} groups", f"ask for {MOST_GROUPS:,} at most")
 
 
 def value_as_number(value: str | float) -> float:
@@ -92,10 +94,14 @@ def value_as_number(value: str | float) -> float:
 def _found(name: str, schema: Schema) -> Column:
     column = schema.find(name)
     if column is None:
-        raise Misfit(name, f"the schema has no column {name!r}", nearest(name, [each.name for each in schema.columns]))
+        raise SchemaMismatch(
+            name, f"the schema has no column {name!r}", suggestion(name, [known.name for known in schema.columns])
+        )
     if isinstance(column, Identifier):
         problem = f"{name!r} is an identifier, and no question may read it"
-        raise Misfit(name, problem, 'if it names no person, call it kind = "category" with values = [] in the schema')
+        raise SchemaMismatch(
+            name, problem, 'if it names no person, call it kind = "category" with values = [] in the schema'
+        )
     return column
 
 
@@ -105,24 +111,13 @@ def _require_measurable(column: Column) -> None:
         width, largest = column.high - column.low, max(abs(column.low), abs(column.high))
         if not (width >= _NARROWEST and largest <= 1 / _NARROWEST):
             problem = f"the schema has {column.name!r} from {column.low:g} to {column.high:g}, out of float64's reach"
-            raise Misfit(column.name, problem, "use another unit of measure, between 1e-270 and 1e270")
-
-
-def _require_number(column: Column, question: Question) -> None:
-    if not isinstance(column, Number) and not isinstance(question.measure, CountMeasure):
-        problem = f"{column.name!r} is a category and has no bounds"
-        raise Misfit(column.name, problem, 'use histogram, or call it kind = "number" with low and high in the schema')
+            raise SchemaMismatch(column.name, problem, "use another unit of measure, between 1e-270 and 1e270")
 
 
 def _require_category(column: Column, why: str) -> None:
     if not isinstance(column, Category):
         problem = f"{column.name!r} is a number, and {why}"
-        raise Misfit(column.name, problem, f"use histogram({column.name}, 10)")
-
-
-def _require_counted(column: Column, measure: HistogramMeasure) -> None:
-    if isinstance(column, Category) and measure.cells is not None:
-        raise Misfit(column.name, f"{column.name!r} is a category, and only numbers have cells", "leave them out")
+        raise SchemaMismatch(column.name, problem, f"use histogram({column.name}, 10)")
 
 
 def _require_condition(condition: Condition | None, schema: Schema) -> None:
@@ -132,8 +127,8 @@ def _require_condition(condition: Condition | None, schema: Schema) -> None:
         case Not():
             _require_condition(condition.condition, schema)
         case All() | AnyOf():
-            for each in condition.conditions:
-                _require_condition(each, schema)
+            for part in condition.conditions:
+                _require_condition(part, schema)
         case _:
             with _part(condition):
                 _require_leaf(condition, schema)
@@ -147,7 +142,7 @@ def _require_leaf(condition: IsMissing | CellComparison | OneOf, schema: Schema)
         case CellComparison():
             if isinstance(column, Category) and condition.op not in (Op.EQUAL, Op.UNEQUAL):
                 problem = f"{column.name!r} is a category, which is neither more nor less than a value"
-                raise Misfit(column.name, problem, "use = or != or in")
+                raise SchemaMismatch(column.name, problem, "use = or != or in")
             _require_value(condition.value, column)
             _require_possible(condition.op, condition.value, column)
         case OneOf():
@@ -160,10 +155,10 @@ def _require_value(value: str | float, column: Column) -> None:
     if isinstance(column, Number):
         if math.isnan(value_as_number(value)):
             problem = f"{column.name!r} is a number, and {value!r} is none"
-            raise Misfit(str(value), problem, "compare it with a number", last=True)
+            raise SchemaMismatch(str(value), problem, "compare it with a number", last=True)
     elif isinstance(column, Category) and column.values and name_of_value(value) not in column.values:
         problem = f"{name_of_value(value)!r} is not among the schema's values of {column.name!r}"
-        raise Misfit(str(value), problem, nearest(name_of_value(value), column.values), last=True)
+        raise SchemaMismatch(str(value), problem, suggestion(name_of_value(value), column.values), last=True)
 
 
 def _require_possible(op: Op, value: str | float, column: Column) -> None:
@@ -183,7 +178,7 @@ def _require_possible(op: Op, value: str | float, column: Column) -> None:
             f"the schema has {column.name!r} from {column.low:g} to {column.high:g}, so that this is true of no row"
         )
         advice = "compare it with a number between these, or correct the schema's bounds"
-        raise Misfit(str(value), problem, advice, last=True)
+        raise SchemaMismatch(str(value), problem, advice, last=True)
 
 
 def name_of_value(value: str | float) -> str:

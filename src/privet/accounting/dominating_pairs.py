@@ -28,8 +28,8 @@ from privet.accounting.laws import (
     replaced_discrete_laplace,
     two_steps,
 )
+from privet.accounting.neighbor_distance import shift, stretch
 from privet.accounting.pure import pure_epsilon
-from privet.accounting.shift import shift, steps
 from privet.accounting.shuffling import attains, law_of, local_of
 from privet.core import event as events
 from privet.core.errors import NotProven
@@ -86,22 +86,19 @@ def _discrete_gaussian(leaf: Any, unit: Unit) -> Bracket:
     return Bracket(exact if leaf.dimension == 1 else None, exact)
 
 
-def _selection(leaf: Any, unit: Unit) -> Bracket:
-    return Bracket(_apart(leaf.epsilon, 0.0, int(shift(unit)) * unit.records), None)
-
-
 def _answer(leaf: Any, unit: Unit) -> Bracket:
     exact = randomized_response(leaf.epsilon, leaf.categories)
     # k records of one person are k answers at most, each of which may be any other
     return Bracket(exact, exact) if unit.records == 1 else Bracket(_apart(leaf.epsilon, 0.0, unit.records), None)
 
 
-def _pure(leaf: Any, unit: Unit) -> Bracket:
-    return Bracket(_apart(leaf.epsilon, 0.0, steps(leaf, unit) * unit.records), None)
+def _block(leaf: Any, unit: Unit) -> Bracket:
+    """What is known by its ε (and δ) alone."""
+    return Bracket(_apart(leaf.epsilon, _delta(leaf), stretch(leaf, unit)), None)
 
 
-def _approximate(leaf: Any, unit: Unit) -> Bracket:
-    return Bracket(_apart(leaf.epsilon, leaf.delta, steps(leaf, unit) * unit.records), None)
+def _delta(leaf: events.Leaf) -> float:
+    return leaf.delta if isinstance(leaf, events.Approximate) else 0.0
 
 
 def _none(leaf: Any, unit: Unit) -> Bracket:
@@ -113,11 +110,11 @@ _LEAVES: dict[type[events.Leaf], Callable[[Any, Unit], Bracket]] = {
     events.Laplace: _laplace,
     events.DiscreteLaplace: _discrete_laplace,
     events.DiscreteGaussian: _discrete_gaussian,
-    events.Exponential: _selection,
-    events.NoisyMax: _selection,
+    events.Exponential: _block,
+    events.NoisyMax: _block,
     events.RandomizedResponse: _answer,
-    events.Pure: _pure,
-    events.Approximate: _approximate,
+    events.Pure: _block,
+    events.Approximate: _block,
     events.Concentrated: _none,
     events.Selected: _none,
 }
@@ -146,12 +143,8 @@ def _replaced_discrete_gaussian(leaf: Any, rate: float) -> Bracket:
     return Bracket(exact if leaf.dimension == 1 else None, exact)
 
 
-def _replaced_pure(leaf: Any, rate: float) -> Bracket:
-    return Bracket(two_steps(leaf.epsilon, 0.0, rate), None)
-
-
-def _replaced_approximate(leaf: Any, rate: float) -> Bracket:
-    return Bracket(two_steps(leaf.epsilon, leaf.delta, rate), None)
+def _replaced_block(leaf: Any, rate: float) -> Bracket:
+    return Bracket(two_steps(leaf.epsilon, _delta(leaf), rate), None)
 
 
 _REPLACED: dict[type[events.Leaf], Callable[[Any, float], Bracket]] = {
@@ -159,10 +152,10 @@ _REPLACED: dict[type[events.Leaf], Callable[[Any, float], Bracket]] = {
     events.Laplace: _replaced_laplace,
     events.DiscreteLaplace: _replaced_discrete_laplace,
     events.DiscreteGaussian: _replaced_discrete_gaussian,
-    events.Exponential: _replaced_pure,
-    events.NoisyMax: _replaced_pure,
-    events.Pure: _replaced_pure,
-    events.Approximate: _replaced_approximate,
+    events.Exponential: _replaced_block,
+    events.NoisyMax: _replaced_block,
+    events.Pure: _replaced_block,
+    events.Approximate: _replaced_block,
 }
 
 

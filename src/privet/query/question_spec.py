@@ -19,11 +19,11 @@ from privet.data.columns import Category, Number
 from privet.data.schema import Schema
 from privet.mechanisms import Reach
 from privet.query import questions as measures
-from privet.query.cells import ColumnReader
-from privet.query.fitting import require_fit
+from privet.query.column_reader import ColumnReader
 from privet.query.questions import Question
+from privet.query.schema_check import require_answerable
 
-__all__ = ["GRAIN", "MISSING", "OTHER", "Label", "Sheet", "unit_of"]
+__all__ = ["GRAIN", "MISSING", "OTHER", "Label", "QuestionSpec", "unit_of"]
 
 OTHER, MISSING = "(other)", "(missing)"
 """The groups of what is not among the schema's values, and of what is missing."""
@@ -49,7 +49,7 @@ def unit_of(schema: Schema) -> tuple[Unit, int]:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class QuestionSpec:
     """The public facts of a question: they follow from the schema alone.
 
     Guarantee: one row adds to the sums of one group, by at most `bound` steps in all, of which no sum gets more than
@@ -62,7 +62,7 @@ class Sheet:
     schema: Schema
 
     def __post_init__(self) -> None:
-        require_fit(self.question, self.schema)
+        require_answerable(self.question, self.schema)
         if self.groups is not None and len(self.groups) * self.sums > _MOST_SUMS:
             problem = f"needs {len(self.groups) * self.sums:,} sums"
             raise InvalidInput("question", problem, f"use fewer groups; {_MOST_SUMS:,} is the most")
@@ -95,13 +95,13 @@ class Sheet:
         return None if self.private else tuple(itertools.product(*map(self._labels, self.axes)))
 
     def _category(self, name: str) -> Category:
-        found = self.schema.find(name)
-        return found if isinstance(found, Category) else Category(name, ())
+        column = self.schema.find(name)
+        return column if isinstance(column, Category) else Category(name, ())
 
     def _labels(self, name: str) -> tuple[str, ...]:
         column = self.schema.find(name)
         if isinstance(column, Number):
-            edges = [self._edge(column, place) for place in range(self._cells + 1)]
+            edges = [self._edge(column, index) for index in range(self._cells + 1)]
             ends = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(edges)]
             return tuple(ends) + ((MISSING,) if math.isnan(column.substitute) else ())
         values = self._category(name).values
@@ -118,43 +118,29 @@ class Sheet:
         measure = self.question.measure
         return (measure.cells or _CELLS) if isinstance(measure, measures.HistogramMeasure) else _CELLS
 
-    def _edge(self, column: Number, place: int) -> float:
-        return column.low + (column.high - column.low) * place / self._cells
+    def _edge(self, column: Number, index: int) -> float:
+        return column.low + (column.high - column.low) * index / self._cells
 
     @property
     def number(self) -> Number | None:
         """The number that is measured, the first of two."""
-        found = self.schema.find(self.question.measure.columns[0]) if self.question.measure.columns else None
-        return found if isinstance(found, Number) else None
+        column = self.schema.find(self.question.measure.columns[0]) if self.question.measure.columns else None
+        return column if isinstance(column, Number) else None
 
     @property
     def sums(self) -> int:
         """How many sums each group has."""
-        match self.question.measure:
-            case measures.MeanMeasure():
-                return 2
-            case measures.VarianceMeasure():
-                return 3
-            case measures.CovarianceMeasure():
-                return 4
-            case measures.QuantileMeasure() | measures.MinimumMeasure() | measures.MaximumMeasure():
-                return _QUANTILE_CELLS
-            case _:
-                return 1
+        return _QUANTILE_CELLS if self.ranked else self.question.measure.sums
 
     @property
     def ranked(self) -> bool:
         """Whether the sums of a group are counts in cells, of which a quantile is chosen."""
-        return isinstance(
-            self.question.measure, (measures.QuantileMeasure, measures.MinimumMeasure, measures.MaximumMeasure)
-        )
+        return self.question.measure.is_quantile
 
     @property
     def whole(self) -> bool:
         """Whether everything is a count of rows."""
-        return self.ranked or isinstance(
-            self.question.measure, (measures.CountMeasure, measures.HistogramMeasure, measures.TopKMeasure)
-        )
+        return self.ranked or self.question.measure.is_count
 
     @property
     def step(self) -> float:
@@ -216,18 +202,18 @@ class Sheet:
 
     def keys(self, cells: ColumnReader) -> list[pl.Expr]:
         """The group of a row: the place of its label on every axis, and a text where the labels are private."""
-        return [self._key(name, cells).alias(f"g{place}") for place, name in enumerate(self.axes)]
+        return [self._key(name, cells).alias(f"g{index}") for index, name in enumerate(self.axes)]
 
     def _key(self, name: str, cells: ColumnReader) -> pl.Expr:
         column = self.schema.find(name)
         if isinstance(column, Number):
             count, width = self._cells, column.high - column.low
             value = cells.number(name)
-            place = ((value - column.low) / width * count).floor().clip(0, count - 1)
+            cell = ((value - column.low) / width * count).floor().clip(0, count - 1)
             # What rounding put one cell too high or too low is put right, by the edges that are shown.
-            place = place - ((value < column.low + width * place / count) & (place > 0)).cast(pl.Float64)
-            up = (value >= column.low + width * (place + 1) / count) & (place < count - 1)
-            return (place + up.cast(pl.Float64)).cast(pl.Int64).fill_null(count)
+            cell = cell - ((value < column.low + width * cell / count) & (cell > 0)).cast(pl.Float64)
+            up = (value >= column.low + width * (cell + 1) / count) & (cell < count - 1)
+            return (cell + up.cast(pl.Float64)).cast(pl.Int64).fill_null(count)
         return cells.code(name) if self._category(name).values else cells.text(name)
 
     def steps(self, cells: ColumnReader) -> list[pl.Expr]:
@@ -246,18 +232,18 @@ class Sheet:
             case measures.CovarianceMeasure():
                 u, w = (self._unit(name, GRAIN // 2, cells) for name in measure.columns)
                 both = u * w
-                return [*(pl.when(both.is_not_null()).then(each) for each in (u, w)), both]
+                return [*(pl.when(both.is_not_null()).then(number) for number in (u, w)), both]
             case _:
                 return []
 
-    def sums_of(self, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def sums_of(self, added: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The sums of a group from its rows and added steps; for moments, those of Bernstein's polynomials.
 
         In whole numbers: with m = 2^bits, Σ(m - u)² = n·m² - 2m·Σu + Σu², and so on.
         """
-        m, n, columns = 1 << GRAIN // 2, found[:, 0], found.T
+        m, n, columns = 1 << GRAIN // 2, added[:, 0], added.T
         if isinstance(self.question.measure, measures.SumMeasure):
-            return found[:, 1:]
+            return added[:, 1:]
         match self.question.measure:
             case measures.MeanMeasure():
                 parts = [(n << GRAIN) - columns[1], columns[1]]
@@ -268,7 +254,7 @@ class Sheet:
                 u, w, both = columns[1], columns[2], columns[3]
                 parts = [n * m * m - m * u - m * w + both, m * w - both, m * u - both, both]
             case _:
-                return found
+                return added
         return np.stack(parts, axis=1)
 
     def _unit(self, name: str, bits: int, cells: ColumnReader) -> pl.Expr:
@@ -282,17 +268,17 @@ class Sheet:
         column = self.number
         if column is None:
             return pl.lit(None, pl.Int64)
-        place = (cells.number(column.name) - column.low) / (column.high - column.low) * _QUANTILE_CELLS
-        return place.floor().clip(0, _QUANTILE_CELLS - 1).cast(pl.Int64)
+        cell = (cells.number(column.name) - column.low) / (column.high - column.low) * _QUANTILE_CELLS
+        return cell.floor().clip(0, _QUANTILE_CELLS - 1).cast(pl.Int64)
 
     def label(self, key: tuple[str | int | None, ...]) -> Label | None:
         """The label of a group, which is `(missing)` where a private value is; None where `top` counts no such value.
 
         What is missing is a group like any other, and costs nothing: a row is in one group, whatever it is called.
         """
-        found: list[str] = []
+        labels: list[str] = []
         for name, part in zip(self.axes, key, strict=True):
             if part is None and isinstance(self.question.measure, measures.TopKMeasure):
                 return None
-            found.append(MISSING if part is None else part if isinstance(part, str) else self._labels(name)[part])
-        return tuple(found)
+            labels.append(MISSING if part is None else part if isinstance(part, str) else self._labels(name)[part])
+        return tuple(labels)

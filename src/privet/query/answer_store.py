@@ -31,7 +31,7 @@ from privet.ledger import Fingerprint, Ledger, State
 from privet.query.answers import Answer, Row
 from privet.query.questions import Question
 
-__all__ = ["Kept", "Shelf", "Stored"]
+__all__ = ["AnswerKey", "AnswerStore", "Kept", "OpenStore"]
 
 _FORMAT = 1
 _WAIT = 60.0
@@ -68,7 +68,18 @@ class Kept(Record):
         return Release(self.answer, self.draws, self.unit, self.randomness, self.guarantee)
 
 
-class Stored:
+@dataclass(frozen=True)
+class AnswerKey:
+    """Everything that makes an answer what it is."""
+
+    question: Question
+    schema: Schema
+    budget: str
+    """The name of the budget that was charged."""
+    data: Fingerprint
+
+
+class AnswerStore:
     """A file of answers, beside a ledger. Several processes may use it at once: one asks, and the others wait."""
 
     def __init__(self, path: str | os.PathLike[str], *, wait: float = _WAIT) -> None:
@@ -76,32 +87,44 @@ class Stored:
         """How many seconds another process may take with its questions."""
 
     def __repr__(self) -> str:
-        return f"Stored({str(self._path)!r})"
+        return f"AnswerStore({str(self._path)!r})"
 
-    def find(self, question: Question, schema: Schema, budget: str, data: Fingerprint, ledger: Ledger) -> Kept | None:
-        """The answer that was stored, if the ledger says that it was paid for; waits for nobody who asks."""
+    def find(self, key: AnswerKey, ledger: Ledger) -> Kept | None:
+        """Return the answer that was stored, if the ledger was charged for it; does not wait for other processes.
+
+        Args:
+            key: Which answer.
+            ledger: The ledger of the budget.
+
+        Returns:
+            The answer; None if there is none.
+
+        Raises:
+            LedgerError: The file is damaged, or does not belong to the ledger.
+        """
         if not self._path.exists():
             return None
         with self._open("BEGIN") as connection:
             # Whoever makes the file may not be done yet.
             made = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'secret'").fetchone()
-            return (
-                None if made is None else Shelf(connection, self._damaged).find(question, schema, budget, data, ledger)
-            )
+            return None if made is None else OpenStore(connection, self._damaged).find(key, ledger)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[Shelf]:
-        """The file for one process alone, from before a charge until its answers are kept.
+    def held(self) -> Iterator[OpenStore]:
+        """Open the file for one process alone, from before a charge until its answers are stored.
 
         So a question that two processes ask at once is drawn and paid for once: the other one finds the answer. A
         process that dies lets go of the file. What is kept is on the disk when this is left, and not before.
+
+        Raises:
+            LedgerError: Another process holds the file for too long, or it is damaged.
         """
         with self._open("BEGIN IMMEDIATE") as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, body TEXT NOT NULL)")
             connection.execute("CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY, value BLOB NOT NULL)")
             made = (1, secrets.token_bytes(32))
             connection.execute("INSERT OR IGNORE INTO secret (one, value) VALUES (?, ?)", made)
-            yield Shelf(connection, self._damaged)
+            yield OpenStore(connection, self._damaged)
 
     @contextlib.contextmanager
     def _open(self, begin: str) -> Iterator[sqlite3.Connection]:
@@ -123,8 +146,10 @@ class Stored:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-                said = f"another process is asking, and holds the answers in {str(self._path)!r}"
-                raise LedgerError(f"{said}; ask again when it is done, or wait longer than {self._wait:g} s") from None
+                waiting = f"another process is asking, and holds the answers in {str(self._path)!r}"
+                raise LedgerError(
+                    f"{waiting}; ask again when it is done, or wait longer than {self._wait:g} s"
+                ) from None
             raise self._damaged(str(error)) from None
         finally:
             connection.close()
@@ -135,46 +160,54 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class OpenStore:
     """An open file of answers."""
 
     connection: sqlite3.Connection
     damaged: Callable[[str], LedgerError]
 
-    def find(self, question: Question, schema: Schema, budget: str, data: Fingerprint, ledger: Ledger) -> Kept | None:
-        """The answer that was stored, if the ledger says that it was paid for."""
-        wanted = self._key(question, schema, budget, data)
-        found = self.connection.execute("SELECT body FROM answers WHERE key = ?", (wanted,)).fetchone()
-        if found is None:
+    def find(self, key: AnswerKey, ledger: Ledger) -> Kept | None:
+        """Return the answer that was stored, if the ledger was charged for it.
+
+        Args:
+            key: Which answer.
+            ledger: The ledger of the budget.
+
+        Returns:
+            The answer; None if there is none.
+
+        Raises:
+            LedgerError: The file is damaged, or does not belong to the ledger.
+        """
+        row = self.connection.execute("SELECT body FROM answers WHERE key = ?", (self._hash(key),)).fetchone()
+        if row is None:
             return None
         try:
-            kept: Kept = Kept.from_json(str(found[0]))
+            answer: Kept = Kept.from_json(str(row[0]))
         except InvalidInput as error:
             raise self.damaged(str(error)) from None
-        entry = ledger.entry(kept.entry)
-        if entry.budget != budget or entry.state not in _PAID:
-            raise self.damaged(f"{kept.entry} is no entry of {budget!r} that was drawn")
-        return kept
+        entry = ledger.entry(answer.entry)
+        if entry.budget != key.budget or entry.state not in _PAID:
+            raise self.damaged(f"{answer.entry} is no entry of {key.budget!r} that was drawn")
+        return answer
 
-    def keep(
-        self, question: Question, schema: Schema, budget: str, data: Fingerprint, release: Release[Answer], entry: str
-    ) -> None:
-        """Keep an answer, in place of an older one."""
-        kept = Kept(
-            release.value,
-            release.draws,
-            release.unit,
-            release.randomness,
-            release.guarantee,
-            entry,
-            datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-        key = self._key(question, schema, budget, data)
-        self.connection.execute("INSERT OR REPLACE INTO answers (key, body) VALUES (?, ?)", (key, kept.to_json()))
+    def keep(self, key: AnswerKey, release: Release[Answer], entry: str) -> None:
+        """Store an answer, in place of an older one.
 
-    def _key(self, question: Question, schema: Schema, budget: str, data: Fingerprint) -> str:
-        found = self.connection.execute("SELECT value FROM secret WHERE one = 1").fetchone()
-        if found is None or not isinstance(found[0], bytes) or len(found[0]) != 32:
+        Args:
+            key: Which answer.
+            release: The answer.
+            entry: The ledger's entry that was charged for it.
+        """
+        paid = release.draws, release.unit, release.randomness, release.guarantee, entry
+        answer = Kept(release.value, *paid, datetime.now(UTC).isoformat(timespec="seconds"))
+        row = self._hash(key), answer.to_json()
+        self.connection.execute("INSERT OR REPLACE INTO answers (key, body) VALUES (?, ?)", row)
+
+    def _hash(self, key: AnswerKey) -> str:
+        row = self.connection.execute("SELECT value FROM secret WHERE one = 1").fetchone()
+        if row is None or not isinstance(row[0], bytes) or len(row[0]) != 32:
             raise self.damaged("its key is gone")
-        parts = [_FORMAT, budget, data.keyed(found[0]), schema.without_sources().to_toml(), str(question)]
-        return hmac.digest(found[0], json.dumps(parts).encode(), "sha256").hex()
+        schema = key.schema.without_sources().to_toml()
+        parts = [_FORMAT, key.budget, key.data.keyed(row[0]), schema, str(key.question)]
+        return hmac.digest(row[0], json.dumps(parts).encode(), "sha256").hex()

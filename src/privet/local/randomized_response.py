@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from privet.core import event
 from privet.core.random import Rng
-from privet.local.single import NumberOracle
+from privet.local.oracle import NumberOracle
 from privet.mechanisms import randomized_response as mechanisms
 from privet.mechanisms.coins import Integers
 
@@ -60,7 +60,15 @@ class GeneralizedRandomizedResponse(NumberOracle):
         return self.domain
 
     def randomize(self, values: npt.ArrayLike, rng: Rng) -> Integers:
-        """One answer for each; ε-DP for a replaced answer (Kairouz, Bonawitz & Ramage 2016)."""
+        """Return one answer for each; ε-DP for a replaced answer (Kairouz, Bonawitz & Ramage 2016).
+
+        Args:
+            values: One answer for each respondent.
+            rng: The randomness of the reports.
+
+        Raises:
+            InvalidInput: A value is no possible answer. Nothing is drawn.
+        """
         return self.response.randomize(self.checked_values(values), rng=rng)
 
     def _supports(self, counts: Integers) -> Integers:

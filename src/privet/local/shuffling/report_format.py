@@ -1,36 +1,43 @@
-"""What a report may be under a plan: the price is of one kind of report, so that nothing else is carried."""
+"""What a report may be under a plan: the price is of one kind of report, so that nothing else is sent."""
 
 from __future__ import annotations
 
 import json
 
 from privet.core.errors import InvalidInput
-from privet.local.reports import unnamed
+from privet.local.reports import json_object, without_id
 from privet.local.shuffling.plan import MixPlan
 
-__all__ = ["carried", "id_of", "is_carried"]
+__all__ = ["canonical_report", "id_of", "is_canonical_report"]
 
 
-def carried(plan: MixPlan, report: bytes) -> bytes:
-    """The report as it travels, or `InvalidInput`: what the plan does not price is not sent.
+def canonical_report(plan: MixPlan, report: bytes) -> bytes:
+    """Return the report as it is sent; what the plan does not price is not sent.
 
     Under a plan with a survey, it is a report of that survey, without its id. Under one with categories, it is
     `{"answer": k}` with one of them. Both are written in one way only, so that nothing but answers tells them apart.
     Under any other plan it is the sender's business, but no report of a survey, whose ε the plan does not know.
+
+    Args:
+        plan: The public plan of the batch.
+        report: The report.
+
+    Raises:
+        InvalidInput: The plan does not price this report.
     """
-    read = _json(report)
+    read = json_object(report)
     if plan.survey is not None:
-        found = unnamed(plan.survey, report)
-        if found is None:
+        body = without_id(plan.survey, report)
+        if body is None:
             problem = f"is none of the plan's survey {plan.survey.title!r} ({plan.survey.digest})"
             raise InvalidInput("report", problem, "send lines that were made with that questionnaire alone")
-        return found
-    if isinstance(read, dict) and ("survey" in read or "answers" in read):
+        return body
+    if "survey" in read or "answers" in read:
         problem = "is one of a survey, and the plan names none, so that it does not know its ε"
         raise InvalidInput("report", problem, 'write survey = "FILE.toml" into the plan, and the ε of that survey')
     if not plan.categories:
         return report
-    value = read.get("answer") if isinstance(read, dict) and set(read) == {"answer"} else None
+    value = read["answer"] if set(read) == {"answer"} else None
     if type(value) is not int or not 0 <= value < plan.categories:
         problem = f"is not one of the plan's {plan.categories} categories"
         raise InvalidInput("report", problem, f'send {{"answer": k}} with k from 0 to {plan.categories - 1}')
@@ -38,29 +45,29 @@ def carried(plan: MixPlan, report: bytes) -> bytes:
 
 
 def id_of(report: bytes) -> str | None:
-    """The id of a report that has one: what tells, before it is sent, whether it was sent already.
+    """Return the id of a report that has one: it tells whether the report was sent before.
 
     It is read and not looked for among the bytes: one report may be written in many ways, with its words in another
     order or other spaces between them, and is one person's in all of them.
 
+    Args:
+        report: The report.
+
     >>> id_of(b'{"id": "7f", "answer": 1}') == id_of(b'{"answer":1,"id":"\\\\u0037f"}')
     True
     """
-    read = _json(report)
-    name = read.get("id") if isinstance(read, dict) else None
+    name = json_object(report).get("id")
     return name if isinstance(name, str) else None
 
 
-def is_carried(plan: MixPlan, report: bytes) -> bool:
-    """Whether a report that has arrived is one that the plan prices, written as it should be."""
+def is_canonical_report(plan: MixPlan, report: bytes) -> bool:
+    """Return whether a report that has arrived is one that the plan prices, in its only spelling.
+
+    Args:
+        plan: The public plan of the batch.
+        report: The report.
+    """
     try:
-        return carried(plan, report) == report
+        return canonical_report(plan, report) == report
     except InvalidInput:
         return False
-
-
-def _json(report: bytes) -> object:
-    try:
-        return json.loads(report)
-    except (ValueError, RecursionError):
-        return None

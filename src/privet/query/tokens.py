@@ -9,7 +9,7 @@ from enum import Enum
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["KEYWORDS", "MalformedQuestion", "TokenKind", "Word", "nearest", "pointed", "words_of"]
+__all__ = ["KEYWORDS", "MalformedQuestion", "Token", "TokenKind", "error_at", "suggestion", "tokenize"]
 
 _LONGEST = 2000
 KEYWORDS = frozenset({"where", "by", "weight", "and", "or", "not", "in", "is"})
@@ -44,12 +44,12 @@ class MalformedQuestion(InvalidInput):
 
     def __init__(self, text: str, start: int, end: int, problem: str, advice: str) -> None:
         self.position, self.word, self.expected = start + 1, text[start:end], advice
-        shown = f"{text[:start]}»{text[start:end]}«{text[end:]}"
-        super().__init__("question", f"{shown!r}, character {self.position}: {problem}", advice)
+        marked = f"{text[:start]}»{text[start:end]}«{text[end:]}"
+        super().__init__("question", f"{marked!r}, character {self.position}: {problem}", advice)
 
 
 @dataclass(frozen=True)
-class Word:
+class Token:
     """A word, its meaning without quotes, and where it stands."""
 
     kind: TokenKind
@@ -58,47 +58,47 @@ class Word:
     end: int
 
 
-def pointed(question: str, word: Word, problem: str, advice: str) -> MalformedQuestion:
+def error_at(question: str, word: Token, problem: str, advice: str) -> MalformedQuestion:
     """The error that points at a word."""
     return MalformedQuestion(question, word.start, word.end, problem, advice)
 
 
-def words_of(question: str) -> list[Word]:
+def tokenize(question: str) -> list[Token]:
     """The words of a question, and its end.
 
-    >>> [word.text for word in words_of("mean(age) where ward = 'north'")]
+    >>> [word.text for word in tokenize("mean(age) where ward = 'north'")]
     ['mean', '(', 'age', ')', 'where', 'ward', '=', 'north', '']
     """
     if not isinstance(question, str) or len(question) > _LONGEST:
         raise InvalidInput("question", f"is no text of at most {_LONGEST} characters", "write it as a text")
-    found, place = [], 0
-    while place < len(question):
-        match = _PATTERN.match(question, place)
+    tokens, position = [], 0
+    while position < len(question):
+        match = _PATTERN.match(question, position)
         if match is None:
-            raise _unknown(question, place)
+            raise _unknown(question, position)
         if match.lastgroup is not None and match.lastgroup != "blank":
             text, kind = match.group(), TokenKind[match.lastgroup]
-            found.append(Word(kind, text[1:-1] if kind is TokenKind.TEXT else text, place, match.end()))
-        place = match.end()
-    return [*found, Word(TokenKind.END, "", len(question), len(question))]
+            tokens.append(Token(kind, text[1:-1] if kind is TokenKind.TEXT else text, position, match.end()))
+        position = match.end()
+    return [*tokens, Token(TokenKind.END, "", len(question), len(question))]
 
 
-def _unknown(question: str, place: int) -> MalformedQuestion:
-    if question[place] in "\"'`":
+def _unknown(question: str, position: int) -> MalformedQuestion:
+    if question[position] in "\"'`":
         problem = "a quote that is never closed"
-        return MalformedQuestion(question, place, len(question), problem, f"end it with {question[place]}")
-    end = place + 1
+        return MalformedQuestion(question, position, len(question), problem, f"end it with {question[position]}")
+    end = position + 1
     while end < len(question) and (question[end].isalnum() or question[end] in "._-"):
         end += 1
     advice = "write names and values with other signs in quotes, such as 'St. Mary' or \"18-25\""
-    return MalformedQuestion(question, place, end, "this is neither a name nor a number", advice)
+    return MalformedQuestion(question, position, end, "this is neither a name nor a number", advice)
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
+def suggestion(word: str, known: Sequence[str]) -> str:
     """Advice: the known word that is most like this one, and some of the others."""
     import difflib
 
-    plain = [each.casefold() for each in known]  # `male` is Male, and not Female, which has more letters of it
-    like = [known[plain.index(each)] for each in difflib.get_close_matches(word.casefold(), plain, 1, 0.6)]
+    plain = [name.casefold() for name in known]  # `male` is Male, and not Female, which has more letters of it
+    like = [known[plain.index(name)] for name in difflib.get_close_matches(word.casefold(), plain, 1, 0.6)]
     listed = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
     return f"did you mean {like[0]}? there is {listed}" if like else f"use one of: {listed}"

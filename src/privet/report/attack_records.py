@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from privet.core import checked
@@ -76,11 +75,6 @@ class Attacked(Record):
         checked.count("shadows", self.shadows, least=0)
         for name in ("confidence", "together"):
             checked.share(name, getattr(self, name))
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """An attack holds estimates and points."""
-        return {"Attacked": Attacked, "Estimate": Estimate, "Point": Point}
 
 
 @dataclass(frozen=True)

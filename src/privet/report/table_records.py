@@ -5,7 +5,6 @@ They were counted on real people and not paid for. A folder keeps them in `inter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -78,11 +77,6 @@ class Linked(Record):
                 checked.count(field.name, value, least=0)
         if max(self.single, self.absent, self.claimed) > self.people or max(self.unique, self.smallest) > self.rows:
             raise InvalidInput("people", f"are {self.people} and rows {self.rows}, and more of them are counted")
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """It holds estimates."""
-        return {"Linked": Linked, "Estimate": Estimate}
 
     @staticmethod
     def of(
@@ -163,11 +157,6 @@ class Recovered(Record):
                 raise InvalidInput(name, f"is {getattr(self, name):g}, which is no share")
         checked.confidence("confidence", self.confidence)
 
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """It holds an estimate."""
-        return {"Recovered": Recovered, "Estimate": Estimate}
-
     @staticmethod
     def of(found: Rebuilt, what: str, answers: int, epsilon: float, delta: float = 0.0) -> Recovered:
         """The numbers of a reconstruction; without a claim, everything may be found."""
@@ -194,11 +183,6 @@ class Tables(Record):
 
     linked: tuple[Linked, ...] = ()
     recovered: tuple[Recovered, ...] = ()
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """It holds both kinds."""
-        return {"Tables": Tables, **Linked.kinds(), **Recovered.kinds()}
 
     def plus(self, other: Tables) -> Tables:
         """Both; a linkage that asks the same of the same files, and a reconstruction of the same, take its place."""

@@ -104,7 +104,7 @@ class Record:
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
         """Return the record classes that JSON of this record may hold, by name: itself and those of its fields."""
-        return {cls.__name__: cls} | kinds_in(*_types(cls).values())
+        return {cls.__name__: cls} | kinds_in(*_types(cast("Any", cls)).values())
 
     def to_json(self) -> str:
         """One line of JSON that carries the format's version; keys are sorted, so equal records give equal text."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -23,6 +23,7 @@ from privet.ledger.filter import Amount, Rules, Sums
 from privet.ledger.stored import number, row_of
 
 __all__ = [
+    "PAGE",
     "Book",
     "Running",
     "Terms",
@@ -38,6 +39,8 @@ __all__ = [
 
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, PrivetError)
 """What reading a text raises that is not what was written."""
+PAGE = 5000
+"""How many rows of a chain are read at once, at most."""
 _MOST_BITS = 1200
 """No grid is finer: the smallest positive number has 1,138 bits."""
 
@@ -180,6 +183,7 @@ _ROWS = (
         schema.CHAIN.c.seq <= sa.bindparam("last"),
     )
     .order_by(schema.CHAIN.c.seq)
+    .limit(PAGE)
 )
 _ADD = sa.insert(schema.CHAIN)
 _CARRY = (
@@ -228,7 +232,7 @@ def fields_of(row: chain.Row) -> tuple[int, str, str, str, str, bytes]:
 
 
 def rows_between(connection: sa.Connection, budget: int, first: int, last: int) -> list[chain.Row]:
-    """The rows of a chain from `first` to `last`, in order."""
+    """Return the rows of a chain from `first` to `last` in order, but no more than the first `PAGE` of them."""
     query = {"wanted": budget, "first": first, "last": last}
     return [row_of(found) for found in connection.execute(_ROWS, query)]
 
@@ -263,18 +267,8 @@ def append(
     state_hash = chain.state_hash(terms, state)
     row_hash = chain.row_hash(book.head.hash, seq, kind, entry, at, body, state_hash)
     sealed = chain.seal(key, row_hash) if key is not None else None
-    row = {
-        "budget": book.id,
-        "seq": seq,
-        "kind": kind,
-        "entry": entry,
-        "at": at,
-        "body": body,
-        "state": state_hash,
-        "hash": row_hash,
-        "seal": sealed,
-    }
-    connection.execute(_ADD, row)
+    row = chain.Row(seq, kind, entry, at, body, state_hash, row_hash, sealed)
+    connection.execute(_ADD, {"budget": book.id} | asdict(row))
     if seq == 1:
         new = {"id": book.id, "name": book.terms.name, "terms": terms, "state": state, "length": 1, "head": row_hash}
         connection.execute(sa.insert(schema.BUDGETS), new)

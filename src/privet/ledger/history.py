@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from privet.core.errors import LedgerError
 from privet.core.event import Event
 from privet.ledger import chain, grid, schema
-from privet.ledger.book import Book, fields_of, found_row, read_body
+from privet.ledger.book import PAGE, Book, fields_of, found_row, read_body, rows_between
 from privet.ledger.records import Entry, Form, State
 from privet.ledger.store import Store
-from privet.ledger.stored import number, row_of, shown, text
+from privet.ledger.stored import number, shown, text
 
 __all__ = [
     "LAST",
@@ -33,20 +33,9 @@ __all__ = [
 
 LAST = (1 << 63) - 1
 """No row has a greater number."""
-_PAGE = 5000
 _ONE = sa.select(schema.ENTRIES).where(schema.ENTRIES.c.id == sa.bindparam("wanted"))
 _SHORT = re.compile("[0-9a-f]{6,15}")
 """The beginning of an id that is long enough to be one entry's alone, and not all of it."""
-_SOME = (
-    sa.select(schema.CHAIN)
-    .where(
-        schema.CHAIN.c.budget == sa.bindparam("wanted"),
-        schema.CHAIN.c.seq > sa.bindparam("after"),
-        schema.CHAIN.c.seq <= sa.bindparam("last"),
-    )
-    .order_by(schema.CHAIN.c.seq)
-    .limit(_PAGE)
-)
 
 
 @dataclass(frozen=True)
@@ -65,14 +54,7 @@ class Place:
 
     def row(self) -> dict[str, Any]:
         """As it stands in the table."""
-        return {
-            "id": self.id,
-            "budget": self.budget,
-            "seq": self.seq,
-            "last": self.last,
-            "state": self.state.value,
-            "attempt": self.attempt,
-        }
+        return asdict(self) | {"state": self.state.value}
 
 
 def _place(row: Any) -> Place:
@@ -166,15 +148,14 @@ def rows_until(store: Store, budget: int, last: int) -> Iterator[chain.Row]:
         with store.reading() as connection:
             rows = page_after(connection, budget, after, last)
         yield from rows
-        if len(rows) < _PAGE:
+        if len(rows) < PAGE:
             return
         after = rows[-1].seq
 
 
 def page_after(connection: sa.Connection, budget: int, after: int, last: int) -> list[chain.Row]:
-    """Some rows of a chain after one and up to another; less than a page are all that there are."""
-    found = connection.execute(_SOME, {"wanted": budget, "after": after, "last": last})
-    rows = [row_of(row) for row in found]
+    """Return the next page of a chain's rows after one and up to another; fewer than a page are all that there are."""
+    rows = rows_between(connection, budget, after + 1, last)
     if [row.seq for row in rows] != sorted({row.seq for row in rows if row.seq > after}):
         # In a damaged file a page may follow itself.
         raise LedgerError("the rows of a chain are out of order, which is damage; restore a backup")

@@ -22,11 +22,11 @@ from privet.ledger.offers import Offer
 from privet.ledger.records import State
 from privet.ledger.store import Store
 
-__all__ = ["RESUMED", "admit", "bound", "changing", "move", "recognise", "require_from", "token_hash"]
+__all__ = ["PREDECESSORS", "RESUMED", "admit", "bound", "changing", "move", "recognise", "require_from", "token_hash"]
 
 RESUMED = "resumed"
 """The kind of row that says that a stopped run goes on; the state stays drawing."""
-_FROM = {
+PREDECESSORS = {
     State.DRAWING: State.RESERVED,
     State.COMMITTED: State.DRAWING,
     State.ABORTED: State.RESERVED,
@@ -101,7 +101,7 @@ def changing(store: Store, id_: str) -> Iterator[tuple[sa.Connection, Book, Plac
 
 def require_from(place: Place, to: State, attempt: int | None) -> None:
     """Raise unless the entry may go to this state, from where it is, by whoever asks."""
-    if place.state is not _FROM.get(to):
+    if place.state is not PREDECESSORS.get(to):
         raise LedgerError(f"entry {place.id} {_WHY.get((to, place.state), f'is {place.state.value} already')}")
     if attempt is not None and attempt != place.attempt:
         raise LedgerError(f"entry {place.id} was resumed by another process, which alone may finish it")

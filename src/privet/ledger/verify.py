@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
 
@@ -13,6 +13,7 @@ from privet.ledger import chain, orders, schema
 from privet.ledger.book import Running, Terms, amount_in, fields_of, read_body
 from privet.ledger.filter import Amount, Sums
 from privet.ledger.history import LAST, page_after, rows_until
+from privet.ledger.moves import PREDECESSORS, RESUMED
 from privet.ledger.records import State, Verification
 from privet.ledger.store import Store
 from privet.ledger.stored import shown
@@ -33,12 +34,7 @@ _OTHER_SEALS = (
     "sealed with another key, or rewritten since, which the given key cannot tell apart; if you made it with another, "
     "verify it with that, or with a head that was kept"
 )
-_FROM = {
-    "drawing": State.RESERVED,
-    "aborted": State.RESERVED,
-    "committed": State.DRAWING,
-    "resumed": State.DRAWING,
-}
+_PREDECESSORS = {state.value: before for state, before in PREDECESSORS.items()} | {RESUMED: State.DRAWING}
 """The state in which an entry must be for each kind of row."""
 
 
@@ -145,8 +141,9 @@ class _Replay:
             raise LedgerError("stands before the row that creates the budget")
         running, entry = self.running, self.open.get(row.entry)
         if row.kind == "bound":
-            self.running = Running(running.sums, running.entries, running.version + 1, str(body.get("fingerprint")))
-            self.tags.add(str(body.get("fingerprint")))
+            tag = str(body.get("fingerprint"))
+            self.running = replace(running, version=running.version + 1, fingerprint=tag)
+            self.tags.add(tag)
         elif row.kind == State.RESERVED.value:
             amount = amount_in(body)
             if entry is not None:
@@ -155,9 +152,7 @@ class _Replay:
                 raise LedgerError("the charge is not one that this budget can have")
             if running.sums.order_for(amount, self.terms.rules) is None:
                 self.report(f"row {row.seq}: an entry was admitted that does not fit", follows=True)
-            self.running = Running(
-                running.sums.after(amount), running.entries + 1, running.version, running.fingerprint
-            )
+            self.running = replace(running, sums=running.sums.after(amount), entries=running.entries + 1)
             self.open[row.entry] = _Open(row.seq, amount, last=row.seq)
         elif entry is None:
             raise LedgerError("changes an entry that is not open")
@@ -199,16 +194,15 @@ class _Replay:
         return f"{shown(self.name)}: {_WITHOUT_SEALS if self.terms.key is None else _OTHER_SEALS}"
 
     def _moved(self, row: chain.Row, entry: _Open, terms: Terms, running: Running) -> None:
-        if _FROM.get(row.kind) is not entry.state:
+        if _PREDECESSORS.get(row.kind) is not entry.state:
             raise LedgerError(f"is not allowed for an entry that is {entry.state.value}")
         entry.last = row.seq
-        if row.kind == "resumed":
+        if row.kind == RESUMED:
             entry.attempt += 1
             return
         entry.state = State(row.kind)
         if entry.state is State.ABORTED:
-            sums = running.sums.without(entry.amount, terms.rules)
-            self.running = Running(sums, running.entries, running.version, running.fingerprint)
+            self.running = replace(running, sums=running.sums.without(entry.amount, terms.rules))
         if entry.state in (State.ABORTED, State.COMMITTED):
             # Kept no longer than it can change, so that memory does not grow with the history.
             self.places += _weight(row.entry, entry.seq, entry.last, entry.state.value, entry.attempt)

@@ -11,9 +11,9 @@ from privet.accounting import Accountant, delta, epsilon
 from privet.core.event import Event, Gaussian, Poisson, Repeated, Sampled, WithoutReplacement
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.report import Curves, RunCard, curves_of, page, price_run
-from privet.report.alone import Alone
 from privet.report.bound import Bound, Chords
 from privet.report.figures import figures
+from privet.report.single_accountant import SingleAccountantCurve
 
 POISSON = Repeated(Sampled(Gaussian(1.1), by=Poisson(0.01)), 500)
 FIXED = Repeated(Sampled(Gaussian(4.0), by=WithoutReplacement(30, 1000)), 40)
@@ -75,7 +75,7 @@ def test_the_curve_of_one_accountant_is_an_upper_bound(name: str) -> None:
     """Fails when a chord between the points that were asked for cuts below what is true."""
     event, unit, accountant = CASES[name]
     stated = epsilon(event, 1e-5, unit=unit, accountant=accountant)
-    alone = Alone(event, stated, accountant)
+    alone = SingleAccountantCurve(event, stated, accountant)
     for each in (0.0, 0.01, 0.3, 1.0, stated.epsilon.upper, 1.3 * stated.epsilon.upper):
         assert delta(event, each, unit=unit).lower <= alone.delta(each) <= 1
         assert 0 <= alone.tail(each) <= 1

@@ -14,12 +14,12 @@ from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence, Guarantee, Interval
 from privet.core.unit import Unit
 from privet.report import Attacked, Canaries, Estimate, Internal, Picture, Point, Public, Remembered
-from privet.report.audited_page import audit_page
+from privet.report.audit_page import audit_page
 from privet.report.card_json import from_json, to_json
-from privet.report.figures.attacked import BLIND
-from privet.report.standing import Standing, between, standing, worst
+from privet.report.figures.attack_results import BLIND
 from privet.report.training_card import TrainingCard, shareable
 from privet.report.training_page import internal_page, report_page
+from privet.report.verdict import Verdict, epsilon_range, verdict_of, worst_verdict
 from privet.report.words import down, up
 from tests.cli.test_page import specs_in
 from tests.report.test_training_card import PIXEL
@@ -226,8 +226,8 @@ def test_a_refutation_outweighs_an_alarm_and_what_cannot_be_compared_is_not() ->
     claimed = Guarantee(Interval(0, 1), 1e-5, Unit(), "pld")
     alarm = Evidence(2.0, 1e-5, 0.95, "steps", 10, assumptions=("normal noise",))
     proof = Evidence(2.0, 1e-5, 0.95, "coins", 10)
-    assert worst([alarm, proof], claimed) is worst([proof, alarm], claimed) is Standing.REFUTES
-    assert worst([alarm], claimed) is Standing.ALARMS
+    assert worst_verdict([alarm, proof], claimed) is worst_verdict([proof, alarm], claimed) is Verdict.REFUTES
+    assert worst_verdict([alarm], claimed) is Verdict.ALARMS
     for other in (replace(proof, epsilon=0.9, delta=0.0), replace(proof, epsilon=0.9, unit=Unit(records=2))):
-        assert standing(other, claimed) is Standing.APART
-        assert " to " not in between(other, claimed)
+        assert verdict_of(other, claimed) is Verdict.APART
+        assert " to " not in epsilon_range(other, claimed)

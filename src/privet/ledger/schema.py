@@ -31,9 +31,9 @@ _BYTES = sa.types.NullType()
 """Bytes as the driver gives them: SQLAlchemy's own type would make bytes of whatever a damaged file holds there."""
 
 
-def _table(name: str, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
+def _table(table: str, /, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
     """Return a table for queries; keys and constraints are declared once, in the migration that creates it."""
-    return sa.Table(name, _metadata, *(sa.Column(column, kind) for column, kind in columns.items()))
+    return sa.Table(table, _metadata, *(sa.Column(column, kind) for column, kind in columns.items()))
 
 
 META = _table("privet_ledger", name=_TEXT, value=_TEXT)

@@ -86,13 +86,13 @@ def test_it_is_said_whose_proof_it_is(name: str) -> None:
     """Fails when a caption or the text leaves open why the headline is larger than the tightest rung."""
     card, curves = made(name)
     (note,) = card.notes.value
-    assert "alone, as was asked, and so is what it means; the tightest, privacy-loss distribution, proves ε ≤" in note
+    assert "alone, as requested, and so is what it means; the tightest, privacy-loss distribution, proves ε ≤" in note
     words = {figure.id: figure.alternative for figure in figures(card, curves)}
     for figure in ("attack", "growth", "profile"):
         assert " alone" in words[figure]
     if curves.loss is not None:
         assert "That is less than the stated δ = 1e-05: the loss is the run's own, whatever is stated." in words["loss"]
-    assert " alone, as was asked" in page(card, curves)
+    assert " alone, as requested" in page(card, curves)
 
 
 def test_the_tightest_needs_no_words() -> None:

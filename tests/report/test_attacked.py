@@ -80,7 +80,7 @@ def test_json_keeps_all_of_it() -> None:
 def test_rates_come_before_the_area_under_the_curve() -> None:
     """Fails when AUC stands before the members that are found at few false alarms, or the figure lacks the limit."""
     shown = said(internal_page(attacked(), curves()))
-    assert shown.index("found at 0.1 % accused") < shown.index("found at 1 % accused") < shown.index("0.5678 (0.55")
+    assert shown.index("TPR at 0.1 % FPR") < shown.index("TPR at 1 % FPR") < shown.index("0.5678 (0.55")
     spec = specs_in(internal_page(attacked(), curves()))["attacked"]
     limit = spec["data"][0]
     assert list(zip(limit["x"], limit["y"], strict=True)) == [tuple(point) for point in curves().roc]
@@ -100,7 +100,7 @@ def test_the_blind_baseline_is_told_apart(lower: float) -> None:
     card = replace(attacked(), attacks=(Internal(FOUND), Internal(blind)))
     shown = said(internal_page(card, curves()))
     assert "LiRA is the strongest of 1:" in shown
-    assert ("Members and outsiders differ by themselves" in shown) is (lower > 0.5)
+    assert ("Members and non-members differ by themselves" in shown) is (lower > 0.5)
 
 
 def test_canaries_are_counted_on_both_sides() -> None:
@@ -163,7 +163,7 @@ def test_evidence_with_assumptions_above_the_guarantee_is_amber(page: str) -> No
         assert specs_in(text)["adversaries"]["data"][0]["marker"]["color"] == [colour]
         assert (f"{down(epsilon)} to {up(guarantee.epsilon.upper)}" in said(text)) is (above < 0)
         if name == "doubted":
-            assert f"at least {down(epsilon)} if what it assumes holds, against" in said(text)
+            assert f"at least {down(epsilon)} if its assumptions hold, against" in said(text)
             assert "or noise is missing" in said(text)
     for name in ("doubted", "refuted"):
         assert re.search(rf"header\.{name} h1 {{ color: var\(--(?!one)", paged(page, Evidence(0, 0, 0.9, "x", 1)))

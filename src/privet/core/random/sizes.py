@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["Bytes", "F", "Size", "count_of", "shape_of"]
+__all__ = ["Bytes", "Size", "count_of", "shape_of"]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 F = TypeVar("F", np.float32, np.float64)

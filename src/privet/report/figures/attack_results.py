@@ -201,7 +201,7 @@ def adversaries(evidence: Sequence[Typed[Evidence]], guarantee: Guarantee) -> Fi
                 "xaxis": axis("ε") | {"range": [0, 1.15 * max([*ends, 0.1])]},
                 "yaxis": axis("") | {"autorange": "reversed", "ticksuffix": "  "},
                 "showlegend": False,
-                "shapes": [rule("x", limit, color="var(--one)", width=2.5)] if finite else [],
+                "shapes": [rule("x", limit, {"color": "var(--one)", "width": 2.5})] if finite else [],
                 "annotations": [_label(limit)] if finite else [],
             },
         },

@@ -104,7 +104,7 @@ def error_bars(intervals: Sequence[tuple[float | None, float | None, float | Non
     }
 
 
-def rule(along: str, at: float, **style: object) -> Part:
+def rule(along: str, at: float, style: Part) -> Part:
     """Return a straight line across the whole picture, at a place on the axis `along` ("x" or "y")."""
     across = "y" if along == "x" else "x"
     ends = {f"{along}0": at, f"{along}1": at, f"{across}0": 0, f"{across}1": 1, f"{across}ref": "paper"}

@@ -49,7 +49,7 @@ def _drawn(density: LossDensity, points: list[tuple[float, float]], exact: float
     counted = [(x, -y * math.expm1(density.epsilon - x)) for x, y in beyond if x > density.epsilon]
     top = math.log10(max(y for _, y in points))
     bottom = math.log10(min((y for _, y in counted), default=1e-12))
-    edge = rule("x", density.epsilon, color="var(--mark)", width=1.5, dash="dot")
+    edge = rule("x", density.epsilon, {"color": "var(--mark)", "width": 1.5, "dash": "dot"})
     label = {
         "x": density.epsilon,
         "y": 0.98,

@@ -100,7 +100,7 @@ def consensus(given: Typed[Consensus] | None) -> tuple[Figure, ...]:
             "layout": {
                 "xaxis": axis("share of teachers with the most frequent label"),
                 "yaxis": _scale([*known.values(), votes.whatever]),
-                "shapes": [rule("y", votes.whatever, color="var(--soft)", width=1.5, dash="dot")],
+                "shapes": [rule("y", votes.whatever, {"color": "var(--soft)", "width": 1.5, "dash": "dot"})],
             },
         }
         if known

@@ -9,7 +9,7 @@ from math import inf
 from privet.core import checked
 from privet.core.codec import Record
 from privet.core.errors import InvalidInput
-from privet.core.showing import html_of
+from privet.core.rendering import html_of
 from privet.core.unit import Unit
 
 __all__ = ["COMPUTATIONAL", "Evidence", "Guarantee", "Interval", "digits_up", "three_digits_down"]

@@ -14,7 +14,7 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Guarantee
 from privet.core.randomness import Randomness
-from privet.core.showing import html_of
+from privet.core.rendering import html_of
 from privet.core.unit import Unit
 
 __all__ = ["Draw", "Release", "Unpublishable"]

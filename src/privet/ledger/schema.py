@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from privet.core.errors import LedgerError
-from privet.ledger.stored import shown
+from privet.ledger.stored_values import shown
 
 __all__ = [
     "BUDGETS",

@@ -10,13 +10,13 @@ import sqlalchemy as sa
 
 from privet.core.errors import LedgerError
 from privet.ledger import chain, orders, schema
-from privet.ledger.book import Running, Terms, amount_in, fields_of, read_body
+from privet.ledger.budget_state import Running, Terms, amount_in, fields_of, read_body
 from privet.ledger.filter import Amount, Sums
 from privet.ledger.history import LAST, page_after, rows_until
-from privet.ledger.moves import PREDECESSORS, RESUMED
 from privet.ledger.records import State, Verification
 from privet.ledger.store import Store
-from privet.ledger.stored import shown
+from privet.ledger.stored_values import shown
+from privet.ledger.transitions import PREDECESSORS, RESUMED
 
 __all__ = ["ADVICE", "verify_budget"]
 
@@ -55,7 +55,7 @@ class _Replay:
 
     name: str
     key: bytes | None
-    wanted: chain.Head | None
+    wanted: chain.ChainHead | None
     problems: list[str] = field(default_factory=list)
     more: int = 0
     """How many problems were only counted."""
@@ -90,7 +90,7 @@ class _Replay:
         what = "1 more problem, which" if self.more == 1 else f"{self.more:,} more problems, which"
         return (*self.problems, f"{shown(self.name)}: {what} may follow from what is said above")
 
-    def take(self, row: chain.Row) -> None:
+    def take(self, row: chain.ChainRow) -> None:
         """One more row: is it the next one, is it unchanged, is it allowed, and what does it do to the sums?"""
         which = f"row {row.seq} ({shown(row.kind)})"
         whole = row.seq == self.length + 1
@@ -128,11 +128,11 @@ class _Replay:
             self.hashed = self.running, chain.state_hash(self.written, self.running.text())
         return self.hashed[1]
 
-    def _sealed(self, row: chain.Row, key: bytes) -> None:
+    def _sealed(self, row: chain.ChainRow, key: bytes) -> None:
         if row.seal is None or not hmac.compare_digest(row.seal, chain.seal(key, row.hash)):
             self.report(f"row {row.seq} ({shown(row.kind)}) does not have the seal of the key: it was rewritten")
 
-    def _apply(self, row: chain.Row) -> None:
+    def _apply(self, row: chain.ChainRow) -> None:
         body = {} if row.body == "{}" else read_body(row)
         if row.kind == "created":
             self._created(row, body)
@@ -159,7 +159,7 @@ class _Replay:
         else:
             self._moved(row, entry, self.terms, running)
 
-    def _created(self, row: chain.Row, body: dict[str, object]) -> None:
+    def _created(self, row: chain.ChainRow, body: dict[str, object]) -> None:
         if row.seq != 1 or self.terms is not None:
             raise LedgerError("a budget is created only once")
         self.written = str(body.get("terms"))
@@ -193,7 +193,7 @@ class _Replay:
             return ""
         return f"{shown(self.name)}: {_WITHOUT_SEALS if self.terms.key is None else _OTHER_SEALS}"
 
-    def _moved(self, row: chain.Row, entry: _Open, terms: Terms, running: Running) -> None:
+    def _moved(self, row: chain.ChainRow, entry: _Open, terms: Terms, running: Running) -> None:
         if _PREDECESSORS.get(row.kind) is not entry.state:
             raise LedgerError(f"is not allowed for an entry that is {entry.state.value}")
         entry.last = row.seq
@@ -218,7 +218,7 @@ def _weight(*place: object) -> int:
 
 
 def verify_budget(
-    store: Store, budget: int, name: str, salt: str, key: bytes | None, wanted: chain.Head | None = None
+    store: Store, budget: int, name: str, salt: str, key: bytes | None, wanted: chain.ChainHead | None = None
 ) -> Verification:
     """Replay one budget's chain and compare; problems are reported in words, and nothing is changed.
 

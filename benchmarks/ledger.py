@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from privet.core.event import Event, Laplace
-from privet.ledger import Ledger, State, chain, offers
-from privet.ledger.book import Book, load, text_of
+from privet.ledger import Ledger, State, chain, entry_forms
+from privet.ledger.budget_state import BudgetState, load, text_of
 
 COMMAND = "python -m benchmarks.ledger"
 RESULTS = Path(__file__).parent / "results" / "ledger.json"
@@ -37,9 +37,9 @@ AT = "2024-01-01T00:00:00.000+00:00"
 Row = tuple[Any, ...]
 
 
-def history(book: Book, entries: int) -> Iterator[tuple[list[Row], Row, Book]]:
+def history(book: BudgetState, entries: int) -> Iterator[tuple[list[Row], Row, BudgetState]]:
     """The rows of one committed entry after the other, its place, and the budget after it."""
-    offer = offers.choose(book.rules, book.terms.unit, book.sums, EVENT, None)
+    offer = entry_forms.choose(book.rules, book.terms.unit, book.sums, EVENT, None)
     assert offer is not None
     fixed = {
         "event": json.loads(EVENT.to_json()),
@@ -61,11 +61,11 @@ def history(book: Book, entries: int) -> Iterator[tuple[list[Row], Row, Book]]:
         for seq, (step, text) in enumerate(steps, first):
             previous = chain.row_hash(previous, seq, step.value, id_, AT, text, state)
             rows.append((book.id, seq, step.value, id_, AT, text, state, previous, None))
-        book = replace(book, running=running, head=chain.Head(first + 2, previous))
+        book = replace(book, running=running, head=chain.ChainHead(first + 2, previous))
         yield rows, (id_, book.id, first, first + 2, State.COMMITTED.value, 0), book
 
 
-def fill_file(path: Path, book: Book, entries: int) -> None:
+def fill_file(path: Path, book: BudgetState, entries: int) -> None:
     """Write the history past the ledger, in one transaction."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA synchronous = OFF")
@@ -82,7 +82,7 @@ def fill_file(path: Path, book: Book, entries: int) -> None:
     connection.close()
 
 
-def fill_server(url: str, book: Book, entries: int) -> None:
+def fill_server(url: str, book: BudgetState, entries: int) -> None:
     """The same by COPY; the places follow from the chain."""
     import psycopg
 
@@ -133,7 +133,7 @@ def measure(ledgers: dict[str, Ledger]) -> dict[str, Any]:
     return found
 
 
-def run(full: str, empty: str, entries: int, fill: Callable[[Book, int], None]) -> dict[str, Any]:
+def run(full: str, empty: str, entries: int, fill: Callable[[BudgetState, int], None]) -> dict[str, Any]:
     """Fill, measure, verify."""
     ledgers = {"full": Ledger(full), "empty": Ledger(empty)}
     for ledger in ledgers.values():

@@ -21,7 +21,7 @@ from privet.audit import Replay, ReplayError, replay
 from privet.core.random import Rng, SeededRng
 from privet.core.release import Release
 from privet.core.unit import Unit
-from privet.data import Category, Kind, Number, Schema, Source, learning
+from privet.data import Category, ColumnKind, Number, Schema, Source, learning
 from privet.local import MEANS, ORACLES
 from privet.mechanisms import MECHANISMS, BoundedSum, Count, DiscreteLaplaceMechanism, LaplaceMechanism
 from privet.pate import Confident, GNMax, LNMax, Plan, SmoothCeiling, Votes
@@ -217,7 +217,9 @@ def test_schemas(tmp_path: Path) -> None:
 
     def pipeline(rows: Any, rng: Rng) -> Any:
         source = stored(rows)
-        return learning(source, "y", epsilon=1.0, delta=1e-6, kinds={"who": Kind.IDENTIFIER}).release(source, rng=rng)
+        return learning(source, "y", epsilon=1.0, delta=1e-6, kinds={"who": ColumnKind.IDENTIFIER}).release(
+            source, rng=rng
+        )
 
     found = replay(pipeline, table, [*table, ("z", "1e300", "never seen", "NA")])
     found.check()

@@ -229,8 +229,8 @@ def test_the_blind_baseline_is_no_attack_on_the_model(
     page = Path("run/internal.html").read_text()
     assert "blind baseline found more" not in shown
     assert "blind baseline and" not in shown
-    assert ("Members and outsiders differ by themselves" in shown) is differ
-    assert ("Members and outsiders differ by themselves" in page) is differ
+    assert ("Members and non-members differ by themselves" in shown) is differ
+    assert ("Members and non-members differ by themselves" in page) is differ
     assert ("audit the run with canaries (privet train … --audit)" in shown) is not differ
 
 

@@ -140,7 +140,7 @@ def test_missing_noise_is_an_alarm_and_no_proof(privet: Run, monkeypatch: pytest
     trained = done(privet(WORDS))
     found = done(privet("audit run --confidence 0.9 --report page.html"))
     by_steps = load(Path("run")).evidence[1].value
-    told = f"step by step: ε is at least {down(by_steps.epsilon)} if what it assumes holds, against 1.000 claimed."
+    told = f"step by step: ε is at least {down(by_steps.epsilon)} if its assumptions hold, against 1.000 claimed."
     for text in (trained.out, found.out, done(privet("report show run")).out):
         assert told in " ".join(text.split())
         assert "or noise is missing: look closer. It proves nothing by itself." in " ".join(text.split())

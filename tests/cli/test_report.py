@@ -31,7 +31,7 @@ def test_a_run_is_shown(privet: Run, run: Path, monkeypatch: pytest.MonkeyPatch)
     assert "training rows" not in done.out
     monkeypatch.delenv("COLUMNS")
     whole = privet("report show digits").out
-    assert f"To do it again: {trained().command.value}" in whole.splitlines()
+    assert f"To run it again: {trained().command.value}" in whole.splitlines()
     assert not any(line != line.rstrip() for line in whole.splitlines())
 
 

@@ -6,16 +6,16 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from privet.core.errors import InvalidInput, PrivetError
-from privet.core.random import Rng, SeededRng, bernoulli, bernoulli_exp
-from privet.core.random.bernoulli import CEILING, Exponents, accept, run_lengths
+from privet.core.errors import PrivetError
+from privet.core.random import Rng, SeededRng, bernoulli
+from privet.core.random.bernoulli import BITS, CEILING, Exponents, accept, run_lengths
 
 
 class Exhausted(Exception):
@@ -128,44 +128,22 @@ def test_bounds_on_two_sides_of_a_whole_number_are_resolved(bits: int) -> None:
 def test_frequencies_are_right(gamma: str) -> None:
     """Catches a wrong law end to end, with long fractions among the exponents. False-alarm rate 1e-6."""
     fraction, n = Fraction(gamma), 400_000
-    up = int(bernoulli_exp(fraction.numerator, fraction.denominator, n, SeededRng(4)).sum())
+    up = int(accept(Exponents.of(fraction, n), SeededRng(4)).sum())
     assert stats.binomtest(up, n, math.exp(-fraction)).pvalue > 1e-6
 
 
-def test_arrays_of_numerators() -> None:
-    """Catches numerators that are mixed up between elements. False-alarm rate 1e-6."""
-    numerators = np.tile(np.array([[5, 0], [20, 1]]), (50_000, 1))
-    up = bernoulli_exp(numerators, 10, None, SeededRng(5))
-    assert up.shape == numerators.shape
-    for value in (0, 1, 5, 20):
-        hits = up[numerators == value]
-        assert stats.binomtest(int(hits.sum()), hits.size, math.exp(-value / 10)).pvalue > 3e-7
-    huge = np.array([0, 10**30, 10**60], dtype=object)
-    assert bernoulli_exp(huge, 10**57, None, SeededRng(5)).tolist() == [True, True, False]
-    assert bernoulli_exp(np.array([], dtype=np.int64), 3, None, SeededRng(5)).shape == (0,)
-    assert bernoulli_exp(10**400, 1, None, SeededRng(5)) is False
-    assert bernoulli_exp(0, 1, (2, 3), SeededRng(5)).tolist() == [[True] * 3] * 2
-
-
-@pytest.mark.parametrize(
-    ("argument", "numerator", "denominator", "size"),
-    [
-        ("numerator", -1, 2, None),
-        ("numerator", np.array([1, -1]), 2, None),
-        ("numerator", 0.5, 2, None),
-        ("numerator", np.array([0.5]), 2, None),
-        ("denominator", 1, 0, None),
-        ("denominator", 1, -3, None),
-        ("denominator", 1, 1.5, None),
-        ("size", np.array([1, 2]), 2, 2),
-        ("size", 1, 2, -1),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, numerator: Any, denominator: Any, size: Any) -> None:
-    """Catches a float that is cut to an integer, and probabilities above 1."""
-    with pytest.raises(InvalidInput) as caught:
-        bernoulli_exp(numerator, denominator, size, SeededRng(1))
-    assert caught.value.argument == argument
+def test_exponents_of_several_elements() -> None:
+    """Catches exponents that are mixed up between elements, and long ones that are cut. False-alarm rate 1e-6."""
+    gammas = [Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(2)]
+    which = np.arange(200_000) % len(gammas)
+    bounds = np.array([math.floor(gamma * (1 << BITS)) for gamma in gammas])[which]
+    up = accept(Exponents(bounds, bounds + 1, lambda i: gammas[which[i]]), SeededRng(5))
+    for place, gamma in enumerate(gammas):
+        hits = up[which == place]
+        assert stats.binomtest(int(hits.sum()), hits.size, math.exp(-gamma)).pvalue > 3e-7
+    huge = [accept(Exponents.of(Fraction(n, 10**57), 1), SeededRng(5))[0] for n in (0, 10**30, 10**60)]
+    assert huge == [True, True, False]
+    assert accept(Exponents.of(Fraction(1, 3), 0), SeededRng(5)).shape == (0,)
 
 
 class Pattern:

@@ -22,7 +22,7 @@ from privet.core.random import Randomness, SeededRng, discrete_gaussian, discret
 from privet.core.random.bernoulli import BITS, CEILING, Exponents
 from privet.core.random.discrete import LARGEST_SCALE, _multiples, _squares
 from privet.core.random.keystream import Bytes
-from privet.core.random.stream import StreamRng
+from privet.core.random.rng import Rng
 
 SAMPLERS: list[Callable[..., Any]] = [discrete_laplace, discrete_gaussian]
 DRAWS = 300_000
@@ -199,7 +199,7 @@ def test_numpy_scalars_are_taken_exactly(value: Any) -> None:
     assert np.array_equal(discrete_gaussian(value, 50, SeededRng(1)), expected)
 
 
-class Stuck(StreamRng):
+class Stuck(Rng):
     """A broken source that repeats one byte."""
 
     def __init__(self, byte: int) -> None:

@@ -27,12 +27,11 @@ from scipy import stats
 from privet.core.errors import InvalidInput, PrivetError
 from privet.core.random import Randomness, Rng, SecureRng, SeededRng, default_rng, secure
 from privet.core.random.keystream import Bytes, Keystream
-from privet.core.random.stream import StreamRng
 
-GENERATORS: list[Callable[[], StreamRng]] = [SecureRng, lambda: SeededRng(1)]
+GENERATORS: list[Callable[[], Rng]] = [SecureRng, lambda: SeededRng(1)]
 
 
-class Scripted(StreamRng):
+class Scripted(Rng):
     """A stream that says what the test wants, word by word, and then stops."""
 
     def __init__(self, words: Iterable[int]) -> None:
@@ -79,7 +78,7 @@ def test_the_keystream_goes_on_after_64_gigabytes() -> None:
 
 
 @pytest.mark.parametrize("make", GENERATORS)
-def test_bits_are_filled_in_place(make: Callable[[], StreamRng]) -> None:
+def test_bits_are_filled_in_place(make: Callable[[], Rng]) -> None:
     """Catches bytes that are left as they were, and memory that would be filled only in part or in a copy."""
     out = np.zeros(100_000, dtype=np.uint8)
     make().fill_bits(out)
@@ -142,7 +141,7 @@ def test_successive_calls_are_uncorrelated() -> None:
 
 
 @pytest.mark.parametrize("make", GENERATORS)
-def test_bits_are_uniform(make: Callable[[], StreamRng]) -> None:
+def test_bits_are_uniform(make: Callable[[], Rng]) -> None:
     """Catches stuck bits, a biased byte and repeated neighbours. False-alarm rate 4e-11: three tests at 1e-11."""
     data = np.frombuffer(make().bits(1 << 20), dtype=np.uint8)
     bits = np.unpackbits(data)
@@ -211,7 +210,7 @@ def test_global_seeds_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("make", GENERATORS)
-def test_copies_are_refused(make: Callable[[], StreamRng]) -> None:
+def test_copies_are_refused(make: Callable[[], Rng]) -> None:
     """Catches a generator that reaches another process, or a deep-copied plan, together with its next bits."""
     rng = make()
     rng.bits(1)

@@ -95,9 +95,9 @@ def test_a_record_that_cannot_be_read_is_empty(
     With line ends in cells, where one bad record alone still harms no other: test_lines.py has all else. It is put
     between all others, in files that are read at once and in small pieces.
     """
-    monkeypatch.setattr("privet.data.blocks._PIECE", piece)
-    monkeypatch.setattr("privet.data.blocks._HEADER", 50)
-    monkeypatch.setattr("privet.data.blocks._LONGEST", 200)
+    monkeypatch.setattr("privet.data.csv_file._PIECE", piece)
+    monkeypatch.setattr("privet.data.csv_file._HEADER", 50)
+    monkeypatch.setattr("privet.data.csv_file._LONGEST", 200)
     header, path = b"person,age,ward,well\n", tmp_path / "t.csv"
 
     def rows(records: list[bytes]) -> list[tuple[str | None, ...]]:

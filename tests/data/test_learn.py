@@ -24,9 +24,9 @@ from privet.core.event import Composed
 from privet.core.random import Rng, SeededRng, default_rng
 from privet.core.release import Release
 from privet.core.unit import Unit, Whose
-from privet.data import Category, Identifier, Kind, Learning, Number, Schema, Source, learn, learning, read
-from privet.data.asked import Questions
+from privet.data import Category, ColumnKind, Identifier, Learning, Number, Schema, Source, learn, learning, read
 from privet.data.read import user_keys_of
+from privet.data.schema_questions import Questions
 from privet.mechanisms import DiscreteGaussianMechanism, ThresholdedCounts
 
 HEADER = ("who", "size", "kind", "y")
@@ -47,7 +47,7 @@ def people(count: int) -> list[Row]:
 
 def plan_for(source: Source, most: int | None = None, epsilon: float = 1.0) -> Learning:
     user = None if most is None else "who"
-    kinds = {"who": Kind.IDENTIFIER}
+    kinds = {"who": ColumnKind.IDENTIFIER}
     return learning(source, "y", epsilon=epsilon, delta=1e-6, kinds=kinds, user=user, most_rows_per_user=most)
 
 
@@ -179,7 +179,11 @@ def test_the_noise_is_as_large_as_the_plan_says(tmp_path: Path) -> None:
     """Fails when the row count has less or more noise than its event says: 300 draws, a χ² at 1e-6 on either side."""
     source = stored(tmp_path / "t.csv", people(50))
     plan = learning(
-        source, "y", epsilon=1.0, delta=1e-6, kinds={"who": Kind.IDENTIFIER, "size": Kind.NUMBER, "kind": Kind.CATEGORY}
+        source,
+        "y",
+        epsilon=1.0,
+        delta=1e-6,
+        kinds={"who": ColumnKind.IDENTIFIER, "size": ColumnKind.NUMBER, "kind": ColumnKind.CATEGORY},
     )
     count = plan._mechanisms(plan.noise_multiplier)[0]
     asked = plan.questions.asked(source)[0]
@@ -240,9 +244,9 @@ def test_what_is_refused_follows_from_the_header(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="most_rows_per_user goes with user"):
         learn(path, "y", epsilon=1.0, delta=1e-6, rng=rng, user="who")
     with pytest.raises(InvalidInput, match="an identifier"):
-        learn(path, "y", epsilon=1.0, delta=1e-6, rng=rng, kinds={"y": Kind.IDENTIFIER})
+        learn(path, "y", epsilon=1.0, delta=1e-6, rng=rng, kinds={"y": ColumnKind.IDENTIFIER})
     with pytest.raises(InvalidInput, match="has no column to learn from"):
-        learning(source, "y", epsilon=1.0, delta=1e-6, kinds=dict.fromkeys(HEADER[:3], Kind.IDENTIFIER))
+        learning(source, "y", epsilon=1.0, delta=1e-6, kinds=dict.fromkeys(HEADER[:3], ColumnKind.IDENTIFIER))
 
 
 def test_adult_is_described(data_dir: Path) -> None:

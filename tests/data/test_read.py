@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from privet import query
 from privet.core.errors import InvalidInput
 from privet.core.random import default_rng
-from privet.data import Category, Identifier, Missing, Number, Schema, Source, Table, blocks, read, source
+from privet.data import Category, Identifier, Missing, Number, Schema, Source, Table, csv_file, read, source
 from privet.data.read import _Growing
 from tests.data.sources import sourced
 
@@ -139,8 +139,8 @@ def test_small_blocks_are_the_same_table(clinic: Schema, tmp_path: Path, monkeyp
     (tmp_path / "t.csv").write_bytes(written(rows))
     schema = replace(clinic, lines_in_cells=True)
     whole = read(tmp_path / "t.csv", schema)
-    monkeypatch.setattr(blocks, "_PIECE", 37)
-    monkeypatch.setattr(blocks, "_HEADER", 37)
+    monkeypatch.setattr(csv_file, "_PIECE", 37)
+    monkeypatch.setattr(csv_file, "_HEADER", 37)
     pieces = read(tmp_path / "t.csv", schema)
     np.testing.assert_array_equal(whole.x, pieces.x)
     assert len(whole) == sum(n % 3 > 0 for n in range(200))

@@ -12,7 +12,7 @@ import pytest
 from privet.core.errors import LedgerError
 from privet.core.event import Laplace
 from privet.ledger import Ledger, State, fingerprint_of
-from privet.ledger.book import Terms, load
+from privet.ledger.budget_state import Terms, load
 from tests.ledger.test_damage import one_line
 
 ROWS = fingerprint_of(b"rows")

@@ -15,7 +15,7 @@ import pytest
 from privet.core.errors import BudgetExceeded, LedgerError
 from privet.core.event import Laplace
 from privet.core.unit import Unit
-from privet.ledger import Ledger, State, offers
+from privet.ledger import Ledger, State, entry_forms
 from privet.ledger.filter import Sums, rules_for
 from tests.ledger.charging import EVENT
 
@@ -39,7 +39,7 @@ def test_eight_processes_share_one_budget(busy_url: str) -> None:
     with Ledger(busy_url) as ledger:
         ledger.create("clinic", epsilon=0.5, delta=1e-6)
         rules = rules_for(0.5, 1e-6)
-        offer = offers.choose(rules, Unit(), Sums.empty(rules), EVENT, None)
+        offer = entry_forms.choose(rules, Unit(), Sums.empty(rules), EVENT, None)
         assert offer is not None
         workers = [start("tests.ledger.charging", busy_url, str(CHARGES)) for _ in range(PROCESSES)]
         answers = [worker.communicate(timeout=600) for worker in workers]
@@ -97,15 +97,15 @@ def test_reserve_asks_again_under_the_lock(busy_url: str, monkeypatch: pytest.Mo
     """Catches an offer that is taken as it was priced, although another ledger took the rest before the lock."""
     with Ledger(busy_url) as ledger, Ledger(busy_url) as faster:
         ledger.create("clinic", epsilon=1.0, delta=0.0)
-        choose = offers.choose
+        choose = entry_forms.choose
 
-        def overtaken(*arguments: Any) -> offers.Offer | None:
+        def overtaken(*arguments: Any) -> entry_forms.PricedForm | None:
             offer = choose(*arguments)
-            monkeypatch.setattr(offers, "choose", choose)
+            monkeypatch.setattr(entry_forms, "choose", choose)
             faster.reserve("clinic", Laplace(1.5))
             return offer
 
-        monkeypatch.setattr(offers, "choose", overtaken)
+        monkeypatch.setattr(entry_forms, "choose", overtaken)
         with pytest.raises(BudgetExceeded):
             ledger.reserve("clinic", Laplace(1.5))
         assert len(ledger.show("clinic").entries) == 1

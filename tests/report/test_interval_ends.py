@@ -24,8 +24,8 @@ from privet.data import Number
 from privet.mechanisms import DiscreteLaplaceMechanism, LaplaceMechanism
 from privet.query import Answer, Reply, Row
 from privet.report import Score, answers_page
-from privet.report.figures.epochs import followed
-from privet.report.origin import interval, short_interval
+from privet.report.figures.epochs import measure_by_epoch
+from privet.report.origin import format_interval, short_interval
 from privet.report.ranking import verdict_on
 from privet.report.score_intervals import (
     NOISE,
@@ -37,7 +37,7 @@ from privet.report.score_intervals import (
     share_interval,
 )
 from privet.report.training_card import shareable
-from privet.report.training_price import priced
+from privet.report.training_price import price_lines
 from privet.report.training_records import Measure
 from privet.runs.scoring import LabeledRows, PrivateScoring, accuracy_margin, score_exactly
 from tests.report.trained import trained
@@ -142,7 +142,7 @@ def test_interval_is_labelled_with_what_it_covers(covers: str) -> None:
     """Fails when an interval of the noise alone is said to cover the sampling, too, or the other way round."""
     score = Score("accuracy", 0.9, "held-out rows", True, 0.8, 0.95, 0.95, covers)
     expected = NOISE if covers == "the noise" else covers
-    assert interval(score) == f"80.00 % to 95.00 % with 95 % confidence, covers {expected}"
+    assert format_interval(score) == f"80.00 % to 95.00 % with 95 % confidence, covers {expected}"
     short = {NOISE: "noise alone", SAMPLING: "sampling", NOISE_AND_SAMPLING: "noise + sampling"}[expected]
     assert short_interval(score) == f"80.00 % to 95.00 % ({short})"
 
@@ -163,7 +163,7 @@ def test_accuracy_curve_is_labelled_with_the_current_weights() -> None:
     """Fails when the end of the accuracy curve may be taken for the score of the released model, whose weights are
     averaged; the loss of the training steps has no such score."""
     history = shareable(trained()).history
-    curve, loss = followed(Measure.ACCURACY, history), followed(Measure.LOSS, trained().history)
+    curve, loss = measure_by_epoch(Measure.ACCURACY, history), measure_by_epoch(Measure.LOSS, trained().history)
     assert curve is not None
     assert loss is not None
     assert "The curve is of the current weights" in curve.alternative
@@ -175,9 +175,9 @@ def test_price_rests_on_its_noise_and_on_the_sources() -> None:
     from privet.core.event import Gaussian
 
     lines = [("all", Gaussian(2.0))]
-    plain, _ = priced(lines, 1e-5, unit=Unit())
-    whole, _ = priced(lines, 1e-5, unit=Unit(), rests_on=("a codebook",))
-    own, _ = priced(lines, 1e-5, unit=Unit(), assumptions=("a grid",), rests_on=("a codebook",))
+    plain, _ = price_lines(lines, 1e-5, unit=Unit())
+    whole, _ = price_lines(lines, 1e-5, unit=Unit(), rests_on=("a codebook",))
+    own, _ = price_lines(lines, 1e-5, unit=Unit(), assumptions=("a grid",), rests_on=("a codebook",))
     assert plain.guarantee.value.assumptions
     assert whole.guarantee.value.assumptions == (*plain.guarantee.value.assumptions, "a codebook")
     assert own.guarantee.value.assumptions == ("a grid", "a codebook")

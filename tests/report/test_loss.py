@@ -12,7 +12,7 @@ from privet.accounting import epsilon
 from privet.core.event import DiscreteGaussian, Event, Gaussian, Poisson, Repeated, Sampled, WithoutReplacement
 from privet.core.unit import Neighbours, Unit
 from privet.report.bound import Bound
-from privet.report.loss import Loss, loss_of
+from privet.report.loss import LossDensity, loss_of
 
 RUNS: dict[str, tuple[Event, Unit]] = {
     "many steps": (Repeated(Sampled(Gaussian(1.1), by=Poisson(0.01)), 500), Unit()),
@@ -27,7 +27,7 @@ RUNS: dict[str, tuple[Event, Unit]] = {
 }
 
 
-def drawn(event: Event, unit: Unit) -> Loss:
+def drawn(event: Event, unit: Unit) -> LossDensity:
     stated = epsilon(event, 1e-5, unit=unit)
     found = loss_of(Bound(event, unit, stated), stated)
     assert found is not None

@@ -14,7 +14,7 @@ from privet.core import Bounded, Guarantee, Release, Unit
 from privet.core.event import Laplace
 from privet.core.random import SeededRng
 from privet.core.randomness import Randomness
-from privet.core.showing import RENDERERS
+from privet.core.rendering import RENDERERS
 from privet.ledger import Ledger
 from privet.mechanisms import Count, DiscreteGaussianMechanism
 from privet.report.words import up

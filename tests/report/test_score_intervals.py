@@ -17,7 +17,7 @@ from privet.core.random import SeededRng
 from privet.core.unit import Unit, Whose
 from privet.data import Number
 from privet.mechanisms import Cells, DiscreteLaplaceMechanism, Histogram
-from privet.report.origin import interval
+from privet.report.origin import format_interval
 from privet.report.ranking import verdict_on
 from privet.report.score_intervals import (
     EXACT,
@@ -172,16 +172,16 @@ def test_every_score_has_an_interval_that_says_what_it_covers(classes: int) -> N
     for score in score_exactly(nn.Identity(), rows, classes, "the test file"):
         assert score.has_interval
         assert (score.lower or 0.0) < (score.value or 0.0) < (score.upper or 0.0)
-        assert SAMPLING in interval(score)
+        assert SAMPLING in format_interval(score)
         assert "noise" not in score.covers
     for score in score_exactly(nn.Identity(), rows, classes, "training rows", seen=True):
         assert score.covers == EXACT
-        assert interval(score).startswith("exact for these rows")
+        assert format_interval(score).startswith("exact for these rows")
     private = PrivateScoring(1.0, Unit(), 1, classes).release(
         nn.Identity(), rows, rng=SeededRng(1), source="t", on="held"
     )
     assert private.value.covers == NOISE_AND_SAMPLING
-    assert NOISE_AND_SAMPLING in interval(private.value)
+    assert NOISE_AND_SAMPLING in format_interval(private.value)
 
 
 @pytest.mark.parametrize("classes", [0, 2])

@@ -17,7 +17,7 @@ from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee, Interval
 from privet.core.unit import Unit
 from privet.report import Internal, Linked, Recovered, Tables, tables_page, write_internal, write_run, write_tables
-from privet.report.frame import framed
+from privet.report.frame import page_html
 from privet.report.runs import read_card
 from tests.cli.test_page import specs_in
 from tests.report.test_training_page import EVIL, said
@@ -155,7 +155,7 @@ def test_a_folder_of_its_own(tmp_path: Path) -> None:
 
 def test_a_runs_page_without_its_card_is_left_alone(tmp_path: Path) -> None:
     """Fails when the internal page of a run, which cannot be written anew without `internal.json`, is lost."""
-    before = framed("INTERNAL: a run", [], (), footer="").encode()
+    before = page_html("INTERNAL: a run", [], (), footer="").encode()
     (tmp_path / "internal.html").write_bytes(before)
     with pytest.raises(InvalidInput, match=r"internal.html is a run's and internal.json is not beside it"):
         write_tables(tmp_path, Internal(FOUND))

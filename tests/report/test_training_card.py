@@ -27,9 +27,9 @@ from privet.report.attack_records import Attacked, Estimate, Picture, Point
 from privet.report.card import RunCard, leaves
 from privet.report.card_json import from_json, to_json
 from privet.report.runs import write_run
-from privet.report.training_card import TrainingCard, left_out, shareable
+from privet.report.training_card import TrainingCard, internal_fields, shareable
 from privet.report.training_page import internal_page, report_page
-from privet.report.training_price import growth_of, priced, tried
+from privet.report.training_price import growth_of, price_lines, trial_of
 from privet.report.training_records import Measure, Series
 from tests.report.trained import DELTA, curves, trained
 
@@ -102,7 +102,7 @@ def test_internal_in_any_field_reaches_nothing_that_is_shared(name: str, rest: s
     assert not has_mark(to_json(shared))
     assert has_mark(to_json(card, internal=True))
     assert has_mark(internal_page(card, curves()))
-    assert name in left_out(card)
+    assert name in internal_fields(card)
 
 
 @pytest.mark.parametrize("wrap", [Internal, lambda x: Public((Internal(x),)), lambda x: Public(Internal(x)), str])
@@ -213,7 +213,7 @@ def test_what_was_drawn_is_in_the_price() -> None:
             ),
         )
     # Another run's score has its own bill.
-    trial = tried("before", "DP-SGD", noisy(), DELTA)
+    trial = trial_of("before", "DP-SGD", noisy(), DELTA)
     assert trial.value.epsilon == epsilon(trial.event, DELTA).epsilon.upper
     assert planted("stored", trial).stored == (trial,)
 
@@ -240,7 +240,7 @@ def test_the_bill_adds_up() -> None:
 def test_one_plan_is_priced_as_privet_account_does() -> None:
     """Fails when the guarantee of a run that is nothing but its plan is not exactly the plan's own."""
     run = Repeated(Sampled(Gaussian(1.1), by=Poisson(0.1)), 20)
-    card, bill = priced([("the model", run)], 1e-5, unit=Unit())
+    card, bill = price_lines([("the model", run)], 1e-5, unit=Unit())
     assert card.guarantee.value == epsilon(run, 1e-5) == bill.value[0].guarantee
     growth = growth_of(lambda epoch: Repeated(run.event, 10 * epoch), 2, card.guarantee.value)
     assert growth.by_delta[1][-1] == card.guarantee.value.epsilon.upper

@@ -18,10 +18,10 @@ from privet.core.randomness import Randomness
 from privet.core.scores import Score, Trial
 from privet.core.unit import Unit
 from privet.report.curves import curves_of
-from privet.report.origin import rounded
+from privet.report.origin import format_score
 from privet.report.training_card import TrainingCard, shareable
 from privet.report.training_page import internal_page, report_page
-from privet.report.training_price import priced
+from privet.report.training_price import price_lines
 from privet.report.training_records import Charged, Choice, Measure, Series
 from privet.report.words import up
 from tests.cli.test_page import Elements, specs_in
@@ -55,7 +55,7 @@ def test_the_page_says_what_the_card_says() -> None:
         *card.privacy.notes.value,
         *(text for choice in card.choices.value for text in (choice.name, choice.value, choice.why)),
         *(text for line in card.bill.value for text in (line.what, up(line.guarantee.epsilon.upper))),
-        *(rounded(score.value.value, True) for score in card.scores),
+        *(format_score(score.value.value, True) for score in card.scores),
         card.ledger.value.head,
         "No attack was run against this model",
         "The noise came from a seeded generator",
@@ -154,7 +154,7 @@ def test_a_seeded_run_is_told_in_red() -> None:
 
 def test_a_model_without_privacy_has_no_guarantee() -> None:
     """Fails when the baseline's page promises anything, or its scores are shown to others."""
-    privacy, bill = priced([("the model", NonPrivate("no noise was added"))], 1e-4, unit=Unit())
+    privacy, bill = price_lines([("the model", NonPrivate("no noise was added"))], 1e-4, unit=Unit())
     card = replace(
         trained(),
         method=Public("none"),

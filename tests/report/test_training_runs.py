@@ -21,7 +21,7 @@ from privet.mechanisms import Count, DiscreteGaussianMechanism
 from privet.report.card_json import to_json
 from privet.report.notebook import guarantee_table, ledger_table, release_table
 from privet.report.runs import compare, compare_page, load, require_folder, trials_of, write_run
-from privet.report.shown import show
+from privet.report.terminal import show
 from privet.report.training_card import shareable
 from privet.report.words import up
 from tests.cli.test_page import Elements, specs_in

@@ -20,13 +20,13 @@ from privet.core.guarantee import Evidence, Guarantee, Interval
 from privet.core.unit import Unit
 from privet.ledger import Ledger
 from privet.report.account import price_run
-from privet.report.audited_page import audit_page
+from privet.report.audit_page import audit_page
 from privet.report.card import RunCard
 from privet.report.curves import Curves, curves_of
 from privet.report.notebook import guarantee_table
 from privet.report.page import page
 from privet.report.runs import compare, trials_of
-from privet.report.shown import show
+from privet.report.terminal import show
 from privet.report.training_card import TrainingCard, shareable
 from privet.report.training_page import report_page
 from privet.report.words import headline

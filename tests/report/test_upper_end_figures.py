@@ -18,12 +18,12 @@ from privet.core.unit import Unit
 from privet.pate import GNMax, Plan
 from privet.report import Score
 from privet.report.curves import _stated
-from privet.report.figures.attacked import adversaries
+from privet.report.figures.attack_results import adversaries
 from privet.report.figures.drawing import Figure
 from privet.report.figures.growth import growth
 from privet.report.figures.profile import profile
 from privet.report.figures.teachers import accuracy_by_teachers
-from privet.report.standing import Standing, standing
+from privet.report.verdict import Verdict, verdict_of
 from privet.runs.pate import card_builder as carded
 from tests.report.test_upper_end import HIGH, LOW, LOW_UP, LOWER, UPPER, curves, run_card
 
@@ -69,7 +69,7 @@ def test_upper_end_in_the_figure_of_adversaries() -> None:
     figure = adversaries([Public(between)], run_card().guarantee.value)
     require_upper(figure)
     assert "None lies above the guarantee." in said(figure)
-    assert standing(between, run_card().guarantee.value) is Standing.AGREES
+    assert verdict_of(between, run_card().guarantee.value) is Verdict.AGREES
 
 
 def test_upper_end_limits_the_curves_of_a_card() -> None:

@@ -11,7 +11,7 @@ from privet.accounting import Accountant, epsilon
 from privet.core.event import Gaussian, Poisson, Repeated, Sampled
 from privet.core.unit import Unit, Whose
 from privet.report import curves_of, page, price_run
-from privet.report.account import beware
+from privet.report.account import guarantee_warnings
 from privet.report.words import headline, is_open
 
 RUN = Repeated(Sampled(Gaussian(0.3), by=Poisson(0.5)), 30)
@@ -36,10 +36,12 @@ def test_a_bound_that_was_not_found_is_not_said_to_be_infinite() -> None:
 def test_the_warning_fits_the_headline() -> None:
     """Fails when the warning denies what the headline leaves open, or the other way round."""
     endless = replace(epsilon(Gaussian(0.0), 1e-5), assumptions=())
-    assert beware(endless, None) == ("no guarantee: ε has no finite bound",)
-    (said,) = beware(replace(endless, unit=GROUP), None)
+    assert guarantee_warnings(endless, None) == ("no guarantee: ε has no finite bound",)
+    (said,) = guarantee_warnings(replace(endless, unit=GROUP), None)
     assert said.startswith("group privacy found no finite ε: allow fewer records")
-    assert beware(epsilon(Gaussian(0.0), 1e-5, unit=GROUP), None) == ("no guarantee: Gaussian without noise",)
+    assert guarantee_warnings(epsilon(Gaussian(0.0), 1e-5, unit=GROUP), None) == (
+        "no guarantee: Gaussian without noise",
+    )
 
 
 @pytest.mark.parametrize("accountant", [Accountant.PLD, Accountant.RENYI])

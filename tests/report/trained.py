@@ -30,7 +30,7 @@ from privet.ledger import Ledger
 from privet.mechanisms import Count, DiscreteGaussianMechanism
 from privet.report.curves import Curves, curves_of
 from privet.report.training_card import TrainingCard
-from privet.report.training_price import growth_of, priced, tried
+from privet.report.training_price import growth_of, price_lines, trial_of
 from privet.report.training_records import Charged, Choice, Measure, Series
 from privet.training import DPSGD, Progress
 from privet.training.convex import OutputPerturbation, Softmax
@@ -136,7 +136,7 @@ def trained(*, seeded: bool = True) -> TrainingCard:
         charged = Charged("digits", tuple(entry.id for entry in statement.entries), statement.budget.head)
         ledger.close()
 
-    privacy, bill = priced(
+    privacy, bill = price_lines(
         [
             ("the model, by DP-SGD", release.event),
             ("its score on held-out rows", count.event),
@@ -209,8 +209,8 @@ def trained(*, seeded: bool = True) -> TrainingCard:
             Internal(series(Measure.CLIPPED, "training rows", seen["clipped"])),
         ),
         compared=(
-            tried("this run", "DP-SGD", release.map(own), DELTA),
-            tried("output", "output perturbation", other.map(beside), DELTA),
+            trial_of("this run", "DP-SGD", release.map(own), DELTA),
+            trial_of("output", "output perturbation", other.map(beside), DELTA),
             Internal(Trial("none", "none", float("inf"), 0.0, baseline)),
         ),
     )

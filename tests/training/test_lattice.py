@@ -22,7 +22,7 @@ from privet.core.errors import InvalidInput, PrivetError
 from privet.core.event import Gaussian
 from privet.core.random import Randomness, SeededRng
 from privet.core.random.keystream import Bytes
-from privet.core.random.stream import StreamRng
+from privet.core.random.rng import Rng
 from privet.training import rounded
 from privet.training.lattice import Lattice, error_bound
 from privet.training.noise import fill, transform
@@ -40,7 +40,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-class Words(StreamRng):
+class Words(Rng):
     """A stream that says what the test wants, word by word, and counts what was asked for."""
 
     def __init__(self, *words: int) -> None:

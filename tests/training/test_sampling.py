@@ -29,7 +29,7 @@ from privet.core.event import Gaussian, Joint, Repeated, Sampled, ShuffledEpoch,
 from privet.core.event import Poisson as PoissonSampling
 from privet.core.random import SeededRng, default_rng, discrete_laplace
 from privet.core.random.keystream import Bytes
-from privet.core.random.stream import StreamRng
+from privet.core.random.rng import Rng
 from privet.core.randomness import Randomness
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.training.sampling import Drawn, FixedSize, Poisson, Sampler, Shuffled, Users
@@ -142,7 +142,7 @@ def test_rows_drawn_in_pieces_have_the_same_law(how: str, monkeypatch: pytest.Mo
     frequent((table.T @ table)[np.triu_indices(rows, 1)], steps, rate**2)
 
 
-class Told(StreamRng):
+class Told(Rng):
     """Gives the words that it is told, to stand at the edge of a comparison."""
 
     def __init__(self, *calls: bytes) -> None:

@@ -18,7 +18,7 @@ from privet.core.errors import InvalidInput, NotProven, PrivetError
 from privet.core.event import Composed, Event, Gaussian, Pure, Selected
 from privet.core.random import SecureRng, SeededRng
 from privet.core.random.keystream import Bytes
-from privet.core.random.stream import StreamRng
+from privet.core.random.rng import Rng
 from privet.core.randomness import Randomness
 from privet.core.release import Release
 from privet.core.unit import Neighbours, Unit
@@ -98,7 +98,7 @@ def test_many_runs_are_drawn_quickly() -> None:
         assert all(draw(trials, rng) >= 1 for _ in range(5))
 
 
-class Stuck(StreamRng):
+class Stuck(Rng):
     """A source that repeats one byte for ever."""
 
     def __init__(self, byte: int) -> None:

@@ -110,15 +110,15 @@ def _again(run: Path, options: Mapping[str, object], *, like_run: bool) -> str:
 
 
 def _show(run: Path, result: AttackResult) -> None:
-    from privet.report.shown import attack_rows
+    from privet.report.card_tables import attack_table
     from privet.report.words import headline, listed, percent
     from privet.runs.attacks.outcomes import nonmembers_needed
 
     console.line(headline(result.guarantee), "bold green")
     console.line("INTERNAL: scored on real members; do not share.", "bold red")
-    head, rows = attack_rows(result.attacks)
+    table = attack_table(result.attacks)
     limit = ("limit of the guarantee", *(f"at most {percent(tpr)}" for _, tpr in result.limits), "–")
-    console.show_rows(head, [*rows, limit], right=head[1:])
+    console.show_rows(table.head, [*table.rows, limit], right=table.head[1:])
     members, others = result.attacks[0].members, result.attacks[0].outsiders
     console.line(f"{members:,} members; {others:,} outsiders: {result.outsiders}.", "dim")
     inside, outer = result.left_out
@@ -138,10 +138,10 @@ def _show(run: Path, result: AttackResult) -> None:
 
 def _conclude(run: Path, result: AttackResult) -> None:
     """What follows; where the rows tell by themselves who was in, a curve above the limit is no reason for an audit."""
-    from privet.report.figures.attacked import differing
+    from privet.report.figures.attack_results import baseline_warning
     from privet.report.words import listed
 
-    differ = differing(result.attacks)
+    differ = baseline_warning(result.attacks)
     if differ:
         console.line(differ, "bold yellow")
     if not result.exceeding:

@@ -140,10 +140,10 @@ def _run(run: Path, confidence: float | None, canaries: int | None, report: Path
 
 def _show(told: str, guarantee: Guarantee, evidence: Sequence[Evidence], remarks: Sequence[str] = ()) -> None:
     """ε as it is claimed, and as it was found; `remarks` say how it was counted."""
-    from privet.report.standing import Standing, alarms, standing, verdict, worst
+    from privet.report.verdict import Verdict, evidence_warnings, verdict_of, worst_verdict
     from privet.report.words import down, headline, up
 
-    stands = worst(evidence, guarantee)
+    stands = worst_verdict(evidence, guarantee)
     console.line(f"Audit {told}", "bold")
     console.line(f"claimed: {headline(guarantee)}", stands.style)
     rows = [
@@ -153,7 +153,7 @@ def _show(told: str, guarantee: Guarantee, evidence: Sequence[Evidence], remarks
             up(guarantee.epsilon.upper),
             f"{100 * each.confidence:g} %",
             f"{each.trials:,}",
-            "REFUTED" if standing(each, guarantee) is Standing.REFUTES else verdict(each, guarantee),
+            "REFUTED" if verdict_of(each, guarantee) is Verdict.REFUTES else verdict_of(each, guarantee).value,
             "; ".join(each.assumptions) or "nothing",
         )
         for each in evidence
@@ -162,9 +162,9 @@ def _show(told: str, guarantee: Guarantee, evidence: Sequence[Evidence], remarks
     console.show_rows(head, rows, right=head[1:5], spare=("assumes", "trials"))
     for remark in remarks:
         console.line(remark, "dim")
-    for alarm in alarms(evidence, guarantee):
+    for alarm in evidence_warnings(evidence, guarantee):
         console.line(alarm, "bold yellow")
-    if stands is Standing.REFUTES:
+    if stands is Verdict.REFUTES:
         console.line("Evidence lies above the guarantee: what was done is not what was priced.", "bold red")
 
 
@@ -179,7 +179,7 @@ def _page(
     if report is None:
         return
     from privet.report import curves_of, write_page
-    from privet.report.audited_page import audit_page
+    from privet.report.audit_page import audit_page
 
     with console.progress_bar("Drawing the page …") as progress:
         curves = curves_of(card, progress=progress, whole=False)

@@ -84,7 +84,7 @@ def calibrate(
     privet calibrate --epsilon 1 --mechanism randomized-response --categories 4
     """
     from privet.accounting import PrivacyTarget, RunParameter, RunSettings, SamplingScheme, solve_run
-    from privet.report.account import beware
+    from privet.report.account import guarantee_warnings
 
     usual = NeighboursWord.REPLACE if mechanism is MechanismWord.RANDOMIZED_RESPONSE else NeighboursWord.ADD_REMOVE
     unit = unit_of(neighbours or usual, whose, records)
@@ -106,7 +106,7 @@ def calibrate(
             given = {"answers": answers, "categories": categories}
             _refuse(given, "has no place in a run", "leave it out, or give --mechanism")
             solution = solve_run(target, settings, RunParameter(find.value) if find else None)
-    warnings = beware(solution.guarantee, population)
+    warnings = guarantee_warnings(solution.guarantee, population)
     if as_json:
         console.show_json(_document(solution, target, warnings))
     else:

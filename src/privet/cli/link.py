@@ -74,10 +74,10 @@ def link(
     if inside != 0.5 and not scored:
         raise InvalidInput("inside", "is for scores", "add --scored, or leave it out")
     if out is not None:
-        from privet.report.tables_page import require_place
+        from privet.report.tables_page import require_tables_folder
 
         with renamed():
-            require_place(out)
+            require_tables_folder(out)
     silent = MISSING if missing is None else tuple(missing.split(","))
     with console.waiting("Reading the tables …"):
         files = LinkageFiles(published, known)

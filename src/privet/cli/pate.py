@@ -209,7 +209,7 @@ def _tell(text: str) -> None:
 
 
 def _show_plan(wanted: PateRequest, inputs: PateInputs, bill: PatePlan, guarantee: Guarantee) -> None:
-    from privet.report.account import beware
+    from privet.report.account import guarantee_warnings
     from privet.report.words import headline
     from privet.runs.pate.card_builder import pate_choices
     from privet.runs.scoring import score_advice
@@ -220,14 +220,14 @@ def _show_plan(wanted: PateRequest, inputs: PateInputs, bill: PatePlan, guarante
     console.show_rows(("choice", "value", "why"), [(each.name, each.value, each.why) for each in pate_choices(bill)])
     if bill.scoring is not None and (advice := score_advice(bill.scoring, inputs.rows, wanted.hold_out)):
         console.line(advice, "yellow")
-    console.bullets(tuple(f"Beware: {each}." for each in beware(guarantee, inputs.rows)), "yellow")
+    console.bullets(tuple(f"Beware: {each}." for each in guarantee_warnings(guarantee, inputs.rows)), "yellow")
     if wanted.seed is not None:
         console.line("The noise is seeded, and protects nobody: this is a test.", "bold red")
 
 
 def _show(folder: Path, wanted: PateRequest, card: TrainingCard) -> None:
     from privet.report import shareable
-    from privet.report.origin import INTERVALS, rounded, short_interval
+    from privet.report.origin import INTERVALS, format_score, short_interval
     from privet.report.words import headline, up
 
     shared = shareable(card)
@@ -235,7 +235,7 @@ def _show(folder: Path, wanted: PateRequest, card: TrainingCard) -> None:
     console.line(headline(card.privacy.guarantee.value), "bold green")
     scores = [each.value for each in shared.scores]
     if scores:
-        rows = [(each.name, rounded(each.value, each.share), short_interval(each), each.on) for each in scores]
+        rows = [(each.name, format_score(each.value, each.share), short_interval(each), each.on) for each in scores]
         console.show_rows(("score", "value", "interval", "on"), rows, right=("value",))
         console.line(INTERVALS, "dim")
     console.bullets(tuple(card.privacy.notes.value[:1]))

@@ -125,7 +125,7 @@ def _tell(text: str) -> None:
 
 def _confirm(planned: PlannedRun, *, yes: bool) -> None:
     """Show what the run will cost, before it is charged; several methods are asked about."""
-    from privet.report.account import beware
+    from privet.report.account import guarantee_warnings
     from privet.report.words import headline
     from privet.runs.scoring import score_advice
 
@@ -138,7 +138,7 @@ def _confirm(planned: PlannedRun, *, yes: bool) -> None:
         advice := score_advice(plan.scoring, facts.rows, request.hold_out, needed=plan.tuning is not None)
     ):
         console.line(advice, "yellow")
-    warnings = beware(planned.guarantee, facts.rows)
+    warnings = guarantee_warnings(planned.guarantee, facts.rows)
     console.bullets(tuple(f"Beware: {warning}." for warning in warnings), "yellow")
     if request.seed is not None:
         console.line("The noise is seeded, and protects nobody: this is a test.", "bold red")
@@ -159,8 +159,8 @@ def _show_choices(planned: PlannedRun) -> None:
 def _show(folder: Path, request: TrainRequest, card: TrainingCard) -> None:
     """The guarantee, and the scores that may be shared."""
     from privet.report import shareable
-    from privet.report.origin import INTERVALS, rounded, short_interval
-    from privet.report.standing import worst
+    from privet.report.origin import INTERVALS, format_score, short_interval
+    from privet.report.verdict import worst_verdict
     from privet.report.words import headline
 
     shared = shareable(card)
@@ -169,10 +169,11 @@ def _show(folder: Path, request: TrainRequest, card: TrainingCard) -> None:
     scores += [(each.method, each.score) for each in others]
     console.line()
     guarantee = card.privacy.guarantee.value
-    console.line(headline(guarantee), worst([each.value for each in shared.evidence], guarantee).style)
+    console.line(headline(guarantee), worst_verdict([each.value for each in shared.evidence], guarantee).style)
     if scores:
         rows = [
-            (name, each.name, rounded(each.value, each.share), short_interval(each), each.on) for name, each in scores
+            (name, each.name, format_score(each.value, each.share), short_interval(each), each.on)
+            for name, each in scores
         ]
         console.show_rows(("method", "score", "value", "interval", "on"), rows, right=("value",))
         console.line(INTERVALS, "dim")
@@ -187,7 +188,7 @@ def _show_evidence(card: TrainingCard) -> None:
     """What canaries prove; red where it refutes the guarantee, and the command fails; yellow where it would if what it
     assumes holds."""
     from privet.cli.run import FAILED
-    from privet.report.standing import alarms, powerless, verdict
+    from privet.report.verdict import evidence_warnings, powerless_canaries, verdict_of
     from privet.report.words import down, up
 
     guarantee = card.privacy.guarantee.value
@@ -197,16 +198,16 @@ def _show_evidence(card: TrainingCard) -> None:
             down(each.value.epsilon),
             up(guarantee.epsilon.upper),
             f"{100 * each.value.confidence:g} %",
-            "REFUTED" if each.value.refutes(guarantee) else verdict(each.value, guarantee),
+            "REFUTED" if each.value.refutes(guarantee) else verdict_of(each.value, guarantee).value,
         )
         for each in card.evidence
     ]
     head = ("evidence", "ε at least", "ε at most", "confidence", "the guarantee")
     console.show_rows(head, rows, right=head[1:4])
     found = [each.value for each in card.evidence]
-    for told in powerless([each.value for each in card.canaries], found):
+    for told in powerless_canaries([each.value for each in card.canaries], found):
         console.line(told, "dim")
-    for told in alarms(found, guarantee):
+    for told in evidence_warnings(found, guarantee):
         console.line(told, "bold yellow")
     if any(each.value.refutes(guarantee) for each in card.evidence):
         console.line("Evidence lies above the guarantee: what was done is not what was priced.", "bold red")

@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from privet.core.errors import InvalidInput
+from privet.core.errors import InvalidInput, reason_of
 
 __all__ = ["write_atomically"]
 
@@ -31,8 +31,8 @@ def write_atomically(path: Path, text: str, argument: str, *, private: bool = Fa
             file.write(text.encode())
         part.replace(path)
     except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput(argument, f"cannot be written: {reason}", "make room, or choose another folder") from None
+        problem = f"cannot be written: {reason_of(error)}"
+        raise InvalidInput(argument, problem, "make room, or choose another folder") from None
     finally:
         # Also after an interruption; once the file is in its place there is nothing to remove.
         with contextlib.suppress(OSError):

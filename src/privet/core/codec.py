@@ -16,7 +16,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["VERSION", "Record", "decode", "encode"]
+__all__ = ["VERSION", "Record", "decode", "encode", "kinds_in"]
 
 VERSION = 1
 _INFINITE = {"infinity": float("inf"), "-infinity": float("-inf")}
@@ -39,7 +39,7 @@ def encode(value: object) -> Any:
 
 
 @cache
-def _types(kind: type[Any]) -> dict[str, Any]:
+def _types(kind: Any) -> dict[str, Any]:
     """The type of each field, of which there are few: cached, because a ledger reads the same kinds many times."""
     return get_type_hints(kind)
 
@@ -89,13 +89,22 @@ def _no_number(name: str) -> float:
     raise InvalidInput("JSON", f"holds {name}, which is not a number in JSON", 'write an infinite number as "infinity"')
 
 
+def kinds_in(*types: Any) -> dict[str, type[Record]]:
+    """Return the record classes that values of these types are made of, by name."""
+    kinds: dict[str, type[Record]] = {}
+    for kind in types:
+        is_record = isinstance(kind, type) and issubclass(kind, Record)
+        kinds |= kind.kinds() if is_record else kinds_in(*get_args(kind))
+    return kinds
+
+
 class Record:
-    """A frozen dataclass with `to_json` and `from_json`; subclasses name the classes that may occur inside them."""
+    """A frozen dataclass with `to_json` and `from_json`."""
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
-        """The record classes that JSON of this record may hold."""
-        return {cls.__name__: cls}
+        """Return the record classes that JSON of this record may hold, by name: itself and those of its fields."""
+        return {cls.__name__: cls} | kinds_in(*_types(cast("Any", cls)).values())
 
     def to_json(self) -> str:
         """One line of JSON that carries the format's version; keys are sorted, so equal records give equal text."""

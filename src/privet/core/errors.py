@@ -12,6 +12,7 @@ __all__ = [
     "MissingExtra",
     "NotProven",
     "PrivetError",
+    "reason_of",
 ]
 
 
@@ -57,3 +58,12 @@ class MissingExtra(PrivetError, ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; run: pip install 'privet[{extra}]'")
+
+
+def reason_of(error: OSError) -> str:
+    """Return why the operating system refused something, in lower case for the middle of a sentence.
+
+    >>> reason_of(FileNotFoundError(2, "No such file or directory"))
+    'no such file or directory'
+    """
+    return (error.strerror or "unknown reason").lower()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
 from math import inf
@@ -10,7 +9,7 @@ from math import inf
 from privet.core import checked
 from privet.core.codec import Record
 from privet.core.errors import InvalidInput
-from privet.core.showing import html_of
+from privet.core.rendering import html_of
 from privet.core.unit import Unit
 
 __all__ = ["COMPUTATIONAL", "Evidence", "Guarantee", "Interval", "digits_up", "three_digits_down"]
@@ -64,11 +63,6 @@ class Guarantee(Record):
         checked.text("accountant", self.accountant)
         object.__setattr__(self, "numeric_error", _nonnegative_or_infinite("numeric_error", self.numeric_error))
         object.__setattr__(self, "assumptions", checked.texts("assumptions", self.assumptions))
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """A guarantee holds an interval and a unit."""
-        return {"Guarantee": Guarantee, "Interval": Interval, "Unit": Unit}
 
     def __str__(self) -> str:
         upper = self.epsilon.upper
@@ -129,11 +123,6 @@ class Evidence(Record):
         if not isinstance(self.unit, Unit):
             raise InvalidInput("unit", f"is a {type(self.unit).__name__}, where a Unit is wanted")
         object.__setattr__(self, "assumptions", checked.texts("assumptions", self.assumptions))
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """Evidence holds a unit."""
-        return {"Evidence": Evidence, "Unit": Unit}
 
     def refutes(self, guarantee: Guarantee) -> bool:
         """Whether this lies above what the guarantee allows: same neighbours, a δ at least as large, no assumptions."""

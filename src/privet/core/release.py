@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +14,7 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
 from privet.core.guarantee import Guarantee
 from privet.core.randomness import Randomness
-from privet.core.showing import html_of
+from privet.core.rendering import html_of
 from privet.core.unit import Unit
 
 __all__ = ["Draw", "Release", "Unpublishable"]
@@ -36,11 +36,6 @@ class Draw(Record):
         checked.text("id", self.id)
         if not isinstance(self.event, Event):
             raise InvalidInput("event", f"is a {type(self.event).__name__}, which is not an event")
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """A draw holds any event."""
-        return {"Draw": Draw} | dict(Event.kinds())
 
 
 def _distinct(draws: Iterable[Draw]) -> tuple[Draw, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from privet.core import checked
@@ -86,11 +85,6 @@ class Trial(Record):
         checked.share("delta", self.delta)
         if not isinstance(self.score, Score):
             raise InvalidInput("score", f"is a {type(self.score).__name__}, where a Score is wanted")
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """A trial holds a score."""
-        return {"Trial": Trial, "Score": Score}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from privet.data.asked import Kind
 from privet.data.bounds_source import BoundsSource, SourceKind
 from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside, seal_of, states_bounds
 from privet.data.confirmation import SchemaConfirmation, open_columns, parse_sources, require_writable_schema
@@ -19,6 +18,7 @@ from privet.data.schema_file import (
     schema_file_of,
     with_sources,
 )
+from privet.data.schema_questions import ColumnKind
 from privet.data.sets import NAMES, Named, adult_schema, named
 from privet.data.source import Source
 from privet.data.split import held_out, hold_out
@@ -29,10 +29,10 @@ __all__ = [
     "BoundsSource",
     "Category",
     "Column",
+    "ColumnKind",
     "Draft",
     "Identifier",
     "Images",
-    "Kind",
     "Learning",
     "Missing",
     "Named",

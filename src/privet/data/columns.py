@@ -137,6 +137,7 @@ class Identifier:
 
 
 Column: TypeAlias = Number | Category | Identifier
+"""One column of a schema: a number, a category, or an identifier."""
 
 
 def states_bounds(column: Column) -> TypeGuard[Number | Category]:

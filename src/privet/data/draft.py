@@ -69,7 +69,7 @@ def draft(
     """
     source = Source.of(path, separator)
     source.require([] if target is None else [target], "the target")
-    looked = _Looked.at(source, missing)
+    looked = _FileSummary.at(source, missing)
     warnings: list[str] = []
     if source.csv is not None and looked.unread:
         source, looked = _other_reading(source, source.csv.separator, looked, missing, warnings)
@@ -83,11 +83,11 @@ def draft(
 
 
 def _other_reading(
-    source: Source, separator: str, lines: _Looked, missing: Sequence[str], warnings: list[str]
-) -> tuple[Source, _Looked]:
+    source: Source, separator: str, lines: _FileSummary, missing: Sequence[str], warnings: list[str]
+) -> tuple[Source, _FileSummary]:
     """Lines that are no records may be parts of records of several lines: the owner may know which."""
     records = Source.of(source.path, separator, lines_in_cells=True)
-    found = _Looked.at(records, missing) if records.header == source.header else lines
+    found = _FileSummary.at(records, missing) if records.header == source.header else lines
     # A quote that was never closed, on the other hand, loses rows that can be read as lines.
     if found.unread == 0 and found.rows > lines.rows - lines.unread:
         warnings.append(_IN_CELLS)
@@ -100,17 +100,17 @@ def _other_reading(
 
 
 @dataclass(frozen=True)
-class _Looked:
+class _FileSummary:
     """What was seen of a file."""
 
-    seen: dict[str, _Seen]
+    seen: dict[str, _ColumnSummary]
     rows: int
     unread: int
 
     @staticmethod
-    def at(source: Source, missing: Sequence[str]) -> _Looked:
+    def at(source: Source, missing: Sequence[str]) -> _FileSummary:
         """Goes through all rows."""
-        seen = {name: _Seen() for name in source.header}
+        seen = {name: _ColumnSummary() for name in source.header}
         rows = unread = 0
         for batch in source.batches(source.header):
             rows += len(batch)
@@ -118,11 +118,11 @@ class _Looked:
             unread += 0 if source.csv is None else batch[source.header[0]].null_count()
             for name, found in seen.items():
                 found.look(batch[name], missing)
-        return _Looked(seen, rows, unread)
+        return _FileSummary(seen, rows, unread)
 
 
 @dataclass
-class _Seen:
+class _ColumnSummary:
     """What was seen of one column."""
 
     cells: int = 0
@@ -151,7 +151,7 @@ class _Seen:
             self.many = len(self.values) > _MOST_KEPT
 
 
-def _suggested(name: str, seen: _Seen, is_target: bool, warnings: list[str]) -> Column:
+def _suggested(name: str, seen: _ColumnSummary, is_target: bool, warnings: list[str]) -> Column:
     mixed = not seen.many and len(seen.values) <= _MOST_CLASSES  # few values, some of them numbers: codes
     number = seen.numbers > (_NEARLY if mixed else _MOSTLY) * seen.cells
     values = sorted(value for value in seen.values if value and value == value.strip() and len(value) <= _LONGEST)
@@ -176,7 +176,7 @@ def _suggested(name: str, seen: _Seen, is_target: bool, warnings: list[str]) -> 
     return Category(name, tuple(values))
 
 
-def _number(name: str, seen: _Seen, warnings: list[str]) -> Number:
+def _number(name: str, seen: _ColumnSummary, warnings: list[str]) -> Number:
     """By the finite numbers alone: an infinite one is a slip more often than a bound."""
     if seen.numbers < seen.cells:
         warnings.append(f"{name!r} has cells that are no numbers, or infinite; they would count as missing")

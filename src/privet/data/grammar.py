@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from privet.data.lines import Block, Shape, is_text, outside, places_of
+from privet.data.csv_lines import Block, Shape, is_text, outside, places_of
 
 __all__ = ["by_grammar", "first_record"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
-from privet.data.blocks import opened
+from privet.data.csv_file import opened
 
 __all__ = ["read_idx"]
 

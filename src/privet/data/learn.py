@@ -18,10 +18,10 @@ from privet.core.event import Composed
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit, Whose
-from privet.data.asked import Kind, Questions
 from privet.data.identifiers import names_a_person
-from privet.data.learned import Found, column_of
+from privet.data.noisy_counts import NoisyCounts, column_of
 from privet.data.schema import Schema
+from privet.data.schema_questions import ColumnKind, Questions
 from privet.data.source import Source
 from privet.mechanisms import DiscreteGaussianMechanism, Keys, ThresholdedCounts
 from privet.mechanisms.mechanism import SOURCE
@@ -107,7 +107,7 @@ class Learning:
         kept = dict(zip(asked.valued, values[1 + len(asked.sized) :], strict=True))
         noise = DiscreteGaussianMechanism(self.noise_multiplier * float(asked.sizes.reach.l2 or 1.0), asked.sizes)
         reached = noise.interval(1 - 2 * _EMPTY_PASSES / asked.sizes.reach.dimension)
-        found = Found(max(int(values[0]), 1), sizes, kept, reached)
+        found = NoisyCounts(max(int(values[0]), 1), sizes, kept, reached)
         columns = tuple(column_of(name, kind, name == self.target, found) for name, kind in asked.kinds)
         limit = asked.rows if asked.user is not None else None
         return Schema(columns, self.target, found.rows, asked.user, limit, asked.missing, self.separator)
@@ -119,7 +119,7 @@ def learning(
     *,
     epsilon: float,
     delta: float,
-    kinds: Mapping[str, Kind] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
     user: str | None = None,
     most_rows_per_user: int | None = None,
     missing: Sequence[str] = ("", "?", "NA"),
@@ -135,13 +135,13 @@ def learning(
     _require_lines(source)
     if (user is None) != (most_rows_per_user is None):
         raise InvalidInput("most_rows_per_user", "goes with user", "give both, or neither")
-    if target is not None and (target == user or known.get(target) is Kind.IDENTIFIER):
+    if target is not None and (target == user or known.get(target) is ColumnKind.IDENTIFIER):
         raise InvalidInput("target", f"is {target!r}, an identifier", "predict a number or a category")
     listed = []
     for name in source.header:
-        guess = Kind.IDENTIFIER if names_a_person(name) and name != target else Kind.UNKNOWN
-        listed.append((name, Kind.IDENTIFIER if name == user else known.get(name, guess)))
-    if not any(kind is not Kind.IDENTIFIER and name != target for name, kind in listed):
+        guess = ColumnKind.IDENTIFIER if names_a_person(name) and name != target else ColumnKind.UNKNOWN
+        listed.append((name, ColumnKind.IDENTIFIER if name == user else known.get(name, guess)))
+    if not any(kind is not ColumnKind.IDENTIFIER and name != target for name, kind in listed):
         problem = f"{source.path.name!r} has no column to learn from"
         raise InvalidInput("file", problem, "say by kinds which columns are numbers or categories")
     unit = Unit() if user is None else Unit(whose=Whose.USER)
@@ -157,7 +157,7 @@ def learn(
     epsilon: float,
     delta: float,
     rng: Rng,
-    kinds: Mapping[str, Kind] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
     user: str | None = None,
     most_rows_per_user: int | None = None,
     missing: Sequence[str] = ("", "?", "NA"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -132,10 +132,21 @@ class Schema:
 
     def without_sources(self) -> Schema:
         """Return what decides how rows are read, and nothing else: equal for schemas that read every row alike."""
+        return self.with_sources({column.name: None for column in self.columns})
+
+    def with_sources(self, sources: Mapping[str, BoundsSource | None]) -> Schema:
+        """Return the schema with other sources for the named columns; identifiers have none.
+
+        Args:
+            sources: The source of each named column, or None for no source.
+        """
         return replace(
             self,
             columns=tuple(
-                column if isinstance(column, Identifier) else replace(column, source=None) for column in self.columns
+                replace(column, source=sources[column.name])
+                if column.name in sources and not isinstance(column, Identifier)
+                else column
+                for column in self.columns
             ),
         )
 

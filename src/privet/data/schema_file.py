@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from privet.core.errors import InvalidInput
+from privet.core.errors import InvalidInput, reason_of
 from privet.data.bounds_source import BoundsSource
-from privet.data.columns import Category, Identifier, Number, seal_of, states_bounds
+from privet.data.columns import Category, Number, seal_of, states_bounds
 from privet.data.draft import DRAFT_WARNING
 from privet.data.schema import Schema
 from privet.data.toml import source_line
@@ -35,7 +34,7 @@ def load_schema(path: str | os.PathLike[str]) -> Schema:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
+        reason = reason_of(error) if isinstance(error, OSError) else "it is not UTF-8 text"
         problem = f"is {str(path)!r}, which cannot be read: {reason}"
         raise InvalidInput("schema", problem, "check the path; see docs/how-to/data.md for the format") from None
     return Schema.from_toml(text)
@@ -143,15 +142,7 @@ def with_sources(text: str, sources: Mapping[str, BoundsSource]) -> str:
     if text.startswith(_BYTE_ORDER_MARK):
         return _BYTE_ORDER_MARK + with_sources(text.removeprefix(_BYTE_ORDER_MARK), sources)
     schema = Schema.from_toml(text)
-    wanted = replace(
-        schema,
-        columns=tuple(
-            column
-            if isinstance(column, Identifier)
-            else replace(column, source=sources.get(column.name, column.source))
-            for column in schema.columns
-        ),
-    )
+    wanted = schema.with_sources(sources)
     edited = _inserted(text, schema, sources)
     if not _means(edited, wanted):
         name = next(iter(sources))

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.data.blocks import CsvFile, first_bytes
 from privet.data.columns import Category
+from privet.data.csv_file import CsvFile, first_bytes
 from privet.data.schema import SEPARATORS, Schema
 
 if TYPE_CHECKING:

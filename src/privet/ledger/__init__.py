@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privet.ledger.advice import Refused
-from privet.ledger.chain import Head
+from privet.ledger.chain import ChainHead
 from privet.ledger.charge import Charge
 from privet.ledger.fingerprint import Fingerprint, fingerprint_of
 from privet.ledger.ledger import Ledger
@@ -11,11 +11,11 @@ from privet.ledger.records import Budget, Entry, Form, State, Statement, Verific
 
 __all__ = [
     "Budget",
+    "ChainHead",
     "Charge",
     "Entry",
     "Fingerprint",
     "Form",
-    "Head",
     "Ledger",
     "Refused",
     "State",

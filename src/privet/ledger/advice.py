@@ -8,8 +8,8 @@ from collections.abc import Callable
 from privet.core.errors import BudgetExceeded, InvalidInput, NotProven
 from privet.core.event import Event, Repeated
 from privet.core.guarantee import digits_up
-from privet.ledger import offers, pricing
-from privet.ledger.book import Book
+from privet.ledger import entry_forms, pricing
+from privet.ledger.budget_state import BudgetState
 from privet.ledger.filter import largest_block
 from privet.ledger.scaling import noisier, parameter_of
 
@@ -46,13 +46,13 @@ class Refused(BudgetExceeded):
         """How many repetitions of a repeated event would fit; None if it is not one."""
 
 
-def refusal(book: Book, event: Event, purpose: str, as_block: bool | None) -> Refused:
+def refusal(book: BudgetState, event: Event, purpose: str, as_block: bool | None) -> Refused:
     """The error for an event that does not fit, with what would fit instead. Takes nothing but public things."""
     rules, unit = book.rules, book.terms.unit
 
     def fits(other: Event | None) -> bool:
         try:
-            return other is not None and offers.choose(rules, unit, book.sums, other, as_block) is not None
+            return other is not None and entry_forms.choose(rules, unit, book.sums, other, as_block) is not None
         except NotProven:
             return False
 
@@ -60,7 +60,7 @@ def refusal(book: Book, event: Event, purpose: str, as_block: bool | None) -> Re
         # Where a search begins: curves are priced in a millisecond, and blocks may take much longer.
         if other is None or pricing.curve(other, unit, rules.orders) is None:
             return False
-        return as_block is not True and offers.choose(rules, unit, book.sums, other, False) is not None
+        return as_block is not True and entry_forms.choose(rules, unit, book.sums, other, False) is not None
 
     left = largest_block(rules, book.sums)
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["START", "Head", "Row", "key_name", "read_key", "row_hash", "seal", "state_hash"]
+__all__ = ["START", "ChainHead", "ChainRow", "key_name", "read_key", "row_hash", "seal", "state_hash"]
 
 START = bytes(32)
 """What stands before a budget's first row."""
@@ -23,7 +23,7 @@ _MAKE = "make one with: python -c 'import secrets; print(secrets.token_hex(32))'
 
 
 @dataclass(frozen=True)
-class Row:
+class ChainRow:
     """One row of a budget's chain, as it stands in the database."""
 
     seq: int
@@ -39,10 +39,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Head:
+class ChainHead:
     """The end of a chain: how many rows it has, and the hash of the last. Goes into every card.
 
-    >>> Head.parse("3:" + "ab" * 32).length
+    >>> ChainHead.parse("3:" + "ab" * 32).length
     3
     """
 
@@ -53,7 +53,7 @@ class Head:
         return f"{self.length}:{self.hash.hex()}"
 
     @classmethod
-    def parse(cls, text: str) -> Head:
+    def parse(cls, text: str) -> ChainHead:
         """The inverse of `str`."""
         found = re.fullmatch(r"([1-9][0-9]{0,17}):([0-9a-f]{64})", str(text).strip())
         if found is None:
@@ -79,7 +79,7 @@ def row_hash(previous: bytes, seq: int, kind: str, entry: str, at: str, body: st
 
 
 def _bytes(text: str) -> bytes:
-    """A text as it stands in the file: bytes there that are no text were read as escapes (`waiting.connect`)."""
+    """A text as it stands in the file: bytes there that are no text were read as escapes (`sqlite_connection`)."""
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
-from privet.core.errors import InvalidInput
+from privet.core.errors import InvalidInput, reason_of
 
 __all__ = ["Fingerprint", "fingerprint_of"]
 
@@ -73,9 +73,7 @@ def fingerprint_of(data: bytes | str | os.PathLike[str] | Iterable[bytes | str])
                     hasher.update(piece)
                     some = True
         except OSError as error:
-            problem = (
-                f"names the file {str(data)!r}, which cannot be read: {(error.strerror or 'unknown reason').lower()}"
-            )
+            problem = f"names the file {str(data)!r}, which cannot be read: {reason_of(error)}"
             advice = "check the path" if isinstance(data, os.PathLike) else "check the path, for a text is taken as one"
             raise InvalidInput("data", problem, advice) from None
     elif isinstance(data, Iterable):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -13,14 +13,14 @@ import sqlalchemy as sa
 from privet.core.errors import LedgerError
 from privet.core.event import Event
 from privet.ledger import chain, grid, schema
-from privet.ledger.book import Book, fields_of, found_row, read_body
+from privet.ledger.budget_state import PAGE, BudgetState, fields_of, found_row, read_body, rows_between
 from privet.ledger.records import Entry, Form, State
 from privet.ledger.store import Store
-from privet.ledger.stored import number, row_of, shown, text
+from privet.ledger.stored_values import number, shown, text
 
 __all__ = [
     "LAST",
-    "Place",
+    "EntryPlace",
     "active_events",
     "entry_of",
     "event_in",
@@ -33,24 +33,13 @@ __all__ = [
 
 LAST = (1 << 63) - 1
 """No row has a greater number."""
-_PAGE = 5000
 _ONE = sa.select(schema.ENTRIES).where(schema.ENTRIES.c.id == sa.bindparam("wanted"))
 _SHORT = re.compile("[0-9a-f]{6,15}")
 """The beginning of an id that is long enough to be one entry's alone, and not all of it."""
-_SOME = (
-    sa.select(schema.CHAIN)
-    .where(
-        schema.CHAIN.c.budget == sa.bindparam("wanted"),
-        schema.CHAIN.c.seq > sa.bindparam("after"),
-        schema.CHAIN.c.seq <= sa.bindparam("last"),
-    )
-    .order_by(schema.CHAIN.c.seq)
-    .limit(_PAGE)
-)
 
 
 @dataclass(frozen=True)
-class Place:
+class EntryPlace:
     """Where an entry stands."""
 
     id: str
@@ -65,26 +54,19 @@ class Place:
 
     def row(self) -> dict[str, Any]:
         """As it stands in the table."""
-        return {
-            "id": self.id,
-            "budget": self.budget,
-            "seq": self.seq,
-            "last": self.last,
-            "state": self.state.value,
-            "attempt": self.attempt,
-        }
+        return asdict(self) | {"state": self.state.value}
 
 
-def _place(row: Any) -> Place:
+def _place(row: Any) -> EntryPlace:
     what = f"the row of entry {shown(row.id)}"
     budget, seq, last, attempt = (number(value, what) for value in (row.budget, row.seq, row.last, row.attempt))
     try:
-        return Place(text(row.id, what), budget, seq, last, State(row.state), attempt)
+        return EntryPlace(text(row.id, what), budget, seq, last, State(row.state), attempt)
     except ValueError:
         raise LedgerError(f"{what} is damaged; run: privet ledger verify") from None
 
 
-def place_of(connection: sa.Connection, id_: str) -> Place:
+def place_of(connection: sa.Connection, id_: str) -> EntryPlace:
     """An entry's place, by its id."""
     # Every id is plain ASCII, and what else was typed may be no text that a database could look for.
     row = connection.execute(_ONE, {"wanted": str(id_)}).one_or_none() if str(id_).isascii() else None
@@ -105,7 +87,7 @@ def whole_id(connection: sa.Connection, beginning: str) -> str:
     return text(found[0], "the id of an entry") if found else beginning
 
 
-def last_places(connection: sa.Connection, budget: int, most: int, *, open_only: bool) -> list[Place]:
+def last_places(connection: sa.Connection, budget: int, most: int, *, open_only: bool) -> list[EntryPlace]:
     """The entries that were reserved last, newest first."""
     table, log = schema.ENTRIES, schema.CHAIN
     if open_only:
@@ -123,7 +105,7 @@ def last_places(connection: sa.Connection, budget: int, most: int, *, open_only:
     return [_place(row) for row in connection.execute(query.limit(most))]
 
 
-def entry_of(connection: sa.Connection, book: Book, place: Place) -> Entry:
+def entry_of(connection: sa.Connection, book: BudgetState, place: EntryPlace) -> Entry:
     """An entry in full."""
     first = found_row(connection, book.id, place.seq)
     last = first if place.last == place.seq else found_row(connection, book.id, place.last)
@@ -159,22 +141,21 @@ def event_in(body: dict[str, Any]) -> Event:
     return cast("Event", event)
 
 
-def rows_until(store: Store, budget: int, last: int) -> Iterator[chain.Row]:
+def rows_until(store: Store, budget: int, last: int) -> Iterator[chain.ChainRow]:
     """The chain up to row `last`, in short transactions, so that others can write meanwhile."""
     after = 0
     while after < last:
         with store.reading() as connection:
             rows = page_after(connection, budget, after, last)
         yield from rows
-        if len(rows) < _PAGE:
+        if len(rows) < PAGE:
             return
         after = rows[-1].seq
 
 
-def page_after(connection: sa.Connection, budget: int, after: int, last: int) -> list[chain.Row]:
-    """Some rows of a chain after one and up to another; less than a page are all that there are."""
-    found = connection.execute(_SOME, {"wanted": budget, "after": after, "last": last})
-    rows = [row_of(row) for row in found]
+def page_after(connection: sa.Connection, budget: int, after: int, last: int) -> list[chain.ChainRow]:
+    """Return the next page of a chain's rows after one and up to another; fewer than a page are all that there are."""
+    rows = rows_between(connection, budget, after + 1, last)
     if [row.seq for row in rows] != sorted({row.seq for row in rows if row.seq > after}):
         # In a damaged file a page may follow itself.
         raise LedgerError("the rows of a chain are out of order, which is damage; restore a backup")

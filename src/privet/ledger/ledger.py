@@ -14,10 +14,10 @@ from privet.core import checked
 from privet.core.errors import InvalidInput, LedgerError, NotProven
 from privet.core.event import Composed, Event, Repeated
 from privet.core.guarantee import Guarantee
-from privet.core.showing import html_of
+from privet.core.rendering import html_of
 from privet.core.unit import Unit
-from privet.ledger import advice, chain, moves, offers, pricing, schema
-from privet.ledger.book import Book, Running, Terms, append, found_row, load, read_body, text_of
+from privet.ledger import advice, chain, entry_forms, pricing, schema, transitions
+from privet.ledger.budget_state import BudgetState, Running, Terms, append, found_row, load, read_body, text_of
 from privet.ledger.charge import Charge
 from privet.ledger.filter import Sums, largest_block, rules_for
 from privet.ledger.fingerprint import Fingerprint
@@ -25,7 +25,7 @@ from privet.ledger.history import active_events, entry_of, event_in, last_places
 from privet.ledger.orphans import next_id, orphans, require_new
 from privet.ledger.records import NOT_A_GUARANTEE, Budget, Entry, State, Statement, Verification
 from privet.ledger.store import Store
-from privet.ledger.stored import number, shown
+from privet.ledger.stored_values import number, shown
 from privet.ledger.verify import ADVICE, verify_budget
 
 __all__ = ["Ledger"]
@@ -101,10 +101,10 @@ class Ledger:
                 look = f"see: privet ledger show {shlex.quote(name)}"
                 raise LedgerError(f"there is a budget for {name!r} already, and it cannot be made anew; {look}")
             require_new(connection, name, salt)
-            book = Book(next_id(connection), terms, Running(Sums.empty(rules)), chain.Head(0, chain.START))
+            book = BudgetState(next_id(connection), terms, Running(Sums.empty(rules)), chain.ChainHead(0, chain.START))
             running = book.running
             if fingerprint is not None:
-                running = moves.bound(connection, book, fingerprint)
+                running = transitions.bound(connection, book, fingerprint)
             body = text_of({"terms": terms.text(), "fingerprint": running.fingerprint})
             return _budget(append(connection, book, self._key, "created", "", body, running))
 
@@ -116,7 +116,7 @@ class Ledger:
         _words("note", note, 1000)
         with self._store.writing() as connection:
             book = load(connection, name, lock=True)
-            running = moves.bound(connection, book, fingerprint)
+            running = transitions.bound(connection, book, fingerprint)
             if running.fingerprint == book.running.fingerprint:
                 was = f"version {book.running.version} of {name!r} is bound to this data already"
                 raise LedgerError(f"{was}; nothing was changed")
@@ -147,20 +147,20 @@ class Ledger:
         while True:
             with self._store.reading() as connection:
                 book = load(connection, name)
-                moves.recognise(connection, book, fingerprint)
+                transitions.recognise(connection, book, fingerprint)
             if unit is not None and unit != book.terms.unit:
                 problem = f"is {unit}, and the budget {name!r} protects {book.terms.unit}"
                 raise InvalidInput("unit", problem, "make the event for the budget's unit, or use another budget")
             # Priced outside the lock, because pricing may take long; whether it fits is asked again under the lock.
-            offer = offers.choose(book.rules, book.terms.unit, book.sums, event, as_block)
+            offer = entry_forms.choose(book.rules, book.terms.unit, book.sums, event, as_block)
             if offer is None:
                 raise advice.refusal(book, event, purpose, as_block)
             with self._store.writing() as connection:
                 book = load(connection, name, lock=True)
-                moves.recognise(connection, book, fingerprint)
+                transitions.recognise(connection, book, fingerprint)
                 if book.sums.order_for(offer.amount, book.rules) is None:
                     continue  # another process was faster
-                place = moves.admit(connection, book, self._key, event, purpose, offer, token)
+                place = transitions.admit(connection, book, self._key, event, purpose, offer, token)
             return Charge(self, place.id, name, event, place.state, token=token)
 
     def admits(self, name: str, event: Event, *, as_block: bool | None = None) -> bool:
@@ -168,7 +168,7 @@ class Ledger:
         _private(event)
         with self._store.reading() as connection:
             book = load(connection, name)
-        return offers.choose(book.rules, book.terms.unit, book.sums, event, as_block) is not None
+        return entry_forms.choose(book.rules, book.terms.unit, book.sums, event, as_block) is not None
 
     def resume(self, id_: str, token: str) -> Charge:
         """Go on with a stopped run under the charge that it already paid.
@@ -176,26 +176,26 @@ class Ledger:
         You must keep true that the run continues its checkpoint, and that nobody has seen what was drawn after it:
         the charge pays for its event once. Whoever held the charge before can no longer commit it.
         """
-        with moves.changing(self._store, id_) as (connection, book, place):
+        with transitions.changing(self._store, id_) as (connection, book, place):
             body = read_body(found_row(connection, book.id, place.seq))
             if body.get("resume") is None:
                 raise LedgerError(
                     f"entry {id_} was not reserved as resumable; its charge stays, and a new one is needed"
                 )
-            if not hmac.compare_digest(moves.token_hash(str(token)), str(body["resume"])):
+            if not hmac.compare_digest(transitions.token_hash(str(token)), str(body["resume"])):
                 raise LedgerError(f"the token is not that of entry {id_}; it lies in the run's checkpoint")
             if place.state not in (State.RESERVED, State.DRAWING):
                 raise LedgerError(f"entry {id_} is {place.state.value}, so there is nothing to resume")
             if place.state is State.DRAWING:
-                _, place = moves.move(connection, book, self._key, place, moves.RESUMED)
+                _, place = transitions.move(connection, book, self._key, place, transitions.RESUMED)
             event = event_in(body)
         return Charge(self, id_, book.terms.name, event, place.state, attempt=place.attempt, token=token)
 
     def step(self, id_: str, to: State, attempt: int | None = None) -> str:
         """Take an entry to its next state, on the disk before this returns; gives the head. `Charge` calls this."""
-        with moves.changing(self._store, id_) as (connection, book, place):
-            moves.require_from(place, to, attempt)
-            book, _ = moves.move(connection, book, self._key, place, to.value)
+        with transitions.changing(self._store, id_) as (connection, book, place):
+            transitions.require_from(place, to, attempt)
+            book, _ = transitions.move(connection, book, self._key, place, to.value)
         return str(book.head)
 
     def release(self, id_: str) -> Entry:
@@ -254,7 +254,7 @@ class Ledger:
         """
         if head is not None and name is None:
             raise InvalidInput("head", "belongs to one budget", "name the budget too")
-        wanted = chain.Head.parse(head) if head is not None else None
+        wanted = chain.ChainHead.parse(head) if head is not None else None
         try:
             return self._verified(name, wanted)
         except LedgerError as error:
@@ -264,7 +264,7 @@ class Ledger:
                 raise
             raise LedgerError(f"{said.removesuffix(ADVICE)}; restore a backup") from error
 
-    def _verified(self, name: str | None, wanted: chain.Head | None) -> Verification:
+    def _verified(self, name: str | None, wanted: chain.ChainHead | None) -> Verification:
         table = schema.BUDGETS
         with self._store.reading() as connection:
             query = sa.select(table.c.id, table.c.name).order_by(table.c.name)
@@ -286,7 +286,7 @@ class Ledger:
         names = tuple(this for _, this in found)
         return Verification(names, sum(check.rows for check in checks), problems, sealed, broken, unproven)
 
-    def _planned(self, book: Book) -> tuple[Guarantee | None, str]:
+    def _planned(self, book: BudgetState) -> tuple[Guarantee | None, str]:
         """What everything that counts would have cost as one plan, and what that means."""
         counts = active_events(self._store, book.id, book.head.length)
         if len(counts) > _MOST_EVENTS:
@@ -304,7 +304,7 @@ def _private(event: Event) -> None:
     pricing.refuse_nonprivate(event)
 
 
-def _budget(book: Book) -> Budget:
+def _budget(book: BudgetState) -> Budget:
     rules, running = book.rules, book.running
     epsilon_left, delta_left = largest_block(rules, running.sums)
     used = tuple(total / most for total, most in zip(running.sums.orders, rules.limits, strict=True))

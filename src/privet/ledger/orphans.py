@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from privet.core.errors import LedgerError
 from privet.ledger import schema
-from privet.ledger.book import Terms, read_body, rows_between
-from privet.ledger.stored import number, shown
+from privet.ledger.budget_state import Terms, read_body, rows_between
+from privet.ledger.stored_values import number, shown
 
 __all__ = ["Orphan", "next_id", "orphans", "require_new"]
 

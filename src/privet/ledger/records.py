@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from privet.core import checked
 from privet.core.codec import Record
 from privet.core.event import Event
-from privet.core.guarantee import Guarantee, Interval
+from privet.core.guarantee import Guarantee
 from privet.core.unit import Unit
 
 __all__ = ["NOT_A_GUARANTEE", "Budget", "Entry", "Form", "State", "Statement", "Verification"]
@@ -100,11 +99,6 @@ class Budget(Record):
             )
         return tuple(remarks)
 
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """A budget holds a unit."""
-        return {"Budget": Budget, "Unit": Unit}
-
 
 @dataclass(frozen=True)
 class Entry(Record):
@@ -132,11 +126,6 @@ class Entry(Record):
         object.__setattr__(self, "state", checked.member("state", self.state, State))
         object.__setattr__(self, "form", checked.member("form", self.form, Form))
 
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """An entry holds any event."""
-        return {"Entry": Entry} | dict(Event.kinds())
-
 
 @dataclass(frozen=True)
 class Statement(Record):
@@ -149,12 +138,6 @@ class Statement(Record):
     """The price of everything reserved, drawing or committed, at the budget's δ; None if it cannot be computed."""
     note: str = NOT_A_GUARANTEE
     """What `planned` means, or why there is none."""
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """A statement holds everything that it is made of."""
-        parts: dict[str, type[Record]] = {"Statement": Statement, "Guarantee": Guarantee, "Interval": Interval}
-        return parts | dict(Budget.kinds()) | dict(Entry.kinds())
 
 
 @dataclass(frozen=True)
@@ -178,8 +161,3 @@ class Verification(Record):
 
     def __bool__(self) -> bool:
         return not self.problems
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """A verification holds plain text and numbers."""
-        return {"Verification": Verification}

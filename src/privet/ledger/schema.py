@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from privet.core.errors import LedgerError
-from privet.ledger.stored import shown
+from privet.ledger.stored_values import shown
 
 __all__ = [
     "BUDGETS",
@@ -26,62 +26,43 @@ __all__ = [
 ]
 
 _metadata = sa.MetaData()
+_TEXT, _INTEGER = sa.Text(), sa.BigInteger()
 _BYTES = sa.types.NullType()
 """Bytes as the driver gives them: SQLAlchemy's own type would make bytes of whatever a damaged file holds there."""
-META = sa.Table(
-    "privet_ledger",
-    _metadata,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
-)
+
+
+def _table(table: str, /, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
+    """Return a table for queries; keys and constraints are declared once, in the migration that creates it."""
+    return sa.Table(table, _metadata, *(sa.Column(column, kind) for column, kind in columns.items()))
+
+
+META = _table("privet_ledger", name=_TEXT, value=_TEXT)
 """The schema's version, and the salt of fingerprints."""
 _VERSION = sa.select(META.c.value).where(META.c.name == "version")
 _LONGEST = 6
 """How many digits a version may have."""
 _SALT = 32
 """How many bytes the salt has."""
-BUDGETS = sa.Table(
-    "privet_budgets",
-    _metadata,
-    sa.Column("id", sa.BigInteger, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False, unique=True),
-    sa.Column("terms", sa.Text, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("length", sa.BigInteger, nullable=False),
-    sa.Column("head", _BYTES, nullable=False),
-)
-"""One row a budget: its terms, its running sums, and the end of its chain. Admission reads this and no history."""
-CHAIN = sa.Table(
+BUDGETS = _table("privet_budgets", id=_INTEGER, name=_TEXT, terms=_TEXT, state=_TEXT, length=_INTEGER, head=_BYTES)
+"""One row per budget: its terms, its running sums, and the end of its chain. Admission reads this and no history."""
+CHAIN = _table(
     "privet_chain",
-    _metadata,
-    sa.Column("budget", sa.BigInteger, primary_key=True),
-    sa.Column("seq", sa.BigInteger, primary_key=True),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("entry", sa.Text, nullable=False),
-    sa.Column("at", sa.Text, nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
-    sa.Column("state", _BYTES, nullable=False),
-    sa.Column("hash", _BYTES, nullable=False),
-    sa.Column("seal", _BYTES),
+    budget=_INTEGER,
+    seq=_INTEGER,
+    kind=_TEXT,
+    entry=_TEXT,
+    at=_TEXT,
+    body=_TEXT,
+    state=_BYTES,
+    hash=_BYTES,
+    seal=_BYTES,
 )
 """Every change, only ever added to."""
-ENTRIES = sa.Table(
-    "privet_entries",
-    _metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("budget", sa.BigInteger, nullable=False),
-    sa.Column("seq", sa.BigInteger, nullable=False),
-    sa.Column("last", sa.BigInteger, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("attempt", sa.BigInteger, nullable=False),
+ENTRIES = _table(
+    "privet_entries", id=_TEXT, budget=_INTEGER, seq=_INTEGER, last=_INTEGER, state=_TEXT, attempt=_INTEGER
 )
-"""Where each entry stands, so that it is found at once; says nothing that the chain does not say."""
-FINGERPRINTS = sa.Table(
-    "privet_fingerprints",
-    _metadata,
-    sa.Column("tag", sa.Text, primary_key=True),
-    sa.Column("budget", sa.BigInteger, nullable=False),
-)
+"""The state of each entry, so that it is found at once; says nothing that the chain does not say."""
+FINGERPRINTS = _table("privet_fingerprints", tag=_TEXT, budget=_INTEGER)
 """Which budget a data set belongs to."""
 
 # The tables of version 1 as they were made then; what is above may change with later versions, this may not.

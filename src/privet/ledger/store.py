@@ -17,8 +17,8 @@ from sqlalchemy.pool import NullPool
 
 from privet.core import checked
 from privet.core.errors import InvalidInput, LedgerError, MissingExtra
-from privet.ledger import schema, waiting
-from privet.ledger.stored import shown
+from privet.ledger import schema, sqlite_connection
+from privet.ledger.stored_values import shown
 
 __all__ = ["Store"]
 
@@ -166,7 +166,7 @@ class Store:
         timeout = self._timeout  # the engine must not hold this object, whose end is the engine's
 
         def connect() -> sqlite3.Connection:
-            made = waiting.connect(path, timeout)
+            made = sqlite_connection.connect(path, timeout)
             ready = False
             try:
                 for setting in _SETTINGS:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
 
 from privet.core.errors import LedgerError
 from privet.ledger import chain, orders, schema
-from privet.ledger.book import Running, Terms, amount_in, fields_of, read_body
+from privet.ledger.budget_state import Running, Terms, amount_in, fields_of, read_body
 from privet.ledger.filter import Amount, Sums
 from privet.ledger.history import LAST, page_after, rows_until
 from privet.ledger.records import State, Verification
 from privet.ledger.store import Store
-from privet.ledger.stored import shown
+from privet.ledger.stored_values import shown
+from privet.ledger.transitions import PREDECESSORS, RESUMED
 
 __all__ = ["ADVICE", "verify_budget"]
 
@@ -33,12 +34,7 @@ _OTHER_SEALS = (
     "sealed with another key, or rewritten since, which the given key cannot tell apart; if you made it with another, "
     "verify it with that, or with a head that was kept"
 )
-_FROM = {
-    "drawing": State.RESERVED,
-    "aborted": State.RESERVED,
-    "committed": State.DRAWING,
-    "resumed": State.DRAWING,
-}
+_PREDECESSORS = {state.value: before for state, before in PREDECESSORS.items()} | {RESUMED: State.DRAWING}
 """The state in which an entry must be for each kind of row."""
 
 
@@ -59,7 +55,7 @@ class _Replay:
 
     name: str
     key: bytes | None
-    wanted: chain.Head | None
+    wanted: chain.ChainHead | None
     problems: list[str] = field(default_factory=list)
     more: int = 0
     """How many problems were only counted."""
@@ -94,7 +90,7 @@ class _Replay:
         what = "1 more problem, which" if self.more == 1 else f"{self.more:,} more problems, which"
         return (*self.problems, f"{shown(self.name)}: {what} may follow from what is said above")
 
-    def take(self, row: chain.Row) -> None:
+    def take(self, row: chain.ChainRow) -> None:
         """One more row: is it the next one, is it unchanged, is it allowed, and what does it do to the sums?"""
         which = f"row {row.seq} ({shown(row.kind)})"
         whole = row.seq == self.length + 1
@@ -132,11 +128,11 @@ class _Replay:
             self.hashed = self.running, chain.state_hash(self.written, self.running.text())
         return self.hashed[1]
 
-    def _sealed(self, row: chain.Row, key: bytes) -> None:
+    def _sealed(self, row: chain.ChainRow, key: bytes) -> None:
         if row.seal is None or not hmac.compare_digest(row.seal, chain.seal(key, row.hash)):
             self.report(f"row {row.seq} ({shown(row.kind)}) does not have the seal of the key: it was rewritten")
 
-    def _apply(self, row: chain.Row) -> None:
+    def _apply(self, row: chain.ChainRow) -> None:
         body = {} if row.body == "{}" else read_body(row)
         if row.kind == "created":
             self._created(row, body)
@@ -145,8 +141,9 @@ class _Replay:
             raise LedgerError("stands before the row that creates the budget")
         running, entry = self.running, self.open.get(row.entry)
         if row.kind == "bound":
-            self.running = Running(running.sums, running.entries, running.version + 1, str(body.get("fingerprint")))
-            self.tags.add(str(body.get("fingerprint")))
+            tag = str(body.get("fingerprint"))
+            self.running = replace(running, version=running.version + 1, fingerprint=tag)
+            self.tags.add(tag)
         elif row.kind == State.RESERVED.value:
             amount = amount_in(body)
             if entry is not None:
@@ -155,16 +152,14 @@ class _Replay:
                 raise LedgerError("the charge is not one that this budget can have")
             if running.sums.order_for(amount, self.terms.rules) is None:
                 self.report(f"row {row.seq}: an entry was admitted that does not fit", follows=True)
-            self.running = Running(
-                running.sums.after(amount), running.entries + 1, running.version, running.fingerprint
-            )
+            self.running = replace(running, sums=running.sums.after(amount), entries=running.entries + 1)
             self.open[row.entry] = _Open(row.seq, amount, last=row.seq)
         elif entry is None:
             raise LedgerError("changes an entry that is not open")
         else:
             self._moved(row, entry, self.terms, running)
 
-    def _created(self, row: chain.Row, body: dict[str, object]) -> None:
+    def _created(self, row: chain.ChainRow, body: dict[str, object]) -> None:
         if row.seq != 1 or self.terms is not None:
             raise LedgerError("a budget is created only once")
         self.written = str(body.get("terms"))
@@ -198,17 +193,16 @@ class _Replay:
             return ""
         return f"{shown(self.name)}: {_WITHOUT_SEALS if self.terms.key is None else _OTHER_SEALS}"
 
-    def _moved(self, row: chain.Row, entry: _Open, terms: Terms, running: Running) -> None:
-        if _FROM.get(row.kind) is not entry.state:
+    def _moved(self, row: chain.ChainRow, entry: _Open, terms: Terms, running: Running) -> None:
+        if _PREDECESSORS.get(row.kind) is not entry.state:
             raise LedgerError(f"is not allowed for an entry that is {entry.state.value}")
         entry.last = row.seq
-        if row.kind == "resumed":
+        if row.kind == RESUMED:
             entry.attempt += 1
             return
         entry.state = State(row.kind)
         if entry.state is State.ABORTED:
-            sums = running.sums.without(entry.amount, terms.rules)
-            self.running = Running(sums, running.entries, running.version, running.fingerprint)
+            self.running = replace(running, sums=running.sums.without(entry.amount, terms.rules))
         if entry.state in (State.ABORTED, State.COMMITTED):
             # Kept no longer than it can change, so that memory does not grow with the history.
             self.places += _weight(row.entry, entry.seq, entry.last, entry.state.value, entry.attempt)
@@ -224,7 +218,7 @@ def _weight(*place: object) -> int:
 
 
 def verify_budget(
-    store: Store, budget: int, name: str, salt: str, key: bytes | None, wanted: chain.Head | None = None
+    store: Store, budget: int, name: str, salt: str, key: bytes | None, wanted: chain.ChainHead | None = None
 ) -> Verification:
     """Replay one budget's chain and compare; problems are reported in words, and nothing is changed.
 

@@ -15,7 +15,7 @@ from polars.datatypes import DataType
 
 from privet.core.errors import InvalidInput
 from privet.core.unit import Unit
-from privet.data.blocks import first_bytes
+from privet.data.csv_file import first_bytes
 from privet.data.footer import footer_of
 from privet.data.read import user_keys_of
 from privet.data.schema import Schema

@@ -1,4 +1,4 @@
-"""What is shown: typed cards of data, and the renderers that turn a card into JSON, text or a page."""
+"""Typed cards of data, and the renderers that turn a card into JSON, text or a page."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from privet.core.scores import Canaries, Score, Trial
 from privet.report.account import price_description, price_run
 from privet.report.answer_table import INTERVAL_COVERAGE, answer_columns, answer_rows, format_rounded, has_intervals
 from privet.report.answers_page import answers_page
-from privet.report.as_json import document
 from privet.report.attack_records import Attacked, Estimate, Picture, Point, Remembered
 from privet.report.card import RunCard, require_shareable
+from privet.report.card_json import document
 from privet.report.charges import require_charged
 from privet.report.curves import Curves, curves_of
 from privet.report.page import page
@@ -26,7 +26,6 @@ from privet.report.runs import (
     write_internal,
     write_run,
 )
-from privet.report.shown import show
 from privet.report.signing import NotGenuine, Signed, make_key, sign, verify
 from privet.report.survey_page import (
     ESTIMATE_COLUMNS,
@@ -37,9 +36,10 @@ from privet.report.survey_page import (
 )
 from privet.report.table_records import Linked, Recovered, Tables
 from privet.report.tables_page import tables_page, write_tables
-from privet.report.training_card import TrainingCard, left_out, shareable
+from privet.report.terminal import show
+from privet.report.training_card import TrainingCard, internal_fields, shareable
 from privet.report.training_page import internal_page, report_page
-from privet.report.training_price import growth_of, priced, tried
+from privet.report.training_price import growth_of, price_lines, trial_of
 from privet.report.training_records import BillLine, Charged, Choice, Consensus, Finding, Growth, Measure, Series
 from privet.report.trust_page import trust_page
 from privet.report.write import require_writable, write_page
@@ -90,15 +90,15 @@ __all__ = [
     "format_rounded",
     "growth_of",
     "has_intervals",
+    "internal_fields",
     "internal_page",
-    "left_out",
     "load",
     "make_key",
     "name_runs",
     "page",
     "price_description",
+    "price_lines",
     "price_run",
-    "priced",
     "read_card",
     "report_counts",
     "report_page",
@@ -110,8 +110,8 @@ __all__ = [
     "show",
     "sign",
     "tables_page",
+    "trial_of",
     "trials_of",
-    "tried",
     "trust_page",
     "verify",
     "write_internal",

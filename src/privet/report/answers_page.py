@@ -6,13 +6,14 @@ from privet.core.release import Release
 from privet.query import Answer
 from privet.report.answer_table import INTERVAL_COVERAGE, answer_columns, answer_rows, has_intervals
 from privet.report.figures import Figure
-from privet.report.frame import drawn, escaped, framed
-from privet.report.words import headline, listed
+from privet.report.figures.drawing import axis, error_bars
+from privet.report.frame import alert, escape, page_html
+from privet.report.words import SEEDED, headline, listed
 
 __all__ = ["answers_page"]
 
 _MOST_SAID = 20
-"""Of a list in words; the table has all of it."""
+"""How many values a sentence lists; the table has all of them."""
 
 
 def answers_page(release: Release[tuple[Answer, ...]], name: str) -> str:
@@ -23,23 +24,14 @@ def answers_page(release: Release[tuple[Answer, ...]], name: str) -> str:
         name: The title of the page, such as the table's file name.
     """
     figures = [_figure(place, answer) for place, answer in enumerate(release.value)]
-    priced = headline(release.guarantee) if release.guarantee is not None else "Some of these were answered before."
-    tainted = "The noise came from a seeded generator, which protects nobody." if release.tainted else ""
+    cost = headline(release.guarantee) if release.guarantee is not None else "Some of these were answered before."
     body = [
-        "<main>",
-        "<header>",
-        '<p class="kind">Private answers</p>',
-        f"<h1>{escaped(name)}</h1>",
-        f'<p class="unit">{escaped(priced)}</p>',
-        f'<p class="warning"><strong>Warning:</strong> {escaped(tainted)}</p>' if tainted else "",
+        f'<header><p class="kind">Private answers</p><h1>{escape(name)}</h1><p class="unit">{escape(cost)}</p>',
+        alert("warning", "Warning", SEEDED) if release.tainted else "",
         "</header>",
-        '<section class="figures" aria-label="Answers">',
-        *map(drawn, figures),
-        "</section>",
-        "</main>",
     ]
     footer = "Made by Privet. Everything on this page was released with differential privacy."
-    return framed(f"Answers about {name}", body, figures, footer=footer)
+    return page_html(f"Answers about {name}", body, figures, footer=footer, figures_label="Answers")
 
 
 def _figure(place: int, answer: Answer) -> Figure:
@@ -58,21 +50,13 @@ def _figure(place: int, answer: Answer) -> Figure:
         "x": labels,
         "y": values,
         "marker": {"color": "var(--one)"},
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [max((row.high if row.high is not None else row.value) - row.value, 0.0) for row in answer.rows],
-            "arrayminus": [
-                max(row.value - (row.low if row.low is not None else row.value), 0.0) for row in answer.rows
-            ],
-            "color": "var(--ink)",
-        },
+        "error_y": error_bars([(row.low, row.value, row.high) for row in answer.rows], "var(--ink)"),
     }
     spec = {
         "data": [bars],
         "layout": {
             "xaxis": {"type": "category", "automargin": True},
-            "yaxis": {"title": {"text": answer.measure}, "gridcolor": "var(--line)", "automargin": True},
+            "yaxis": axis(answer.measure),
         },
     }
     words = " ".join(
@@ -80,5 +64,5 @@ def _figure(place: int, answer: Answer) -> Figure:
     )
     head = answer_columns(answer) if answer.columns else ("what", *answer_columns(answer))
     rows = answer_rows(answer) if answer.columns else [(answer.question, *row) for row in answer_rows(answer)]
-    drawn_by = spec if len(values) > 1 and not answer.ranked else None  # a list needs no bars of its places
-    return Figure(f"answer{place}", answer.question, words, head, tuple(rows), drawn_by)
+    has_bars = len(values) > 1 and not answer.ranked  # a ranked list has no numbers to draw
+    return Figure(f"answer{place}", answer.question, words, head, tuple(rows), spec if has_bars else None)

@@ -1,14 +1,13 @@
-"""What attacks and audits put on a card: curves of attacks, canaries, pictures, and where a run's rows lie.
+"""Records of attacks and audits on a card: ROC curves, reconstructed images, and how to find a run's rows again.
 
-None of them says whether it is private: that is said by what it is wrapped in. Whatever was scored on real members is
-`Internal`; canaries that were made up are nobody's data, so that what a release shows of them is a part of the release.
+The wrapper of a record says whether it is private. Whatever was scored on real members is `Internal`; synthetic
+canaries are nobody's data, so that their scores are a part of the release.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from privet.core import checked
@@ -28,7 +27,7 @@ class Estimate(Record):
     lower: float
     upper: float
     at: float | None = None
-    """The part of the outsiders that is wrongly accused, for a rate of members that are found."""
+    """The false-positive rate (FPR), if this is a true-positive rate."""
 
     def __post_init__(self) -> None:
         for name in ("value", "lower", "upper"):
@@ -42,32 +41,32 @@ class Point(Record):
     """One point of an attack's curve."""
 
     alarms: float
-    """The part of the outsiders that is wrongly accused."""
+    """The false-positive rate (FPR)."""
     hits: float
-    """The part of the members that is found."""
+    """The true-positive rate (TPR): members identified."""
     lower: float
     """`hits` is at least this, for all points of all curves of the report at once."""
 
 
 @dataclass(frozen=True)
 class Attacked(Record):
-    """How well one membership attack did against the model of a run."""
+    """The result of one membership attack on the model of a run."""
 
     attack: str
     members: int
     outsiders: int
     shadows: int
-    """How many shadow models it used."""
+    """The number of shadow models."""
     hits: tuple[Estimate, ...]
-    """The part of the members that is found, where so many outsiders are accused: the lowest rate first."""
+    """The TPR at several FPR, the lowest FPR first."""
     auc: Estimate
     confidence: float
-    """Of each interval by itself."""
+    """The confidence of each interval by itself."""
     together: float
-    """Of the lower bounds of all curves of the report at once."""
+    """The confidence of the lower bounds of all curves of the report at once."""
     curve: tuple[Point, ...]
     note: str = ""
-    """How it was done, where that matters."""
+    """How the attack was done, if that matters."""
 
     def __post_init__(self) -> None:
         checked.text("attack", self.attack)
@@ -77,40 +76,35 @@ class Attacked(Record):
         for name in ("confidence", "together"):
             checked.share(name, getattr(self, name))
 
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """An attack holds estimates and points."""
-        return {"Attacked": Attacked, "Estimate": Estimate, "Point": Point}
-
 
 @dataclass(frozen=True)
 class Picture(Record):
-    """A picture that an attack made, as a PNG in base64."""
+    """An image that an attack reconstructed, as a PNG in base64."""
 
     title: str
     about: str
-    """What one would see: the text that stands for the picture."""
+    """The text alternative to the image."""
     png: str
 
     def __post_init__(self) -> None:
         checked.text("title", self.title)
         checked.text("about", self.about)
         try:
-            found = base64.b64decode(checked.text("png", self.png), validate=True)
+            content = base64.b64decode(checked.text("png", self.png), validate=True)
         except binascii.Error:
-            found = b""
-        if not found.startswith(_PNG):
+            content = b""
+        if not content.startswith(_PNG):
             raise InvalidInput("png", "is no PNG in base64", "give base64.b64encode(png).decode()")
 
 
 @dataclass(frozen=True)
 class Remembered(Record):
-    """What a run keeps for its owner, so that its rows can be found again and known for the same."""
+    """What a run stores for its owner, so that its rows can be found again and recognized."""
 
     asked: str
-    """All that was typed, as JSON."""
+    """The request, as JSON."""
     rows: str
-    """A keyed hash of the rows: it tells nothing of them to those who cannot guess them whole."""
+    """A keyed hash of the rows: it reveals nothing to anyone who cannot guess all of them."""
     key: str
 
     def __post_init__(self) -> None:

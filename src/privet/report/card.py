@@ -19,34 +19,34 @@ __all__ = ["RunCard", "leaves", "require_shareable"]
 
 @dataclass(frozen=True)
 class RunCard:
-    """A described run and its price. Nothing here has seen any data."""
+    """A described run and its privacy cost. Everything here is known without the data."""
 
     event: Public[Event]
     guarantee: Public[Guarantee]
     ladder: Public[tuple[AccountantAnswer, ...]]
-    """Every accountant, the tightest first and those without a theorem last."""
+    """The answer of every accountant, the tightest first and those without a theorem last."""
     meaning: Public[Meaning]
     described: Public[tuple[tuple[str, str], ...]]
-    """What the run was said to be: names and values, for a table."""
+    """Names and values of the run's settings, for a table."""
     conditions: Public[tuple[str, ...]]
     """What must be true of the code that runs it."""
     notes: Public[tuple[str, ...]]
-    """How numbers that were not given were worked out."""
+    """How numbers that were not given were computed."""
     warnings: Public[tuple[str, ...]]
 
 
 def leaves(card: Any) -> Iterator[tuple[str, object]]:
-    """Every value of a card with the name of its field; fields that hold several, or a card, are taken apart."""
+    """Yield every value of a card with the name of its field; tuples and nested cards are flattened."""
     for field in fields(card):
-        yield from _apart(field.name, getattr(card, field.name))
+        yield from _flatten(field.name, getattr(card, field.name))
 
 
-def _apart(name: str, value: Any) -> Iterator[tuple[str, object]]:
+def _flatten(name: str, value: Any) -> Iterator[tuple[str, object]]:
     if value is None:
         return
     if isinstance(value, tuple):
         for item in value:
-            yield from _apart(name, item)
+            yield from _flatten(name, item)
     elif is_dataclass(value) and not isinstance(value, (Public, Release, Internal)):
         for inner, leaf in leaves(value):
             yield f"{name}.{inner}", leaf
@@ -55,7 +55,7 @@ def _apart(name: str, value: Any) -> Iterator[tuple[str, object]]:
 
 
 def require_shareable(card: Any) -> None:
-    """Raise unless every value is public or paid for: what else touches private rows must not reach a page."""
+    """Raise `InvalidInput` unless every value is public or a release: internal values must not reach a shared page."""
     for name, leaf in leaves(card):
         if not isinstance(leaf, (Public, Release)):
             problem = "is neither Public nor a Release, so it may not be shown"

@@ -1,4 +1,4 @@
-"""A training card as JSON, both ways: `card.json` for everybody, and `internal.json` with the internal values too.
+"""Cards as JSON: `card.json` for everybody, and `internal.json` with the internal values too.
 
 The shareable form refuses a card with anything internal in it, and refuses to read one.
 """
@@ -6,64 +6,65 @@ The shareable form refuses a card with anything internal in it, and refuses to r
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from types import NoneType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from privet.accounting import Accountant, AccountantAnswer
-from privet.accounting.meaning import Meaning
 from privet.core import checked
-from privet.core.codec import Record, decode, encode
+from privet.core.codec import VERSION, decode, encode, kinds_in
 from privet.core.disclosure import Internal, Public
 from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.guarantee import Evidence, Guarantee
+from privet.core.guarantee import Guarantee
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
-from privet.core.scores import Canaries, Score, Trial
 from privet.core.unit import Unit
-from privet.report.attack_records import Attacked, Picture, Remembered
 from privet.report.card import RunCard, require_shareable
 from privet.report.training_card import TrainingCard
-from privet.report.training_records import BillLine, Charged, Choice, Consensus, Finding, Growth, Series
 
-__all__ = ["FORMAT", "from_json", "to_json"]
+__all__ = ["FORMAT", "document", "from_json", "to_json"]
 
 FORMAT = 2
 """The version of the card's format."""
 _ADDED = frozenset({"internal_remarks"})
 """Fields that cards of this format did not always have."""
-_MARK = "INTERNAL: holds values that were computed on private rows and not paid for; not to be shared"
-_KINDS: Mapping[str, type[Record]] = {
-    **Event.kinds(),
-    **Guarantee.kinds(),
-    **Meaning.kinds(),
-    **Evidence.kinds(),
-    **Draw.kinds(),
-    **Attacked.kinds(),
-    **{kind.__name__: kind for kind in (BillLine, Charged, Choice, Consensus, Finding, Growth, Score, Series, Trial)},
-    **{kind.__name__: kind for kind in (Canaries, Picture, Remembered)},
-}
+_MARK = "INTERNAL: holds values that were computed on private rows and not released; not for sharing"
+_KINDS = kinds_in(*get_type_hints(TrainingCard).values(), *get_type_hints(RunCard).values(), Draw)
 
 
 def to_json(card: TrainingCard, *, internal: bool = False) -> str:
-    """The card's JSON. Without `internal`, a card with anything internal is refused: use `shareable(card)`."""
+    """Return a card as JSON.
+
+    Args:
+        card: The card; without `internal`, it must have no internal value: see `shareable`.
+        internal: Whether internal values are written too.
+
+    Raises:
+        InvalidInput: The card has an internal value, and `internal` is false.
+    """
     if not internal:
         require_shareable(card)
     head = {"privet-card": FORMAT} | ({"sharing": _MARK} if internal else {})
-    return json.dumps(head | {"card": _written(card)}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(head | {"card": _encode(card)}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def from_json(text: str, *, internal: bool = False) -> TrainingCard:
-    """The card that `to_json` wrote; anything malformed, and anything internal where none is expected, is refused."""
+    """Return the card that `to_json` wrote.
+
+    Args:
+        text: The JSON.
+        internal: Whether it may have internal values.
+
+    Raises:
+        InvalidInput: The text is malformed, of another version, or has internal values that are not expected.
+    """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput("card", f"is not JSON: {error}") from None
-    found = data.get("privet-card") if isinstance(data, dict) else None
-    if found != FORMAT or isinstance(found, bool):
-        raise InvalidInput("card", f"has version {found!r}, and this code reads version {FORMAT}", "use that version")
+    version = data.get("privet-card") if isinstance(data, dict) else None
+    if version != FORMAT or isinstance(version, bool):
+        raise InvalidInput("card", f"has version {version!r}, and this code reads version {FORMAT}", "use that version")
     try:
         card = cast("TrainingCard", _read(data.get("card"), TrainingCard, "card"))
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
@@ -73,47 +74,65 @@ def from_json(text: str, *, internal: bool = False) -> TrainingCard:
     return card
 
 
-def _written(value: Any) -> Any:
+def document(card: RunCard) -> dict[str, Any]:
+    """Return the card of a described run as plain JSON data, as the reference of `privet account` describes it.
+
+    An infinite ε is the text "infinity".
+
+    Args:
+        card: The card.
+
+    Raises:
+        InvalidInput: The card has an internal value.
+    """
+    require_shareable(card)
+    names = ("guarantee", "ladder", "meaning", "event", "conditions", "notes", "warnings")
+    values = {name: _encode_value(getattr(card, name).value) for name in names}
+    return {"privet": VERSION, "command": "account"} | values
+
+
+def _encode(value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, (TrainingCard, RunCard)):
-        return {field.name: _written(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _encode(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
-        return [_written(each) for each in value]
+        return [_encode(each) for each in value]
     if isinstance(value, Release):
-        about = {"draws": value.draws, "unit": value.unit, "randomness": value.randomness, "guarantee": value.guarantee}
-        return {"is": "Release", "value": _plain(value.value)} | {name: encode(each) for name, each in about.items()}
+        rest = {name: encode(getattr(value, name)) for name in ("draws", "unit", "randomness", "guarantee")}
+        return {"is": "Release", "value": _encode_value(value.value)} | rest
     if isinstance(value, (Public, Internal)):
-        return {"is": type(value).__name__, "value": _plain(value.value)}
+        return {"is": type(value).__name__, "value": _encode_value(value.value)}
     raise InvalidInput("card", f"holds a {type(value).__name__}, which does not say where it comes from")
 
 
-def _plain(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
+    """Return a value without its wrapper as plain JSON data."""
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [_encode_value(each) for each in value]
     if isinstance(value, AccountantAnswer):
         return {"accountant": encode(value.accountant), "guarantee": encode(value.guarantee), "refusal": value.refusal}
     return encode(value)
 
 
-def _read(data: Any, wanted: Any, name: str) -> Any:
-    """A card, several typed values, or one: what `wanted` is, by the types of the card's fields."""
-    options = get_args(wanted) if get_origin(wanted) is Union else (wanted,)
+def _read(data: Any, kind: Any, name: str) -> Any:
+    """Return a card, a tuple of typed values, or one typed value: whatever `kind` is."""
+    options = get_args(kind) if get_origin(kind) is Union else (kind,)
     if data is None:
         if NoneType in options:
             return None
         raise InvalidInput(name, "is missing from the card")
-    if wanted in (TrainingCard, RunCard):
-        types = get_type_hints(wanted)
+    if kind in (TrainingCard, RunCard):
+        types = get_type_hints(kind)
         # Cards of earlier versions lack what was added since.
-        added = _ADDED if wanted is TrainingCard else frozenset[str]()
+        added = _ADDED if kind is TrainingCard else frozenset[str]()
         if not isinstance(data, dict) or not set(types) - added <= set(data) <= set(types):
             raise InvalidInput(name, "lacks fields, or has unknown ones", "upgrade privet")
-        return wanted(**{key: _read(item, types[key], key) for key, item in data.items()})
-    if get_origin(wanted) is tuple:
+        return kind(**{key: _read(item, types[key], key) for key, item in data.items()})
+    if get_origin(kind) is tuple:
         if not isinstance(data, list):
             raise InvalidInput(name, "is something else, where a list is wanted")
-        return tuple(_read(each, get_args(wanted)[0], name) for each in data)
+        return tuple(_read(each, get_args(kind)[0], name) for each in data)
     held = next(get_args(option)[0] for option in options if option is not NoneType)
     value = _value(data["value"], held, name)
     if data["is"] == "Public":

@@ -12,21 +12,28 @@ __all__ = ["require_charged"]
 
 
 def require_charged(card: TrainingCard, ledger: Ledger) -> None:
-    """Raise `NotGenuine` unless this ledger was charged for exactly what the card says was done.
+    """Check that a ledger was charged for exactly what a card says was done.
 
     The budget's chain must hold up to the head on the card, its unit must be the card's, and the committed entries that
     the card names must be, together, the card's event: neither more nor less.
+
+    Args:
+        card: The card.
+        ledger: The ledger.
+
+    Raises:
+        NotGenuine: The ledger and the card disagree, or the card names no budget.
     """
     if card.ledger is None:
         raise NotGenuine(f"{CARD} names no budget: the run was charged to no ledger")
     charged = card.ledger.value
     try:
-        found = ledger.verify(charged.budget, head=charged.head)
-        if not found:
-            raise NotGenuine(f"the ledger does not hold: {found.problems[0]}")
+        verification = ledger.verify(charged.budget, head=charged.head)
+        if not verification:
+            raise NotGenuine(f"the ledger does not hold: {verification.problems[0]}")
         if ledger.budget(charged.budget).unit != card.privacy.guarantee.value.unit:
             raise NotGenuine(f"the budget {charged.budget!r} protects another unit than {CARD}")
-        entries = {each: ledger.entry(each) for each in charged.entries}
+        entries = {id_: ledger.entry(id_) for id_ in charged.entries}
     except LedgerError as error:
         raise NotGenuine(f"the ledger is not the one that {CARD} names: {error}") from None
     for id_, entry in entries.items():

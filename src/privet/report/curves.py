@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from privet.accounting import Accountant
 from privet.accounting.meaning import FALSE_POSITIVE_RATES, best_true_positive_rate
 from privet.core.event import Repeated
 from privet.core.guarantee import Guarantee
-from privet.report.alone import Alone, asked_alone, curve_of
 from privet.report.bound import Bound
 from privet.report.card import RunCard
-from privet.report.loss import Loss, loss_of
+from privet.report.loss import LossDensity, loss_of
+from privet.report.single_accountant import SingleAccountantCurve, curve_of, single_accountant
 
-__all__ = ["Curves", "Point", "curves_of"]
+__all__ = ["Curves", "Point", "curves_of", "epsilon_growth"]
 
 Point = tuple[float, float]
 _COUNTS = 12
@@ -32,10 +32,10 @@ class Curves:
     own_count: int
     deltas: tuple[float, ...]
     by_delta: tuple[tuple[float, ...], ...]
-    """For each δ, ε at each count, by the best accountant, or by the one alone that was asked."""
+    """For each δ, ε at each count, by the best accountant, or by the requested one alone."""
     profile: tuple[Point, ...]
     """δ against ε, as pairs (ε, δ)."""
-    loss: Loss | None
+    loss: LossDensity | None
     """The loss distribution, where the run has one of its own."""
     roc: tuple[Point, ...]
     """The best true-positive rate against the false-positive rate."""
@@ -46,39 +46,72 @@ class Curves:
 def curves_of(
     card: RunCard, *, progress: Callable[[int, int], None] = lambda done, total: None, whole: bool = True
 ) -> Curves:
-    """All curves of a card; `progress(done, total)` is told after each piece of work.
+    """Return the curves of a card.
 
-    Without `whole`, those alone that a training page has: it shows ε by epochs, and no loss distribution.
+    Args:
+        card: The card.
+        progress: Called with the number of finished steps and their total.
+        whole: Whether to compute ε by steps and the loss distribution too, which a training page does not have.
     """
     event, guarantee = card.event.value, card.guarantee.value
     step, own = (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
     counts, deltas = (_counts(own), _deltas(guarantee.delta)) if whole else ((), ())
-    total = len(counts) * len(deltas) + 3
-    done = 0
-    rows: list[list[float]] = [[] for _ in deltas]
-    which = asked_alone(guarantee, card.ladder.value)
+    total, which = len(counts) * len(deltas) + 3, single_accountant(guarantee, card.ladder.value)
     stated = _stated(card, which)
-    for count in counts:
+    done = 0
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        progress(done, total)
+
+    def bound_at(count: int) -> Bound | SingleAccountantCurve:
         repeated = Repeated(step, count)
-        grown = Bound(repeated, guarantee.unit) if which is None else Alone(repeated, guarantee, which)
-        for row, delta in zip(rows, deltas, strict=True):
-            found = stated if (count, delta) == (own, guarantee.delta) else grown.epsilon(delta)
-            # Fewer steps and a larger δ cost no more than the run itself, whatever a quicker method finds.
-            row.append(min(found, stated) if count <= own and delta >= guarantee.delta else found)
-            done += 1
-            progress(done, total)
+        if which is None:
+            return Bound(repeated, guarantee.unit)
+        return SingleAccountantCurve(repeated, guarantee, which)
+
+    rows = epsilon_growth(bound_at, counts, deltas, (own, guarantee.delta, stated), advance)
     bound = curve_of(event, guarantee, which)
     profile = _profile(bound, guarantee)
-    progress(done + 1, total)
+    advance()
     loss = loss_of(Bound(event, guarantee.unit, guarantee), guarantee) if whole else None
-    progress(done + 2, total)
+    advance()
     roc = tuple((rate, best_true_positive_rate(bound.delta, rate)) for rate in _rates())
-    progress(total, total)
-    return Curves(counts, own, deltas, tuple(tuple(row) for row in rows), profile, loss, roc, which)
+    advance()
+    return Curves(counts, own, deltas, rows, profile, loss, roc, which)
+
+
+def epsilon_growth(
+    bound_at: Callable[[int], Bound | SingleAccountantCurve],
+    counts: Sequence[int],
+    deltas: Sequence[float],
+    own: tuple[int, float, float],
+    advance: Callable[[], None] = lambda: None,
+) -> tuple[tuple[float, ...], ...]:
+    """Return ε at each count, for each δ.
+
+    Args:
+        bound_at: The δ(ε) after a number of steps.
+        counts: The numbers of steps.
+        deltas: The δ.
+        own: The run's own number of steps, its δ, and the ε that is stated for both.
+        advance: Called after each ε.
+    """
+    steps, own_delta, stated = own
+    rows: list[list[float]] = [[] for _ in deltas]
+    for count in counts:
+        bound = bound_at(count)
+        for row, delta in zip(rows, deltas, strict=True):
+            epsilon = stated if (count, delta) == (steps, own_delta) else bound.epsilon(delta)
+            # Fewer steps and a larger δ cost no more than the run itself, whatever a quicker method finds.
+            row.append(min(epsilon, stated) if count <= steps and delta >= own_delta else epsilon)
+            advance()
+    return tuple(map(tuple, rows))
 
 
 def _stated(card: RunCard, which: Accountant | None) -> float:
-    """The ε of the one accountant that was asked, or of the best, which the ladder has already."""
+    """Return the ε of the requested accountant, or of the best, which the ladder has already."""
     if which is not None:
         return card.guarantee.value.epsilon.upper
     tightest = card.ladder.value[0].guarantee
@@ -86,11 +119,11 @@ def _stated(card: RunCard, which: Accountant | None) -> float:
 
 
 def _counts(own: int) -> tuple[int, ...]:
-    """A dozen counts, evenly spaced on a logarithmic axis, from a thousandth of the run's own to twice as many."""
+    """Return a dozen counts, evenly spaced on a logarithmic axis, from a thousandth of the run's own to twice it."""
     least = max(1, own // 1000)
     ratio = max(2 * own, 10) / least
     spaced = {max(1, round(least * ratio ** (i / (_COUNTS - 1)))) for i in range(_COUNTS)}
-    # The run's own count takes the place of its nearest neighbour.
+    # The run's own count takes the place of its nearest neighbor.
     spaced.discard(min(spaced, key=lambda count: abs(math.log(count / max(own, 1)))))
     return tuple(sorted(spaced | {max(own, 1)}))
 
@@ -101,7 +134,7 @@ def _deltas(own: float) -> tuple[float, ...]:
     return tuple(delta for delta in (own * 10, own, own / 10) if 1e-300 < delta < 1)
 
 
-def _profile(bound: Bound | Alone, guarantee: Guarantee) -> tuple[Point, ...]:
+def _profile(bound: Bound | SingleAccountantCurve, guarantee: Guarantee) -> tuple[Point, ...]:
     upper = guarantee.epsilon.upper
     if math.isinf(upper):
         upper = bound.epsilon(1e-5)

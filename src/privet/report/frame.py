@@ -1,4 +1,4 @@
-"""What every page is framed in: one HTML file that needs nothing else, no server, no network, no second file."""
+"""HTML for pages: one file that needs nothing else, no server, no network, no second file."""
 
 from __future__ import annotations
 
@@ -12,17 +12,38 @@ from importlib.resources import files
 from privet.report.figures import Figure
 from privet.report.write import MARK
 
-__all__ = ["bullets", "drawn", "escaped", "framed", "table"]
+__all__ = ["RUN_STYLES", "alert", "bullets", "escape", "figure_html", "page_html", "table"]
+
+RUN_STYLES = ("page.css", "training.css")
+"""The style sheets of pages about runs."""
 
 _MOST_COLUMNS = 4
-"""As many as fit beside each other on a telephone."""
+"""As many columns as fit beside each other on a phone."""
 
 
-def framed(
-    title: str, body: Iterable[str], figures: Iterable[Figure], *, footer: str, styles: Sequence[str] = ("page.css",)
+def page_html(
+    title: str,
+    body: Iterable[str],
+    figures: Sequence[Figure],
+    *,
+    footer: str,
+    mark: str = "",
+    below: Iterable[str] = (),
+    figures_label: str = "Figures",
+    styles: Sequence[str] = ("page.css",),
 ) -> str:
-    """A whole page. `body` is markup; the figures are drawn where `drawn` put them. Its own content-security policy
-    forbids it every request."""
+    """Return a whole page. Its content-security policy forbids every request.
+
+    Args:
+        title: The title of the document.
+        body: Markup above the figures.
+        figures: The figures, which are drawn in the reader's browser.
+        footer: The text at the end of the page.
+        mark: Markup before everything else, such as a warning not to share the page.
+        below: Markup below the figures.
+        figures_label: What a screen reader calls the section with the figures.
+        styles: The names of the style sheets.
+    """
     specs = {figure.id: figure.spec for figure in figures if figure.spec is not None}
     # `<` is written as an escape, so that no text can end the element.
     data = json.dumps(specs, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
@@ -37,12 +58,19 @@ def framed(
             f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
-            f"<title>{escaped(title)}</title>",
+            f"<title>{escape(title)}</title>",
             f"<style>\n{''.join(map(_asset, styles))}</style>",
             "</head>",
             "<body>",
-            *body,
-            f"<footer>{escaped(footer)}</footer>",
+            mark,
+            "<main>",
+            *filter(None, body),
+            f'<section class="figures" aria-label="{figures_label}">',
+            *map(figure_html, figures),
+            "</section>",
+            *filter(None, below),
+            "</main>",
+            f"<footer>{escape(footer)}</footer>",
             f'<script type="application/json" id="figures">{data}</script>',
             *(f"<script>{script}</script>" for script in scripts),
             "</body>",
@@ -52,8 +80,8 @@ def framed(
     )
 
 
-def drawn(figure: Figure) -> str:
-    """A figure, what it says in words, and its numbers as a table."""
+def figure_html(figure: Figure) -> str:
+    """Return a figure, its description in words, and its numbers as a table."""
     drawing = (
         f'<div class="plot" id="{figure.id}" role="img" tabindex="0" aria-labelledby="{figure.id}-title" '
         f'aria-describedby="{figure.id}-words"></div>'
@@ -63,38 +91,43 @@ def drawn(figure: Figure) -> str:
     numbers = table(figure.title, figure.head, figure.rows) if figure.rows else ""
     opened = f"<details><summary>The numbers</summary>{numbers}</details>" if numbers else ""
     return (
-        f'<figure><h2 id="{figure.id}-title">{escaped(figure.title)}</h2>{drawing}'
-        f'<figcaption id="{figure.id}-words">{escaped(figure.alternative)}</figcaption>{opened}</figure>'
+        f'<figure><h2 id="{figure.id}-title">{escape(figure.title)}</h2>{drawing}'
+        f'<figcaption id="{figure.id}-words">{escape(figure.alternative)}</figcaption>{opened}</figure>'
     )
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column names its rows; on a narrow screen one with many columns is stacked, cell by cell."""
+    """Return a table whose first column names its rows; a narrow screen stacks the cells of one with many columns."""
     many = len(head) > _MOST_COLUMNS
-    top = "".join(f'<th scope="col">{escaped(cell)}</th>' for cell in head)
-    names = [f' data-head="{escaped(name)}"' if many else "" for name in head]
+    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    names = [f' data-head="{escape(name)}"' if many else "" for name in head]
     body = "".join(
-        f'<tr><th scope="row">{escaped(row[0])}</th>'
-        + "".join(f"<td{name}>{escaped(cell)}</td>" for name, cell in zip(names[1:], row[1:], strict=True))
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(f"<td{name}>{escape(cell)}</td>" for name, cell in zip(names[1:], row[1:], strict=True))
         + "</tr>"
         for row in rows
     )
     start = '<table class="many">' if many else "<table>"
-    return f"{start}<caption>{escaped(caption)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return f"{start}<caption>{escape(caption)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def bullets(items: Iterable[str]) -> str:
-    """A list."""
-    return "<ul>" + "".join(f"<li>{escaped(item)}</li>" for item in items) + "</ul>"
+    """Return a bulleted list."""
+    return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
 
 
-def escaped(value: str) -> str:
-    """A text that cannot become markup; a number and its per cent sign stay on one line."""
+def alert(kind: str, label: str, text: str) -> str:
+    """Return a paragraph that stands out: of the class `kind`, and beginning with a label in bold type."""
+    return f'<p class="{kind}"><strong>{label}:</strong> {escape(text)}</p>'
+
+
+def escape(value: str) -> str:
+    """Return a text as markup that shows it; a number and its per cent sign stay on one line."""
     return html.escape(value).replace(" %", "\u00a0%")
 
 
 def _policy(scripts: Iterable[str]) -> str:
-    """No request to anywhere; of scripts, only the two that this page carries, by their hashes."""
+    """Allow no request to anywhere, and of scripts only the two that this page carries, by their hashes."""
     hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"

@@ -14,7 +14,7 @@ from privet.core.errors import NotProven
 from privet.core.guarantee import Guarantee
 from privet.report.bound import Bound
 
-__all__ = ["Loss", "loss_of"]
+__all__ = ["LossDensity", "loss_of"]
 
 _Curve = Callable[[float], float]
 """δ against ε."""
@@ -30,8 +30,8 @@ _OFF = 0.05
 
 
 @dataclass(frozen=True)
-class Loss:
-    """A density for looking at, beginning at the least loss shown; `tail` and `delta` belong to the loss `epsilon`."""
+class LossDensity:
+    """The density of the privacy loss for a figure; `tail` and `delta` belong to the loss `epsilon`."""
 
     losses: tuple[float, ...]
     density: tuple[float, ...]
@@ -44,8 +44,8 @@ class Loss:
     """Whether losses below 0 are shown too."""
 
 
-def loss_of(bound: Bound, guarantee: Guarantee) -> Loss | None:
-    """The loss distribution of a run, or None where it has none of its own."""
+def loss_of(bound: Bound, guarantee: Guarantee) -> LossDensity | None:
+    """Return the privacy-loss distribution of a run, or None if it has none of its own."""
     epsilon, profile = guarantee.epsilon.upper, bound.profile
     if profile is None or not bound.is_exact or not 0 < epsilon < math.inf:
         return None
@@ -64,7 +64,7 @@ def loss_of(bound: Bound, guarantee: Guarantee) -> Loss | None:
     points = [(loss, density) for loss, density in points if density > _LEAST * peak]
     if len(points) < 2:
         return None
-    return Loss(
+    return LossDensity(
         tuple(float(loss) for loss, _ in points),
         tuple(float(density) for _, density in points),
         epsilon,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from privet.core.errors import PrivetError
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.release import Release
-from privet.report.frame import escaped, table
-from privet.report.words import down, headline, protected, up
+from privet.report.frame import escape, table
+from privet.report.words import SEEDED, down, guarantee_rows, headline, protected, up
 
 if TYPE_CHECKING:
     from privet.ledger import Ledger
@@ -17,27 +17,25 @@ if TYPE_CHECKING:
 __all__ = ["guarantee_table", "ledger_table", "release_table"]
 
 _MOST = 80
-"""So many characters of a released value are shown."""
+"""How many characters of a released value are shown."""
 _RED = "background: #b3261e; color: #fff; padding: 0.1em 0.4em"
 """White on red can be read on a light page and on a dark one."""
 
 
 def guarantee_table(guarantee: Guarantee) -> str:
-    """A guarantee.
+    """Return a guarantee as a table.
 
     >>> from privet.accounting import epsilon
     >>> from privet.core.event import Gaussian
     >>> "<th scope=\\"row\\">ε at most</th><td>0.927</td>" in guarantee_table(epsilon(Gaussian(4.0), 1e-5))
     True
     """
-    return table(headline(guarantee), ("what", "value"), _promised(guarantee))
+    return table(headline(guarantee), ("what", "value"), _rows(guarantee))
 
 
-def _promised(guarantee: Guarantee) -> list[tuple[str, str]]:
+def _rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     return [
-        ("ε at most", up(guarantee.epsilon.upper)),
-        ("ε at least", down(guarantee.epsilon.lower)),
-        ("δ", digits_up(guarantee.delta)),
+        *guarantee_rows(guarantee),
         ("protects", protected(guarantee.unit)),
         ("accountant", guarantee.accountant),
         ("assumes", ", ".join(guarantee.assumptions) or "nothing"),
@@ -45,30 +43,31 @@ def _promised(guarantee: Guarantee) -> list[tuple[str, str]]:
 
 
 def release_table(release: Release[Any]) -> str:
-    """A release: its value, which may be seen, and what it cost. Seeded noise is told in red."""
+    """Return a release as a table: its value, which may be seen, and its privacy cost. Seeded noise is in red."""
     value = release.value
-    shown = repr(value) if isinstance(value, (Number, str, bool, tuple)) else type(value).__name__
+    text = repr(value) if isinstance(value, (Number, str, bool, tuple)) else type(value).__name__
     rows = [
-        ("value", shown if len(shown) <= _MOST else f"{shown[:_MOST]}…"),
+        ("value", text if len(text) <= _MOST else f"{text[:_MOST]}…"),
         ("source", ", ".join(release.source)),
         ("draws", f"{len(release.draws):,}"),
     ]
     if release.guarantee is None:
         rows += [("protects", protected(release.unit)), ("guarantee", "not priced yet")]
     else:
-        rows += _promised(release.guarantee)
-    seeded = "The noise came from a seeded generator, which protects nobody."
-    red = f'<p><strong style="{_RED}">{escaped(seeded)}</strong></p>' if release.tainted else ""
+        rows += _rows(release.guarantee)
+    red = f'<p><strong style="{_RED}">{escape(SEEDED)}</strong></p>' if release.tainted else ""
     return table("A release", ("what", "value"), rows) + red
 
 
 def ledger_table(ledger: Ledger) -> str:
-    """Every budget of a ledger, and what is left of it; where it cannot be read, that, and nothing of why: a server's
-    words may hold what a notebook that is passed on should not."""
+    """Return every budget of a ledger, and what is left of it, as a table.
+
+    If the ledger cannot be read, the reason is left out: a server's message may hold what a shared notebook should not.
+    """
     try:
         budgets = ledger.list()
     except PrivetError:
-        return f"<p>{escaped('The ledger cannot be read now; ledger.list() says why.')}</p>"
+        return f"<p>{escape('The ledger cannot be read now; ledger.list() says why.')}</p>"
     rows = [
         (
             budget.name,

@@ -3,77 +3,78 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
-from privet.core.guarantee import digits_up
+from privet.core.guarantee import Guarantee, digits_up
 from privet.report.card import RunCard, require_shareable
 from privet.report.curves import Curves
 from privet.report.figures import figures
-from privet.report.frame import bullets, drawn, escaped, framed, table
-from privet.report.words import down, headline, is_open, percent, protected, proven_by, up
+from privet.report.frame import alert, bullets, escape, page_html, table
+from privet.report.words import attack_limit_rows, guarantee_rows, headline, is_open, protected, proven_by, up
 
-__all__ = ["page"]
+__all__ = ["guarantee_html", "notes_html", "page", "promise_html", "section"]
 
 
 def page(card: RunCard, curves: Curves) -> str:
-    """The shareable page: the guarantee, what it means, five figures, and the same numbers as tables.
+    """Return the shareable page of a described run: the guarantee, what it means, five figures, and their numbers.
 
-    Everything on it is public or paid for; a card with anything else is refused. The page's own content-security
-    policy forbids it every request.
+    Args:
+        card: The card; everything on it is known without the data.
+        curves: The curves of the card, from `curves_of`.
+
+    Raises:
+        InvalidInput: The card has an internal value.
     """
     require_shareable(card)
-    shown = figures(card, curves)
-    body = [
-        "<main>",
-        *_opening(card),
-        '<section class="figures" aria-label="Figures">',
-        *map(drawn, shown),
-        "</section>",
-        "</main>",
-    ]
     footer = "Made by Privet. Everything on this page is known without the data."
-    return framed(headline(card.guarantee.value), body, shown, footer=footer)
+    return page_html(headline(card.guarantee.value), _opening(card), figures(card, curves), footer=footer)
 
 
-def _opening(card: RunCard) -> list[str]:
-    guarantee = card.guarantee.value
+def promise_html(guarantee: Guarantee) -> str:
+    """Return the heading of a page: the stated ε and δ."""
     upper, delta = up(guarantee.epsilon.upper), digits_up(guarantee.delta)
     holds = math.isfinite(guarantee.epsilon.upper)
     promise = f"ε ≤ {upper}" if holds else "no finite ε was found" if is_open(guarantee) else f"ε = {upper}"
+    return f"<h1{'' if holds else ' class=none'}>{promise} <small>at δ = {delta}</small></h1>"
+
+
+def guarantee_html(guarantee: Guarantee, warnings: Iterable[str] = ()) -> list[str]:
+    """Return the lines of a page's header below the heading: the unit, the proof, and warnings."""
+    holds = math.isfinite(guarantee.epsilon.upper)
     return [
-        "<header>",
-        '<p class="kind">Privacy guarantee of a described run</p>',
-        f"<h1{'' if holds else ' class=none'}>{promise} <small>at δ = {delta}</small></h1>",
-        f'<p class="unit">Protects {escaped(protected(guarantee.unit))}.</p>' if holds else "",
-        f'<p class="assumptions">{escaped(proven_by(guarantee))}</p>',
-        *(f'<p class="warning"><strong>Beware:</strong> {escaped(text)}.</p>' for text in card.warnings.value),
-        "</header>",
-        '<div class="columns">',
-        '<section aria-labelledby="means"><h2 id="means">What it means</h2>',
-        bullets(card.meaning.value.sentences),
-        "</section>",
-        f'<section aria-labelledby="holds"><h2 id="holds">{"It holds if" if holds else "The run"}</h2>',
-        bullets(card.conditions.value if holds else ()),
-        *(f'<p class="note">{escaped(note)}</p>' for note in card.notes.value),
-        "</section>",
-        '<section aria-labelledby="numbers"><h2 id="numbers">Key numbers</h2>',
-        table("The run and its guarantee", ("what", "value"), _key_numbers(card)),
-        "</section>",
-        "</div>",
+        f'<p class="unit">Protects {escape(protected(guarantee.unit))}.</p>' if holds else "",
+        f'<p class="assumptions">{escape(proven_by(guarantee))}</p>',
+        *(alert("warning", "Warning", f"{text}.") for text in warnings),
     ]
 
 
-def _key_numbers(card: RunCard) -> list[tuple[str, str]]:
-    guarantee = card.guarantee.value
+def section(name: str, title: str, *inside: str) -> str:
+    """Return a section of a page with a heading."""
+    return f'<section aria-labelledby="{name}"><h2 id="{name}">{escape(title)}</h2>{"".join(inside)}</section>'
+
+
+def notes_html(notes: Iterable[str]) -> str:
+    """Return remarks, a paragraph each."""
+    return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+
+
+def _opening(card: RunCard) -> list[str]:
+    guarantee, meaning = card.guarantee.value, card.meaning.value
+    holds = math.isfinite(guarantee.epsilon.upper)
+    numbers = [*guarantee_rows(guarantee), *card.described.value, *attack_limit_rows(meaning)]
     return [
-        ("ε at most", up(guarantee.epsilon.upper)),
-        ("ε at least", down(guarantee.epsilon.lower)),
-        ("δ", digits_up(guarantee.delta)),
-        *card.described.value,
-        *(
-            (
-                f"members found at {100 * attack.false_positive_rate:g} % false positives",
-                f"at most {percent(attack.true_positive_rate)}",
-            )
-            for attack in card.meaning.value.attacks
+        '<header><p class="kind">Privacy guarantee of a described run</p>',
+        promise_html(guarantee),
+        *guarantee_html(guarantee, card.warnings.value),
+        "</header>",
+        '<div class="columns">',
+        section("means", "What an attacker can learn", bullets(meaning.sentences)),
+        section(
+            "holds",
+            "It holds if" if holds else "The run",
+            bullets(card.conditions.value if holds else ()),
+            notes_html(card.notes.value),
         ),
+        section("numbers", "Key numbers", table("The run and its guarantee", ("what", "value"), numbers)),
+        "</div>",
     ]

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from privet.core.atomic_write import write_atomically
 from privet.core.disclosure import Internal, Public, Shareable, Typed
-from privet.core.errors import InvalidInput
+from privet.core.errors import InvalidInput, reason_of
 from privet.core.guarantee import digits_up
+from privet.core.release import Release
 from privet.core.scores import Score, Trial
 from privet.report.card_json import from_json, to_json
-from privet.report.curves import curves_of
+from privet.report.curves import Curves, curves_of
 from privet.report.figures.accuracy import accuracy_by_epsilon
 from privet.report.figures.teachers import accuracy_by_teachers
-from privet.report.frame import bullets, drawn, escaped, framed, table
-from privet.report.origin import INTERVALS, origin, rounded, short_interval
+from privet.report.frame import RUN_STYLES, alert, bullets, page_html, table
+from privet.report.origin import INTERVALS, format_score, origin, short_interval
+from privet.report.price_check import require_priced
 from privet.report.ranking import verdicts_on
-from privet.report.repriced import require_priced
 from privet.report.tables_file import read_tables
 from privet.report.training_card import TrainingCard, is_tainted, shareable
-from privet.report.training_page import internal_page, report_page
+from privet.report.training_page import SHAREABLE_FOOTER, internal_page, report_page
 from privet.report.words import listed, protected, up
-from privet.report.write import MARK
+from privet.report.write import require_ours, require_writable_folder
 
 __all__ = [
     "CARD",
@@ -37,26 +39,28 @@ __all__ = [
     "load",
     "read_card",
     "require_folder",
-    "require_ours",
     "trials_of",
     "write_internal",
     "write_run",
 ]
 
+T = TypeVar("T")
 CARD, REPORT = "card.json", "report.html"
 INTERNAL_CARD, INTERNAL_PAGE = "internal.json", "internal.html"
-_HEAD = ("run", "data", "method", "ε at most", "δ", "score", "value", "interval", "on", "origin")
+_HEAD = ("run", "data", "method", "ε at most", "δ", "metric", "value", "interval", "on", "origin")
 
 
 def require_folder(folder: Path, argument: str = "out") -> None:
-    """Raise now, before the work, where a run could not be written or another would be lost; makes the folder."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput(argument, f"is {str(folder)!r}, which cannot be made: {reason}", "name another") from None
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InvalidInput(argument, f"is {str(folder)!r}, which cannot be written", "choose another folder")
+    """Create the folder of a new run, or check before the work that a run can be written to it.
+
+    Args:
+        folder: The folder.
+        argument: The name of the user's argument that an error is about.
+
+    Raises:
+        InvalidInput: The folder cannot be written, or holds a run already.
+    """
+    require_writable_folder(folder, argument)
     if (folder / CARD).exists():
         raise InvalidInput(argument, f"is {str(folder)!r}, which holds a run already", "name another folder")
 
@@ -64,45 +68,73 @@ def require_folder(folder: Path, argument: str = "out") -> None:
 def write_run(
     folder: Path, card: TrainingCard, *, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[Path, ...]:
-    """Write `card.json` and `report.html`, which may be shared, and `internal.json` and `internal.html`, for their
-    owner's eyes (mode 600); the paths of all four. What is internal reaches neither of the first two."""
-    curves = curves_of(card.privacy, progress=progress, whole=False)
-    shared = shareable(card)
-    texts = {
-        REPORT: report_page(shared, curves),
-        INTERNAL_PAGE: internal_page(card, curves, read_tables(folder)),
-        INTERNAL_CARD: to_json(card, internal=True),
-        CARD: to_json(shared),
-    }
-    for name in (REPORT, INTERNAL_PAGE):
-        require_ours(folder / name)
-    for name, text in texts.items():
-        write_atomically(folder / name, text, "out", private=name in (INTERNAL_CARD, INTERNAL_PAGE))
-    return tuple(folder / name for name in texts)
+    """Write the four files of a run.
+
+    Args:
+        folder: The folder.
+        card: The card. No internal value reaches `card.json` and `report.html`, which may be shared; `internal.json`
+            and `internal.html` are readable by their owner alone (mode 600).
+        progress: Called with the number of finished steps and their total.
+
+    Returns:
+        The paths of all four.
+
+    Raises:
+        InvalidInput: A file cannot be written, or would replace a file that is not Privet's.
+    """
+    curves, shared = curves_of(card.privacy, progress=progress, whole=False), shareable(card)
+    internal = _internal_files(folder, card, curves)
+    return _write(folder, {REPORT: report_page(shared, curves)} | internal | {CARD: to_json(shared)}, "out")
 
 
 def write_internal(
     folder: Path, card: TrainingCard, *, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[Path, ...]:
-    """Write `internal.json` and `internal.html` anew, for their owner's eyes; what may be shared stays as it is."""
+    """Write `internal.json` and `internal.html` again; the files that may be shared stay as they are.
+
+    Args:
+        folder: The folder of the run.
+        card: The card.
+        progress: Called with the number of finished steps and their total.
+
+    Returns:
+        The paths of both.
+
+    Raises:
+        InvalidInput: A file cannot be written, or would replace a file that is not Privet's.
+    """
     curves = curves_of(card.privacy, progress=progress, whole=False)
-    texts = {
-        INTERNAL_PAGE: internal_page(card, curves, read_tables(folder)),
-        INTERNAL_CARD: to_json(card, internal=True),
-    }
-    require_ours(folder / INTERNAL_PAGE)
-    for name, text in texts.items():
-        write_atomically(folder / name, text, "run", private=True)
-    return tuple(folder / name for name in texts)
+    return _write(folder, _internal_files(folder, card, curves), "run")
+
+
+def _internal_files(folder: Path, card: TrainingCard, curves: Curves) -> dict[str, str]:
+    page = internal_page(card, curves, read_tables(folder))
+    return {INTERNAL_PAGE: page, INTERNAL_CARD: to_json(card, internal=True)}
+
+
+def _write(folder: Path, files: Mapping[str, str], argument: str) -> tuple[Path, ...]:
+    for name in {REPORT, INTERNAL_PAGE} & set(files):
+        require_ours(folder / name)
+    for name, text in files.items():
+        write_atomically(folder / name, text, argument, private=name in (INTERNAL_CARD, INTERNAL_PAGE))
+    return tuple(folder / name for name in files)
 
 
 def read_card(folder: Path, *, internal: bool = False) -> TrainingCard:
-    """The card of a run's folder as it stands there, whatever it claims: see `load`."""
+    """Return the card in a run's folder without pricing it again: see `load`.
+
+    Args:
+        folder: The folder.
+        internal: Whether to read `internal.json` in place of `card.json`.
+
+    Raises:
+        InvalidInput: The file cannot be read, or is not a card.
+    """
     path = folder / (INTERNAL_CARD if internal else CARD)
     try:
         return from_json(path.read_text(encoding="utf-8"), internal=internal)
     except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is not text"
+        reason = reason_of(error) if isinstance(error, OSError) else "it is not text"
         problem = f"is {str(folder)!r}, of which {path.name} cannot be read: {reason}"
         raise InvalidInput("run", problem, "name a folder that `privet train` wrote") from None
     except InvalidInput as error:
@@ -110,9 +142,14 @@ def read_card(folder: Path, *, internal: bool = False) -> TrainingCard:
 
 
 def load(folder: Path, *, internal: bool = False) -> TrainingCard:
-    """The card of a run's folder: what may be shared of it, or with `internal` everything.
+    """Return the card in a run's folder. It is priced again, and refused if it claims less than its own events cost.
 
-    It is priced again, and refused if it claims less than its own events cost.
+    Args:
+        folder: The folder.
+        internal: Whether to read `internal.json`, with everything, in place of `card.json`.
+
+    Raises:
+        InvalidInput: The file cannot be read, is not a card, or claims a smaller ε than its events cost.
     """
     card = read_card(folder, internal=internal)
     try:
@@ -123,33 +160,32 @@ def load(folder: Path, *, internal: bool = False) -> TrainingCard:
 
 
 def _refused(folder: Path, name: str, error: InvalidInput) -> InvalidInput:
-    """The same with the run's name, for there may be several."""
+    """Return the same error with the run's name, since there may be several."""
     problem = f"is {str(folder)!r}, of which {name} cannot be used: {error.argument} {error.problem}"
     return InvalidInput("run", problem, error.advice)
 
 
 def trials_of(name: str, card: TrainingCard) -> tuple[Typed[Trial], ...]:
-    """A run's scores as trials, for another card's `stored`; each stays what it is: public, paid for or internal."""
+    """Return a run's scores as trials, for another card's `stored`; each stays public, a release, or internal."""
     guarantee, method = card.privacy.guarantee.value, card.method.value
     teachers = None if card.teachers is None else card.teachers.value
 
     def trial(score: Score) -> Trial:
         return Trial(name, method, guarantee.epsilon.upper, guarantee.delta, score, teachers)
 
-    found: list[Typed[Trial]] = []
-    for score in card.scores:
-        if isinstance(score, Internal):
-            found.append(Internal(trial(score.value)))
-        elif isinstance(score, Public):
-            found.append(Public(trial(score.value)))
-        else:
-            found.append(score.map(trial))
-    return tuple(found)
+    return tuple(_mapped(score, trial) for score in card.scores)
+
+
+def _mapped(value: Typed[T], function: Callable[[T], Trial]) -> Typed[Trial]:
+    """Return a function of a value, which stays public, a release, or internal."""
+    if isinstance(value, Release):
+        return value.map(function)
+    return Internal(function(value.value)) if isinstance(value, Internal) else Public(function(value.value))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several runs as one table, and what to beware of in comparing them."""
+    """Several runs as one table, and warnings about comparing them."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -160,10 +196,16 @@ class Comparison:
 
 
 def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
-    """Return runs by name, side by side, with a line for each score that may be shared; a run without one has a line.
+    """Return runs side by side, with a row for each score that may be shared; a run without scores has one row.
 
     Scores of the run's own method stand beside the ε of the whole run, and those of methods that were compared within
     it beside the ε of their own model, as in `show`.
+
+    Args:
+        cards: The cards, by the name of the run.
+
+    Raises:
+        InvalidInput: There are no cards.
     """
     if not cards:
         raise InvalidInput("runs", "are none", "name one or more folders")
@@ -186,7 +228,7 @@ def compare(cards: Mapping[str, TrainingCard]) -> Comparison:
             trial = each.value
             beside = (name, card.data.value, trial.method, up(trial.epsilon), digits_up(trial.delta))
             rows.append((*beside, *_score_cells(trial.score, origin(each))))
-            trials.append(_renamed(each, name))
+            trials.append(_mapped(each, partial(replace, run=name)))
     return Comparison(_HEAD, tuple(rows), tuple(_cautions(shared)), tuple(trials), tuple(_verdicts(shared)))
 
 
@@ -195,37 +237,32 @@ def _other_methods(card: TrainingCard) -> list[Shareable[Trial]]:
     return [each for each in card.compared if not isinstance(each, Internal) and each.value.method != card.method.value]
 
 
-def _renamed(trial: Shareable[Trial], name: str) -> Shareable[Trial]:
-    """Return a trial under the name of its run; it stays public, or the release that it is."""
-    if isinstance(trial, Public):
-        return Public(replace(trial.value, run=name))
-    return trial.map(lambda known: replace(known, run=name))
-
-
 def _score_cells(score: Score, source: str) -> tuple[str, ...]:
-    return score.name, rounded(score.value, score.share), short_interval(score), score.on, source
+    return score.name, format_score(score.value, score.share), short_interval(score), score.on, source
 
 
 def compare_page(cards: Mapping[str, TrainingCard]) -> str:
-    """The comparison as a page for sharing, with the scores against ε."""
-    found = compare(cards)
-    figures = (*accuracy_by_epsilon(found.trials), *accuracy_by_teachers(found.trials))
+    """Return the comparison of runs as a page for sharing, with the scores against ε.
+
+    Args:
+        cards: The cards, by the name of the run.
+
+    Raises:
+        InvalidInput: There are no cards.
+    """
+    comparison = compare(cards)
+    verdicts = bullets(tuple(f"{verdict}." for verdict in comparison.verdicts)) if comparison.verdicts else ""
     body = [
-        "<main>",
         '<header><p class="kind">Runs side by side</p><h1>Each with its own guarantee</h1>',
-        *(f'<p class="warning"><strong>Beware:</strong> {escaped(text)}.</p>' for text in found.cautions),
+        *(alert("warning", "Warning", f"{text}.") for text in comparison.cautions),
         "</header>",
         '<div class="wide"><section>',
-        table(f"All runs. {INTERVALS}", found.head, found.rows),
-        bullets(tuple(f"{verdict}." for verdict in found.verdicts)) if found.verdicts else "",
+        table(f"All runs. {INTERVALS}", comparison.head, comparison.rows),
+        verdicts,
         "</section></div>",
-        '<section class="wide" aria-label="Figures">',
-        *map(drawn, figures),
-        "</section>",
-        "</main>",
     ]
-    footer = "Made by Privet. All of this page is known without the data, or was paid for."
-    return framed("Runs side by side", body, figures, footer=footer, styles=("page.css", "training.css"))
+    figures = (*accuracy_by_epsilon(comparison.trials), *accuracy_by_teachers(comparison.trials))
+    return page_html("Runs side by side", body, figures, footer=SHAREABLE_FOOTER, styles=RUN_STYLES)
 
 
 def _verdicts(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
@@ -245,21 +282,21 @@ def _verdicts(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
 
 
 def _cautions(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
-    found = []
+    cautions = []
     units = dict.fromkeys(protected(card.privacy.guarantee.value.unit) for card in cards.values())
     if len(units) > 1:
-        found.append(f"the runs protect different things ({'; '.join(units)}), so that their ε cannot be compared")
+        cautions.append(f"the runs protect different things ({'; '.join(units)}), so that their ε cannot be compared")
     by_data: dict[str, list[str]] = {}
     for name, card in cards.items():
         by_data.setdefault(card.data.value, []).append(name)
     if len(by_data) > 1:
-        found.append("the runs are on different data sets")
+        cautions.append("the runs are on different data sets")
     if together := {data: names for data, names in by_data.items() if len(names) > 1}:
         which = "; ".join(f"{listed(names)} on {data}" for data, names in together.items())
-        said = "each ε is that of one run; on the same data they add up, as the ledger counts them"
-        found.append(said if len(by_data) == 1 else f"{said} ({which})")
+        caution = "each ε is that of one run; on the same data they add up, as the ledger counts them"
+        cautions.append(caution if len(by_data) == 1 else f"{caution} ({which})")
     if several := [name for name, card in cards.items() if _other_methods(card)]:
-        found.append(
+        cautions.append(
             f"more than one model was released by {listed(several)}: a score of the run's own method has the ε of the "
             "whole run beside it, one of another method the ε of that model alone; `privet report show` has the ε of "
             "each model"
@@ -267,18 +304,7 @@ def _cautions(cards: Mapping[str, TrainingCard]) -> Sequence[str]:
     epsilons = {name: up(card.privacy.guarantee.value.epsilon.upper) for name, card in cards.items()}
     if len(set(epsilons.values())) > 1:
         each = ", ".join(f"{name}: {epsilon}" for name, epsilon in epsilons.items())
-        found.append(f"the ε of the runs differ ({each}), so that a better score may come from weaker privacy")
+        cautions.append(f"the ε of the runs differ ({each}), so that a better score may come from weaker privacy")
     if seeded := [name for name, card in cards.items() if is_tainted(card)]:
-        found.append(f"the noise of {listed(seeded)} came from a seeded generator and protects nobody")
-    return found
-
-
-def require_ours(path: Path) -> None:
-    """Raise where a page would be written over a file that is not one of ours."""
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        ours = MARK.encode() in file.read(2000)
-    if not ours:
-        problem = f"holds {path.name!r}, which is not a page of Privet's"
-        raise InvalidInput("out", problem, "name another folder, so that nothing is lost")
+        cautions.append(f"the noise of {listed(seeded)} came from a seeded generator and protects nobody")
+    return cautions

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput, PrivetError
+from privet.core.errors import InvalidInput, PrivetError, reason_of
 from privet.core.release import Release
 from privet.data import BoundsSource, Category, Number, Schema, SourceKind, refusal_of
 from privet.report.curves import curves_of
-from privet.report.repriced import require_priced
+from privet.report.price_check import require_priced
 from privet.report.runs import CARD, REPORT, load, read_card
 from privet.report.training_card import TrainingCard
 from privet.report.training_page import report_page, states
@@ -36,7 +36,6 @@ __all__ = ["SIGNATURE", "NotGenuine", "Signed", "make_key", "sign", "verify"]
 SIGNATURE = "signature.json"
 _FORMAT = 1
 _DOMAIN = b"privet card signature 1\n"
-_PIECE = 1 << 20
 _DESCRIPTION, _WEIGHTS = "model.json", "model.safetensors"
 """As `privet.training.models.stored` names them; a reader of cards does not need PyTorch."""
 _FROM_PUBLIC_ROWS = "The schema was read from the public rows."
@@ -63,9 +62,17 @@ class Signed:
 
 
 def make_key(path: _Path) -> str:
-    """Make a key: the secret half at `path`, for its owner alone (mode 600), the public half at `path` + ".pub".
+    """Create a key pair.
 
-    Returns the public key in hexadecimal. An existing file is never overwritten.
+    Args:
+        path: The file of the secret key, which only its owner can read (mode 600); the public key goes to `path` +
+            ".pub".
+
+    Returns:
+        The public key in hexadecimal.
+
+    Raises:
+        InvalidInput: A file exists already, or cannot be written.
     """
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -78,8 +85,8 @@ def make_key(path: _Path) -> str:
             with os.fdopen(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
                 file.write(text)
         except OSError as error:
-            reason = (error.strerror or "unknown reason").lower()
-            raise InvalidInput("key", f"cannot be written to {str(place)!r}: {reason}", "name another file") from None
+            problem = f"cannot be written to {str(place)!r}: {reason_of(error)}"
+            raise InvalidInput("key", problem, "name another file") from None
     return _hex(key.public_key())
 
 
@@ -90,11 +97,23 @@ def sign(
     renew: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Signed:
-    """Sign every shareable file of a run's folder with the secret key in a PEM file.
+    """Sign every shareable file of a run's folder.
 
-    Nothing is signed that is not true to itself: the card is priced again, somebody must vouch for its schema as it
-    stands there, that schema must be the model's, and the page is drawn again from the card and compared. A page that
-    another version made differs; with `renew` it is written anew before.
+    A folder that contradicts itself is not signed: the card is priced again, somebody must vouch for its schema, that
+    schema must be the model's, and the page is drawn again from the card and compared.
+
+    Args:
+        folder: The folder.
+        key: The PEM file of the secret key.
+        renew: Whether to write the page again first; a page that another version made differs.
+        progress: Called with the number of finished steps and their total.
+
+    Returns:
+        What the signature says.
+
+    Raises:
+        InvalidInput: The folder contradicts itself, or the key cannot be used.
+        NotGenuine: A file of the folder is a link.
     """
     folder, secret = Path(folder), _secret(Path(key))
     card = load(folder)
@@ -110,12 +129,22 @@ def sign(
 
 
 def verify(folder: _Path, key: _Path | None = None) -> Signed:
-    """Check a run's folder against its signature; raises `NotGenuine` with the first thing that is wrong.
+    """Check a run's folder against its signature.
 
-    With `key`, the PEM file of the signer's public key, also who signed. Without it the signature only says that
-    nothing was changed since somebody signed: whoever changes a file can sign again with a key of their own. Whoever
-    signed, the card must not claim less than its events cost, rest on bounds for which nobody vouches or hide that it
-    rests on them, nor its page promise something else than the card.
+    Whoever signed, the card must not claim less than its events cost, rest on bounds for which nobody vouches or hide
+    that it rests on them, nor may its page promise something else than the card.
+
+    Args:
+        folder: The folder.
+        key: The PEM file of the signer's public key. Without it, the signature only says that nothing was changed since
+            somebody signed: whoever changes a file can sign again with a key of their own.
+
+    Returns:
+        What the signature says.
+
+    Raises:
+        NotGenuine: The first thing that is wrong.
+        InvalidInput: The key cannot be used.
     """
     folder = Path(folder)
     said = _read(folder)
@@ -251,7 +280,7 @@ def _check(said: dict[str, Any]) -> None:
 
 def _hashes(folder: Path) -> dict[str, str]:
     """The SHA-256 of every shareable file, by its path within the folder."""
-    found = {}
+    hashes = {}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         if any(part.startswith((".", "internal")) for part in parts) or parts == (SIGNATURE,):
@@ -261,20 +290,16 @@ def _hashes(folder: Path) -> dict[str, str]:
                 f"{'/'.join(parts)} is a link, and what it points to may change; put the file itself there"
             )
         if path.is_file():
-            found["/".join(parts)] = _digest(path)
-    return found
+            hashes["/".join(parts)] = _digest(path)
+    return hashes
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            while piece := file.read(_PIECE):
-                digest.update(piece)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput("folder", f"has {path.name!r}, which cannot be read: {reason}") from None
-    return digest.hexdigest()
+        raise InvalidInput("folder", f"has {path.name!r}, which cannot be read: {reason_of(error)}") from None
 
 
 def _message(said: Mapping[str, Any]) -> bytes:
@@ -293,8 +318,7 @@ def _pem(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        problem = f"is {str(path)!r}, which cannot be read: {reason}"
+        problem = f"is {str(path)!r}, which cannot be read: {reason_of(error)}"
         raise InvalidInput("key", problem, "make one with: privet card key FILE") from None
 
 

@@ -10,8 +10,8 @@ from privet.local.questionnaire import Questionnaire, SurveyQuestion
 from privet.local.reports import Collection
 from privet.local.shares import Shares
 from privet.report.figures import Figure
-from privet.report.figures.drawing import axis
-from privet.report.frame import bullets, drawn, escaped, framed
+from privet.report.figures.drawing import axis, error_bars
+from privet.report.frame import bullets, escape, page_html
 from privet.report.words import counted
 
 __all__ = ["ESTIMATE_COLUMNS", "estimate_notes", "estimate_page", "estimate_rows", "report_counts"]
@@ -81,16 +81,12 @@ def estimate_page(collection: Collection, confidence: float) -> str:
     questionnaire, estimates = collection.questionnaire, collection.estimate()
     figures = [_figure(question, estimates[question.name], confidence) for question in questionnaire.questions]
     body = [
-        "<main>",
         '<header><p class="kind">Survey under local differential privacy</p>',
-        f"<h1>{escaped(questionnaire.title)} <small>{escaped(report_counts(collection))}</small></h1>",
+        f"<h1>{escape(questionnaire.title)} <small>{escape(report_counts(collection))}</small></h1>",
         f'<div class="note">{bullets(estimate_notes(questionnaire, confidence))}</div></header>',
-        '<section class="figures" aria-label="Figures">',
-        *map(drawn, figures),
-        "</section></main>",
     ]
     footer = "Made by Privet, from randomized reports alone."
-    return framed(questionnaire.title, body, figures, footer=footer)
+    return page_html(questionnaire.title, body, figures, footer=footer)
 
 
 def _figure(question: SurveyQuestion, estimate: Shares | Mean | None, confidence: float) -> Figure:
@@ -101,20 +97,13 @@ def _figure(question: SurveyQuestion, estimate: Shares | Mean | None, confidence
         return Figure(name, question.text, "Nobody answered this question yet.", ESTIMATE_COLUMNS[1:], rows, None)
     unit = 1.0 if question.is_number else 100.0
     title = f"from {question.low:g} to {question.high:g}" if question.is_number else "per cent of respondents"
-    ends = {
-        "type": "data",
-        "symmetric": False,
-        "array": [unit * max(value.high - value.estimate, 0.0) for value in values],
-        "arrayminus": [unit * max(value.estimate - value.low, 0.0) for value in values],
-        "color": "var(--two)",
-        "thickness": 3,
-    }
+    ends = error_bars([(unit * each.low, unit * each.estimate, unit * each.high) for each in values], "var(--two)")
     points = {
         "type": "scatter",
         "mode": "markers",
         "x": [unit * value.estimate for value in values],
         "y": [value.answer for value in values],
-        "error_x": ends,
+        "error_x": ends | {"thickness": 3},
         "marker": {"color": "var(--one)", "size": 12},
         "name": "estimate",
     }

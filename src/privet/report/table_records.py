@@ -1,12 +1,12 @@
-"""What attacks on tables leave for the internal page: numbers, and no row or name.
+"""Records of attacks on tables for the internal page: numbers, and no row or name.
 
-They were counted on real people and not paid for. A folder keeps them in `internal-tables.json`, for its owner alone.
+They were counted on real people and not released under a budget. A folder holds them in `internal-tables.json`, for its
+owner alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from privet.core import checked
@@ -79,11 +79,6 @@ class Linked(Record):
         if max(self.single, self.absent, self.claimed) > self.people or max(self.unique, self.smallest) > self.rows:
             raise InvalidInput("people", f"are {self.people} and rows {self.rows}, and more of them are counted")
 
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """It holds estimates."""
-        return {"Linked": Linked, "Estimate": Estimate}
-
     @staticmethod
     def of(
         found: Linkage,
@@ -96,41 +91,48 @@ class Linked(Record):
         person: str | None = None,
         files: str = "",
     ) -> Linked:
-        """The numbers of a linkage."""
+        """Return the numbers of a linkage.
+
+        Args:
+            found: The linkage.
+            published: The name of the table without names.
+            known: The name of the table with names.
+            scored: Whether rows were scored, or had to agree.
+            confidence: The confidence of the intervals.
+            inside: The prior probability that a person is in the published table, if rows were scored.
+            person: The column by which claims were checked.
+            files: A digest of where both files are.
+        """
+        counts = ("on", "people", "unique", "smallest", "single", "absent", "claimed", "present", "guess")
+        record = Linked(
+            **{name: getattr(found, name) for name in (*counts, "unmet", "left_out")},
+            published=published,
+            known=known,
+            rows=found.published,
+            scored=scored,
+            confidence=confidence,
+            right=_estimate(found.right),
+            found=_estimate(found.found),
+            inside=inside,
+            person=person,
+            files=files,
+        )
         learned = found.learned
-        return Linked(
-            published,
-            known,
-            found.on,
-            found.published,
-            found.people,
-            found.unique,
-            found.smallest,
-            found.single,
-            found.absent,
-            found.claimed,
-            scored,
-            confidence,
-            found.present,
-            _estimate(found.right),
-            _estimate(found.found),
-            found.guess,
-            None if learned is None else learned.column,
-            None if learned is None else learned.people,
-            None if learned is None else learned.unmatched,
-            None if learned is None else learned.commonest,
-            None if learned is None else _estimate(learned.right),
-            None if learned is None else learned.tried,
-            inside,
-            person,
-            found.unmet,
-            found.left_out,
-            files,
+        if learned is None:
+            return record
+        return replace(
+            record,
+            sensitive=learned.column,
+            learned=learned.people,
+            unmatched=learned.unmatched,
+            commonest=learned.commonest,
+            learned_right=_estimate(learned.right),
+            learned_tried=learned.tried,
         )
 
     @property
-    def asked(self) -> tuple[object, ...]:
-        """What was looked for, and how: one that asks the same takes the place of an earlier one."""
+    def settings(self) -> tuple[object, ...]:
+        """What was looked for, and how: a linkage with the same settings replaces an earlier one."""
         how = (self.scored, self.inside, self.person, self.sensitive, self.confidence)
         return (self.published, self.known, self.files, self.on, *how)
 
@@ -163,47 +165,35 @@ class Recovered(Record):
                 raise InvalidInput(name, f"is {getattr(self, name):g}, which is no share")
         checked.confidence("confidence", self.confidence)
 
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """It holds an estimate."""
-        return {"Recovered": Recovered, "Estimate": Estimate}
-
     @staticmethod
     def of(found: BitReconstruction, what: str, answers: int, epsilon: float, delta: float = 0.0) -> Recovered:
-        """The numbers of a reconstruction; without a claim, everything may be found."""
+        """Return the numbers of a reconstruction; without a claimed ε, everything may be found."""
         limit = 1.0 if found.limit is None else found.limit
-        share = Estimate(found.share.value, found.share.lower, found.share.upper)
-        return Recovered(
-            what, len(found.right), answers, epsilon, delta, share, found.baseline, limit, found.confidence
-        )
+        share, people = Estimate(found.share.value, found.share.lower, found.share.upper), len(found.right)
+        return Recovered(what, people, answers, epsilon, delta, share, found.baseline, limit, found.confidence)
 
     @property
-    def asked(self) -> tuple[object, ...]:
-        """What was tried, and on how much: one that tries the same takes the place of an earlier one."""
+    def settings(self) -> tuple[object, ...]:
+        """What was tried, and on how much: a reconstruction with the same settings replaces an earlier one."""
         return (self.what, self.people, self.answers, self.epsilon, self.delta, self.confidence)
 
     @property
     def exceeds(self) -> bool:
-        """Whether more was found than the guarantee leaves, and than the commoner value alone."""
+        """Whether more was found than the guarantee allows, and than the more frequent value alone: see `BitReconstruction`."""
         return self.share.lower > max(self.limit, self.baseline)
 
 
 @dataclass(frozen=True)
 class Tables(Record):
-    """All attacks on tables that a folder keeps."""
+    """All attacks on tables in a folder."""
 
     linked: tuple[Linked, ...] = ()
     recovered: tuple[Recovered, ...] = ()
 
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """It holds both kinds."""
-        return {"Tables": Tables, **Linked.kinds(), **Recovered.kinds()}
-
     def plus(self, other: Tables) -> Tables:
-        """Both; a linkage that asks the same of the same files, and a reconstruction of the same, take its place."""
-        linked = {each.asked: each for each in (*self.linked, *other.linked)}
-        recovered = {each.asked: each for each in (*self.recovered, *other.recovered)}
+        """Return all attacks of both; one with the same settings replaces an earlier one."""
+        linked = {each.settings: each for each in (*self.linked, *other.linked)}
+        recovered = {each.settings: each for each in (*self.recovered, *other.recovered)}
         return Tables(tuple(linked.values()), tuple(recovered.values()))
 
 

@@ -1,4 +1,4 @@
-"""Where a folder keeps what attacks on tables found."""
+"""The file in which a folder holds attacks on tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLES = "internal-tables.json"
 
 
 def read_tables(folder: Path) -> Internal[Tables] | None:
-    """What is kept there, if anything is."""
+    """Return the attacks on tables in a folder, or None if it has none."""
     path = folder / TABLES
     if not path.exists():
         return None

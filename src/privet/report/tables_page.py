@@ -1,8 +1,7 @@
-"""Attacks on tables in a folder: what it keeps of them, and their page where no run has one."""
+"""Attacks on tables in a folder: the file that holds them, and their page where no run has one."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,45 +9,40 @@ from privet.core.atomic_write import write_atomically
 from privet.core.disclosure import Internal
 from privet.core.errors import InvalidInput
 from privet.report.figures.tables import table_figures
-from privet.report.frame import drawn, escaped, framed
-from privet.report.runs import INTERNAL_CARD, INTERNAL_PAGE, read_card, require_ours, write_internal
+from privet.report.frame import RUN_STYLES, escape, page_html
+from privet.report.runs import INTERNAL_CARD, INTERNAL_PAGE, read_card, write_internal
 from privet.report.table_records import Tables
 from privet.report.tables_file import TABLES, read_tables
 from privet.report.training_page import INTERNAL_FOOTER, INTERNAL_MARK
+from privet.report.write import require_ours, require_writable_folder
 
-__all__ = ["require_place", "tables_page", "write_tables"]
+__all__ = ["require_tables_folder", "tables_page", "write_tables"]
 
 _TITLE = "Attacks on tables"
 _HEAD = 4000
 
 
 def tables_page(tables: Internal[Tables]) -> str:
-    """A page of its own, for those who may see the rows; marked at its top and on every printed page."""
+    """Return the internal page on attacks on tables; it is marked as internal at its top and on every printed page."""
     figures = table_figures(tables)
     body = [
-        INTERNAL_MARK,
-        "<main>",
-        f'<header><p class="kind">{escaped(_TITLE)}</p><h1>What others can find out</h1></header>',
-        '<section class="figures" aria-label="Figures">',
-        *map(drawn, figures),
-        "</section>",
-        "</main>",
+        f'<header><p class="kind">{escape(_TITLE)}</p><h1>What an attacker can learn</h1></header>',
     ]
-    return framed(f"INTERNAL: {_TITLE}", body, figures, footer=INTERNAL_FOOTER, styles=("page.css", "training.css"))
+    title = f"INTERNAL: {_TITLE}"
+    return page_html(title, body, figures, footer=INTERNAL_FOOTER, mark=INTERNAL_MARK, styles=RUN_STYLES)
 
 
-def require_place(folder: Path) -> None:
-    """Raise now, before the work, where a folder cannot keep attacks on tables or a run's page would be lost; makes it.
+def require_tables_folder(folder: Path) -> None:
+    """Create a folder for attacks on tables, or check before the work that results can be added to it.
 
-    A run's internal page cannot be written anew without its `internal.json`: it is left alone then.
+    Args:
+        folder: The folder, which may be that of a run.
+
+    Raises:
+        InvalidInput: The folder cannot be written, or holds a run's internal page without the `internal.json` from
+            which that page could be written again.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput("out", f"is {str(folder)!r}, which cannot be made: {reason}", "name another") from None
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InvalidInput("out", f"is {str(folder)!r}, which cannot be written", "choose another folder")
+    require_writable_folder(folder, "out")
     page = folder / INTERNAL_PAGE
     require_ours(page)
     read_tables(folder)
@@ -62,14 +56,23 @@ def require_place(folder: Path) -> None:
 def write_tables(
     folder: Path, tables: Internal[Tables], *, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Path:
-    """Add attacks on tables to a folder's `internal.html`, which is a run's, or one of their own; for its owner's eyes.
+    """Add attacks on tables to the internal page of a folder, and to its `internal-tables.json`.
 
-    `internal-tables.json` keeps them, so that they stay where the run's page is written anew.
+    Args:
+        folder: The folder of a run, or one for attacks on tables alone.
+        tables: The attacks.
+        progress: Called with the number of finished steps and their total.
+
+    Returns:
+        The path of the internal page.
+
+    Raises:
+        InvalidInput: The folder cannot be written: see `require_tables_folder`.
     """
-    require_place(folder)
+    require_tables_folder(folder)
     page = folder / INTERNAL_PAGE
-    kept = read_tables(folder)
-    whole = tables if kept is None else Internal(kept.value.plus(tables.value))
+    earlier = read_tables(folder)
+    whole = tables if earlier is None else Internal(earlier.value.plus(tables.value))
     run = read_card(folder, internal=True) if (folder / INTERNAL_CARD).exists() else None
     write_atomically(folder / TABLES, whole.value.to_json() + "\n", "out", private=True)
     if run is None:

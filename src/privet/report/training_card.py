@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from privet.accounting.canonical import canonical
 from privet.accounting.meaning import Meaning
@@ -20,33 +22,33 @@ from privet.report.attack_records import Attacked, Picture, Remembered
 from privet.report.card import RunCard, leaves, require_shareable
 from privet.report.training_records import BillLine, Charged, Choice, Consensus, Finding, Growth, Series
 
-__all__ = ["TrainingCard", "counts", "is_tainted", "left_out", "shareable"]
+__all__ = ["TrainingCard", "counts", "internal_fields", "is_tainted", "shareable"]
 
 
 @dataclass(frozen=True)
 class TrainingCard:
     """A training run and everything that it released.
 
-    A card that is not true to itself cannot be made: every release on it is paid for by `privacy.event` (but for those
-    in `stored`, which other runs paid for), the bill adds up to that event, and noise from a seeded generator makes
-    the whole card seeded.
+    A card that contradicts itself cannot be made: `privacy.event` covers every release on it (except those in `stored`,
+    which belong to other runs), the lines of `bill` add up to that event, and noise from a seeded generator makes the
+    whole card seeded.
     """
 
     command: Public[str]
-    """What to type to do it again."""
+    """The command that repeats the run."""
     made: Public[str]
-    """When, in UTC."""
+    """When the run was made, in UTC."""
     data: Public[str]
     """The data set's name."""
     model: Public[str]
     method: Public[str]
     choices: Shareable[tuple[Choice, ...]]
-    """The plan: noise, clip, batch, epochs, learning rate, …, and why each was chosen. It is public, or was made of
+    """The plan: noise, clip, batch, epochs, learning rate, …, and why each was chosen. It is public, or computed from
     what was released."""
     privacy: RunCard
-    """The price of everything that was paid for, what it means, and what was assumed (`conditions`)."""
+    """The privacy cost of everything that was released, what it means, and what was assumed (`conditions`)."""
     bill: Public[tuple[BillLine, ...]]
-    """What was paid for, line by line; together it is `privacy.event`."""
+    """What the budget was spent on, line by line; together it is `privacy.event`."""
     growth: Public[Growth] | None
     """ε against epochs; None for methods without epochs."""
     randomness: Public[Randomness]
@@ -59,53 +61,41 @@ class TrainingCard:
     scores: tuple[Typed[Score], ...] = ()
     history: tuple[Typed[Series], ...] = ()
     compared: tuple[Typed[Trial], ...] = ()
-    """Other methods on the same split, paid for by this run."""
+    """Other methods on the same split, charged to this run."""
     stored: tuple[Typed[Trial], ...] = ()
-    """Runs that were made before and have bills of their own."""
+    """Runs that were made before, with privacy costs of their own."""
     evidence: tuple[Typed[Evidence], ...] = ()
     teachers: Public[int] | None = None
     """How many voted, where teachers did."""
     consensus: Typed[Consensus] | None = None
     findings: tuple[Typed[Finding], ...] = ()
-    """What it cost these data."""
+    """ε that hold for these data alone."""
     attacks: tuple[Internal[Attacked], ...] = ()
-    """Membership attacks on the model, by real members."""
+    """Membership attacks on the model, scored on real members."""
     canaries: tuple[Typed[Canaries], ...] = ()
-    """Made-up examples among the rows, and how what was released scores them."""
+    """Synthetic examples among the rows, and the scores that the release gives them."""
     pictures: tuple[Internal[Picture], ...] = ()
-    """What attacks rebuilt."""
+    """Images that attacks reconstructed."""
     remembered: Internal[Remembered] | None = None
-    """Where the rows lie; for their owner, and on no page."""
+    """How to find the rows again; for their owner, and on no page."""
     internal_remarks: tuple[Internal[str], ...] = ()
-    """What depends on private facts and must not be shared: that δ is large for these data, for instance."""
+    """Remarks that depend on private facts, such as that δ is large for these data."""
 
     def __post_init__(self) -> None:
-        for name, kind in _PUBLIC.items():
-            _require_public(name, getattr(self, name), kind)
-        for name, kind in _OPTIONAL.items():
-            if getattr(self, name) is not None:
-                _require_public(name, getattr(self, name), kind)
         if not isinstance(self.privacy, RunCard):
             raise InvalidInput("privacy", f"is a {type(self.privacy).__name__}, where a RunCard is wanted")
         require_shareable(self.privacy)
-        for name, kind in (("event", Event), ("guarantee", Guarantee), ("meaning", Meaning)):
-            _require_public(f"privacy.{name}", getattr(self.privacy, name), kind)
+        for name, record in (("event", Event), ("guarantee", Guarantee), ("meaning", Meaning)):
+            _require_public(f"privacy.{name}", getattr(self.privacy, name), record)
         if not isinstance(self.choices, (Public, Release)) or not isinstance(self.choices.value, tuple):
             raise InvalidInput("choices", "is neither Public nor a Release of a tuple", "wrap it in what it is")
+        for name, (wrappers, held) in _field_types().items():
+            value = getattr(self, name)
+            for item in value if isinstance(value, tuple) else (value,):
+                _require_typed(name, item, wrappers, held)
         for name, kind in (("choices", Choice), ("bill", BillLine), ("versions", tuple)):
-            if not all(isinstance(each, kind) for each in getattr(self, name).value):
+            if not all(isinstance(item, kind) for item in getattr(self, name).value):
                 raise InvalidInput(name, f"holds something else than a {kind.__name__}")
-        for name, kind in _TYPED.items():
-            for each in _several(getattr(self, name)):
-                if not isinstance(each, (Public, Release, Internal)):
-                    problem = f"holds a {type(each).__name__}, which does not say where it comes from"
-                    raise InvalidInput(name, problem, "wrap it in Public, Release or Internal")
-                if not isinstance(each.value, kind):
-                    problem = f"holds a {type(each.value).__name__}, where a {kind.__name__} is wanted"
-                    raise InvalidInput(name, problem)
-                if name in _INTERNAL and not isinstance(each, Internal):
-                    problem = "holds something that is said to be for sharing, and it touches private rows"
-                    raise InvalidInput(name, problem, "wrap it in Internal")
         self._require_paid()
 
     def _require_paid(self) -> None:
@@ -128,39 +118,34 @@ class TrainingCard:
             raise InvalidInput("randomness", "is said to be secure, and a release on the card used a seeded generator")
 
 
-_PUBLIC: dict[str, type] = {
-    "command": str,
-    "made": str,
-    "data": str,
-    "model": str,
-    "method": str,
-    "bill": tuple,
-    "randomness": Randomness,
-    "versions": tuple,
-}
-_OPTIONAL: dict[str, type] = {"growth": Growth, "ledger": Charged, "teachers": int}
-_TYPED: dict[str, type] = {
-    "rows": int,
-    "schema": str,
-    "scores": Score,
-    "history": Series,
-    "compared": Trial,
-    "stored": Trial,
-    "evidence": Evidence,
-    "consensus": Consensus,
-    "findings": Finding,
-    "attacks": Attacked,
-    "canaries": Canaries,
-    "pictures": Picture,
-    "remembered": Remembered,
-    "internal_remarks": str,
-}
-_INTERNAL = ("attacks", "pictures", "remembered", "internal_remarks")
-"""What no one but the rows' owner may see, whatever it is wrapped in."""
+@cache
+def _field_types() -> dict[str, tuple[set[Any], type]]:
+    """Return, for each typed field, the wrappers that its values may have and the type inside them."""
+    types = {}
+    for name, hint in get_type_hints(TrainingCard).items():
+        inner = get_args(hint)[0] if get_origin(hint) is tuple else hint
+        options = get_args(inner) if get_origin(inner) in (Union, UnionType) else (inner,)
+        wrapped = [option for option in options if get_origin(option) in (Public, Release, Internal)]
+        if wrapped:
+            held = get_args(wrapped[0])[0]
+            types[name] = {get_origin(option) or option for option in options}, get_origin(held) or held
+    return types
 
 
-def _several(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else () if value is None else (value,)
+def _require_typed(name: str, value: Any, wrappers: set[Any], kind: type) -> None:
+    """Raise unless a value says where it comes from, in a way that its field allows, and is of the right type."""
+    if value is None and NoneType in wrappers:
+        return
+    if wrappers - {NoneType} == {Public}:
+        _require_public(name, value, kind)
+    elif not isinstance(value, (Public, Release, Internal)):
+        problem = f"holds a {type(value).__name__}, which does not say where it comes from"
+        raise InvalidInput(name, problem, "wrap it in Public, Release or Internal")
+    elif not isinstance(value.value, kind):
+        raise InvalidInput(name, f"holds a {type(value.value).__name__}, where a {kind.__name__} is wanted")
+    elif not isinstance(value, tuple(wrappers)):
+        problem = "holds something that is marked for sharing, and it touches private rows"
+        raise InvalidInput(name, problem, "wrap it in Internal")
 
 
 def _require_public(name: str, value: object, kind: type) -> None:
@@ -172,33 +157,33 @@ def _require_public(name: str, value: object, kind: type) -> None:
 
 
 def counts(events: Iterable[Event]) -> Counter[object]:
-    """How often each mechanism ran, with each way of drawing its rows."""
+    """Return how often each mechanism ran, with each way of sampling its rows."""
     whole = canonical(Composed(tuple(events)))
-    found: Counter[object] = Counter({(part.leaf, part.sampling): part.count for part in whole.parts})
+    runs: Counter[object] = Counter({(part.leaf, part.sampling): part.count for part in whole.parts})
     if whole.nonprivate is not None:
-        found["non-private"] = 1
-    return found
+        runs["non-private"] = 1
+    return runs
 
 
 def is_tainted(card: TrainingCard) -> bool:
-    """Whether any noise behind the card came from a seeded generator, which protects nobody."""
+    """Return whether any noise behind the card came from a seeded generator, which protects nobody."""
     seeded = card.randomness.value is not Randomness.SECURE
     return seeded or any(leaf.tainted for _, leaf in leaves(card) if isinstance(leaf, Release))
 
 
 def shareable(card: TrainingCard) -> TrainingCard:
-    """The same card without what is internal; what remains is public or paid for."""
-    kept: dict[str, Any] = {}
+    """Return the card without its internal values; what remains is public or was released under the budget."""
+    values: dict[str, Any] = {}
     for field in fields(card):
         value = getattr(card, field.name)
         if isinstance(value, tuple):
-            value = tuple(each for each in value if not isinstance(each, Internal))
-        kept[field.name] = None if isinstance(value, Internal) else value
-    shared = TrainingCard(**kept)
+            value = tuple(item for item in value if not isinstance(item, Internal))
+        values[field.name] = None if isinstance(value, Internal) else value
+    shared = TrainingCard(**values)
     require_shareable(shared)
     return shared
 
 
-def left_out(card: TrainingCard) -> tuple[str, ...]:
-    """The names of the fields of which something is internal."""
+def internal_fields(card: TrainingCard) -> tuple[str, ...]:
+    """Return the names of the fields that have an internal value."""
     return tuple(dict.fromkeys(name for name, leaf in leaves(card) if isinstance(leaf, Internal)))

@@ -3,7 +3,6 @@ that is said by what it is wrapped in (`Public`, `Release` or `Internal`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -61,11 +60,6 @@ class BillLine(Record):
 
     def __post_init__(self) -> None:
         checked.text("what", self.what)
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, type[Record]]:
-        """A line holds an event and a guarantee."""
-        return {"BillLine": BillLine} | dict(Event.kinds()) | dict(Guarantee.kinds())
 
 
 @dataclass(frozen=True)

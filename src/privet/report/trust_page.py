@@ -1,15 +1,15 @@
-"""What trust is worth, as a page: the error of a share with a curator, a shuffler, or nobody to trust."""
+"""Page on the cost of trust: the error of a share with a trusted curator, a trusted shuffler, or nobody to trust."""
 
 from __future__ import annotations
 
 from privet.local.shuffling import cost_of_trust
 from privet.report.figures.trust import trust
-from privet.report.frame import drawn, escaped, framed
+from privet.report.frame import escape, page_html
 
 __all__ = ["trust_page"]
 
 _POWERS = (2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0)
-"""Of ten: the numbers of reports on the axis."""
+"""Powers of ten: the numbers of reports on the axis."""
 
 
 def trust_page(reports: int, *, epsilon: float, delta: float) -> str:
@@ -23,10 +23,7 @@ def trust_page(reports: int, *, epsilon: float, delta: float) -> str:
     sizes = sorted({round(10**power) for power in _POWERS} | {reports})
     figure = trust([cost_of_trust(size, epsilon=epsilon, delta=delta) for size in sizes], epsilon, delta)
     body = [
-        "<main>",
-        '<header><p class="kind">The price of trust</p>',
-        f"<h1>{escaped(f'ε = {epsilon:g}')} <small>at δ = {delta:g}</small></h1></header>",
-        f'<section class="figures" aria-label="Figures">{drawn(figure)}</section>',
-        "</main>",
+        '<header><p class="kind">The cost of trust</p>',
+        f"<h1>{escape(f'ε = {epsilon:g}')} <small>at δ = {delta:g}</small></h1></header>",
     ]
-    return framed("The price of trust", body, [figure], footer="Made by Privet, without any data.")
+    return page_html("The cost of trust", body, [figure], footer="Made by Privet, without any data.")

@@ -1,4 +1,4 @@
-"""Numbers and records in words, rounded so that nothing is promised too much."""
+"""Numbers and records in words, rounded so that no guarantee is overstated."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, cast
 
 from privet.accounting import CONTINUOUS_NOISE, Accountant, AccountantAnswer
+from privet.accounting.meaning import Meaning
 from privet.core.codec import Record
 from privet.core.guarantee import Guarantee, digits_up
 from privet.core.unit import Neighbours, Unit, Whose
@@ -16,10 +17,13 @@ from privet.core.words import counted, listed
 
 __all__ = [
     "ACCOUNTANTS",
+    "SEEDED",
+    "attack_limit_rows",
     "counted",
     "down",
     "epoch_count",
     "event_text",
+    "guarantee_rows",
     "headline",
     "is_open",
     "listed",
@@ -31,7 +35,7 @@ __all__ = [
 ]
 
 _MANY = 1000
-"""From so many epochs on, none of their decimals is shown."""
+"""From this number of epochs on, no decimals are shown."""
 
 ACCOUNTANTS: dict[Accountant, str] = {
     Accountant.PLD: "privacy-loss distribution",
@@ -48,11 +52,13 @@ _CHANGES: dict[Neighbours, str] = {
     Neighbours.L1_BALL: "moved within an L1 ball",
     Neighbours.L2_BALL: "moved within an L2 ball",
 }
-_REAL = "The price is that of exact real numbers, which noise in floating point only approximates."
+_CONTINUOUS = "The privacy cost is computed for exact real numbers, which floating-point noise only approximates."
+SEEDED = "The noise came from a seeded generator, which protects nobody."
+"""The warning on a release whose noise can be computed from a seed."""
 
 
 def up(value: float) -> str:
-    """Three decimals, or four digits of a small or large number, never below the value.
+    """Return a number with three decimals, or four digits if it is small or large, never below the value.
 
     >>> up(2.3811), up(0.0000123451), up(2.5), up(math.inf)
     ('2.382', '1.235e-05', '2.500', '∞')
@@ -61,7 +67,7 @@ def up(value: float) -> str:
 
 
 def down(value: float) -> str:
-    """Three decimals, or four digits of a small or large number, never above the value.
+    """Return a number with three decimals, or four digits if it is small or large, never above the value.
 
     >>> down(2.3819), down(1303.75), down(1234567.8), down(0.0)
     ('2.381', '1,303.750', '1.234e+06', '0')
@@ -79,7 +85,7 @@ def _rounded(value: float, way: str) -> str:
 
 
 def epoch_count(epochs: float) -> str:
-    """Return a number of epochs, which need not be whole, in words of a table.
+    """Return a number of epochs, which need not be whole, for a table.
 
     >>> epoch_count(3000.0), epoch_count(25.05)
     ('3,000', '25.05')
@@ -105,7 +111,7 @@ def event_text(value: object) -> str:
 
 
 def percent(share: float, digits: int = 2) -> str:
-    """A share in per cent, never below it.
+    """Return a share in per cent, never below it.
 
     >>> percent(0.006055), percent(0.2397), percent(1.0)
     ('0.61 %', '24 %', '100 %')
@@ -115,7 +121,7 @@ def percent(share: float, digits: int = 2) -> str:
 
 
 def protected(unit: Unit) -> str:
-    """Whose data is hidden, in words.
+    """Return whose data a guarantee protects, in words.
 
     >>> protected(Unit())
     'one example, added or removed'
@@ -129,13 +135,13 @@ def protected(unit: Unit) -> str:
 
 
 def is_open(guarantee: Guarantee) -> bool:
-    """Whether no finite ε was found although there may be one: group privacy gives up where its δ grows too large."""
+    """Return whether no finite ε was found although one may exist: group privacy fails if its δ grows too large."""
     none = any(text.startswith("no guarantee") for text in guarantee.assumptions)
     return math.isinf(guarantee.epsilon.upper) and guarantee.delta > 0 and guarantee.unit.records > 1 and not none
 
 
 def headline(guarantee: Guarantee) -> str:
-    """The promise in one line; the upper end of ε, rounded up."""
+    """Return the guarantee in one line; ε is the upper end, rounded up."""
     if is_open(guarantee):
         return f"no finite ε was found at δ = {digits_up(guarantee.delta)} for {protected(guarantee.unit)}"
     if math.isinf(guarantee.epsilon.upper):
@@ -144,18 +150,38 @@ def headline(guarantee: Guarantee) -> str:
 
 
 def proven_by(guarantee: Guarantee) -> str:
-    """How it is proven and what that assumes, in a sentence or two; empty where nothing is proven."""
+    """Return how a guarantee is proven and what that assumes; empty if nothing is proven."""
     if math.isinf(guarantee.epsilon.upper):
         return ""
     names = {accountant.value: name for accountant, name in ACCOUNTANTS.items()}
     assumed = f", assuming {listed(guarantee.assumptions)}" if guarantee.assumptions else ""
-    exact = f" {_REAL}" if CONTINUOUS_NOISE in guarantee.assumptions else ""
+    exact = f" {_CONTINUOUS}" if CONTINUOUS_NOISE in guarantee.assumptions else ""
     return f"Proven by {names[guarantee.accountant]}{assumed}.{exact}"
 
 
 def why_not(rung: AccountantAnswer) -> str:
-    """Why an accountant has no answer, in a few words; empty where it has one."""
+    """Return why an accountant has no answer; empty if it has one."""
     if rung.refusal is None:
         return ""
     # The table's own words; which other accountants there are is plain from the ladder.
     return "no theorem for " + rung.refusal.partition(" with the ")[0]
+
+
+def guarantee_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Return ε and δ as rows of a table."""
+    return [
+        ("ε at most", up(guarantee.epsilon.upper)),
+        ("ε at least", down(guarantee.epsilon.lower)),
+        ("δ", digits_up(guarantee.delta)),
+    ]
+
+
+def attack_limit_rows(meaning: Meaning) -> list[tuple[str, str]]:
+    """Return the limits on membership-inference attacks as rows of a table."""
+    return [
+        (
+            f"TPR of any attack at {100 * limit.false_positive_rate:g} % FPR",
+            f"at most {percent(limit.true_positive_rate)}",
+        )
+        for limit in meaning.attacks
+    ]

@@ -29,8 +29,8 @@ from privet.report import (
     TrainingCard,
     Trial,
     growth_of,
-    priced,
-    tried,
+    price_lines,
+    trial_of,
 )
 from privet.report.training_records import Charged
 from privet.runs.facts import PublicFacts
@@ -53,7 +53,7 @@ _LEARNED = "follows from what was learned: see the plan"
 def build_card(done: RunResult) -> TrainingCard:
     """The card; everything on it says where it comes from."""
     request, plan, facts = done.request, done.plan, done.inputs.facts
-    privacy, lines = priced(
+    privacy, lines = price_lines(
         plan.lines,
         plan.delta,
         unit=plan.unit,
@@ -294,7 +294,7 @@ def _compared(done: RunResult) -> tuple[Typed[Trial], ...]:
             continue
         best = each.public[0] if each.public else each.paid
         if best is not None:
-            found.append(tried(title, title, best, done.plan.delta))
+            found.append(trial_of(title, title, best, done.plan.delta))
     return tuple(found)
 
 

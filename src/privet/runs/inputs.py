@@ -15,8 +15,8 @@ from privet.core.errors import InvalidInput
 from privet.data import (
     NAMES,
     Category,
+    ColumnKind,
     Images,
-    Kind,
     Learning,
     Schema,
     Source,
@@ -89,7 +89,7 @@ def learning_plan(inputs: TrainingInputs, request: TrainRequest, epsilon: float,
         raise InvalidInput("schema", "is known already")
     kinds = dict(_kind(column, kind) for column, kind in request.kinds)
     # Which scores there are follows from the target's kind, so that kind is public: a category, unless it is said.
-    kinds.setdefault(request.target or "", Kind.CATEGORY)
+    kinds.setdefault(request.target or "", ColumnKind.CATEGORY)
     if not request.schema_share:
         raise InvalidInput("schema_share", "is 0, and there is no schema", "give --schema, or a share such as 0.1")
     return learning(
@@ -265,8 +265,8 @@ def _spelt(label: object) -> str:
     return str(int(label) if whole and isinstance(label, float) else label).strip()
 
 
-def _kind(column: str, kind: str) -> tuple[str, Kind]:
-    known = {each.value: each for each in Kind if each is not Kind.UNKNOWN}
+def _kind(column: str, kind: str) -> tuple[str, ColumnKind]:
+    known = {each.value: each for each in ColumnKind if each is not ColumnKind.UNKNOWN}
     if kind not in known:
         raise InvalidInput("kind", f"of {column!r} is {kind!r}", f"use one of: {', '.join(known)}")
     return column, known[kind]

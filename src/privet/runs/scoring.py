@@ -22,7 +22,7 @@ from privet.core.release import Release
 from privet.core.unit import Unit, Whose
 from privet.data import Number
 from privet.report import Choice, Score
-from privet.report.origin import rounded
+from privet.report.origin import format_score
 from privet.report.private_score import ScoreMechanism, share_of
 from privet.report.score_intervals import (
     CONFIDENCE,
@@ -275,13 +275,13 @@ def expected_interval(scoring: PrivateScoring, rows: int | None, share: float, l
     held = max(round(rows * share), 1)
     width = scoring.mechanism.half_width(held)
     if scoring.classes:
-        value = f"± {rounded(width, share=True)} at most"
+        value = f"± {format_score(width, share=True)} at most"
     else:
         scale = label.high - label.low if isinstance(label, Number) else None
         value = (
-            f"± {rounded(width, share=True)} of the target's range at most"
+            f"± {format_score(width, share=True)} of the target's range at most"
             if scale is None
-            else (f"± {rounded(scale * width, share=False)} at most")
+            else (f"± {format_score(scale * width, share=False)} at most")
         )
     return Choice("expected interval of the score", value, f"95 %, noise and sampling of about {held:,} rows")
 
@@ -299,12 +299,12 @@ def score_advice(scoring: PrivateScoring, rows: int | None, share: float, *, nee
     if rows is None:
         least = _least_rows(scoring)
         wide = f"With fewer than about {ceil(least / share):,} rows, of which {least:,} are held out, the"
-        how = f"wider than ± {rounded(_WIDE, share=True)}{of}"
+        how = f"wider than ± {format_score(_WIDE, share=True)}{of}"
     else:
         width = scoring.mechanism.half_width(max(round(rows * share), 1))
         if width <= _WIDE:
             return ""
-        wide, how = "The", f"± {rounded(width, share=True)}{of} at most"
+        wide, how = "The", f"± {format_score(width, share=True)}{of} at most"
     without = "" if needed else "--score-share 0 leaves it out; "
     said = f"{wide} score on held-out rows would say little: its expected interval is {how}"
     return f"{said}. Advice: {without}--test FILE scores on public rows at no cost."

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from privet.core.randomness import Randomness
 
 if TYPE_CHECKING:
-    from privet.core.random.bernoulli import bernoulli_exp
     from privet.core.random.discrete import discrete_gaussian, discrete_laplace
-    from privet.core.random.protocol import Rng
+    from privet.core.random.rng import Rng
     from privet.core.random.secure import SecureRng, default_rng
     from privet.core.random.seeded import SeededRng
 
@@ -22,17 +21,15 @@ __all__ = [
     "Rng",
     "SecureRng",
     "SeededRng",
-    "bernoulli_exp",
     "default_rng",
     "discrete_gaussian",
     "discrete_laplace",
 ]
 
 _HOMES = {
-    "Rng": "protocol",
+    "Rng": "rng",
     "SecureRng": "secure",
     "SeededRng": "seeded",
-    "bernoulli_exp": "bernoulli",
     "default_rng": "secure",
     "discrete_gaussian": "discrete",
     "discrete_laplace": "discrete",

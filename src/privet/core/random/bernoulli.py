@@ -13,17 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, TypeAlias, overload
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
 from privet.core.random.faults import PATIENCE, broken_source
-from privet.core.random.protocol import Rng, Size
-from privet.core.random.sizes import shape_of
+from privet.core.random.rng import Rng
 
-__all__ = ["BITS", "CEILING", "Exponents", "accept", "bernoulli_exp", "run_lengths"]
+__all__ = ["BITS", "CEILING", "Exponents", "accept", "run_lengths"]
 
 _Integers: TypeAlias = npt.NDArray[np.int64]
 _Booleans: TypeAlias = npt.NDArray[np.bool_]
@@ -154,39 +152,3 @@ def _enclose(gamma: Fraction, bits: int) -> tuple[int, int]:
         return CEILING << bits, CEILING << bits
     scaled, bottom = gamma.numerator << bits, gamma.denominator
     return scaled // bottom, -(-scaled // bottom)
-
-
-@overload
-def bernoulli_exp(numerator: int, denominator: int, size: None, rng: Rng) -> bool: ...
-@overload
-def bernoulli_exp(numerator: int, denominator: int, size: Size, rng: Rng) -> _Booleans: ...
-@overload
-def bernoulli_exp(numerator: npt.NDArray[np.integer[Any]], denominator: int, size: None, rng: Rng) -> _Booleans: ...
-def bernoulli_exp(
-    numerator: int | npt.NDArray[np.integer[Any]], denominator: int, size: Size | None, rng: Rng
-) -> bool | _Booleans:
-    """Coins that are true with probability exp(-numerator/denominator), exactly.
-
-    One numerator and a `size`, or an array of numerators and no size. Integers of any length are fine.
-
-    >>> from privet.core.random import SeededRng
-    >>> bool(bernoulli_exp(0, 1, None, SeededRng(1))), int(bernoulli_exp(1, 2, 1000, SeededRng(1)).sum())
-    (True, 609)
-    """
-    numerators = np.asarray(numerator)  # an integer beyond 64 bits becomes a Python object
-    if numerators.dtype.kind not in "iuO":
-        raise InvalidInput("numerator", f"has the type {numerators.dtype}", "give integers")
-    if not isinstance(denominator, int) or denominator < 1:
-        raise InvalidInput("denominator", f"is {denominator!r}", "give a whole number of 1 or more")
-    distinct, where = np.unique(numerators, return_inverse=True)
-    gammas = [Fraction(int(n), denominator) for n in distinct]
-    if gammas and gammas[0] < 0:
-        raise InvalidInput("numerator", f"is {distinct[0]} somewhere", "exp(-γ) is a probability only for γ ≥ 0")
-    if size is not None and numerators.ndim:
-        raise InvalidInput("size", "is given besides an array of numerators", "leave it out")
-    shape, count = shape_of(numerators.shape if size is None else size)
-    where = np.broadcast_to(where.reshape(-1), count)
-    bounds = np.array([_enclose(gamma, BITS) for gamma in gammas], dtype=np.int64).reshape(-1, 2)[where]
-    exponents = Exponents(bounds[:, 0], bounds[:, 1], lambda i: gammas[where[i]])
-    result = accept(exponents, rng).reshape(shape)
-    return bool(result[()]) if size is None and not numerators.ndim else result

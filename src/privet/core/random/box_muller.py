@@ -21,8 +21,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.random.keystream import Bytes
-from privet.core.random.protocol import F
+from privet.core.random.sizes import Bytes, F
 
 __all__ = ["LARGEST", "fill", "transform"]
 

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from privet.core.errors import InvalidInput
 from privet.core.random.bernoulli import BITS, CEILING, Exponents, accept, run_lengths
 from privet.core.random.faults import PATIENCE, broken_source
-from privet.core.random.protocol import Rng, Size
+from privet.core.random.rng import Rng
 from privet.core.random.single import one_gaussian, one_laplace
-from privet.core.random.sizes import shape_of
+from privet.core.random.sizes import Size, shape_of
 
 __all__ = ["LARGEST_SCALE", "discrete_gaussian", "discrete_laplace"]
 

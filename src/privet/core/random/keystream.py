@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CTR, GCM
 
-__all__ = ["KEY_BYTES", "Bytes", "Keystream"]
+from privet.core.random.sizes import Bytes
 
-Bytes = npt.NDArray[np.uint8]
+__all__ = ["KEY_BYTES", "Bytes", "Keystream"]
 
 KEY_BYTES: Final = 32
 # Encrypting zeros yields the stream itself. 128 KiB at a time stays in the cache and costs no more than one long call.

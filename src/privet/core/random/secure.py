@@ -6,9 +6,10 @@ import os
 import threading
 from typing import Final
 
-from privet.core.random.keystream import KEY_BYTES, Bytes, Keystream
+from privet.core.random.keystream import KEY_BYTES, Keystream
 from privet.core.random.lineage import Home, here
-from privet.core.random.stream import StreamRng
+from privet.core.random.rng import Rng
+from privet.core.random.sizes import Bytes
 from privet.core.randomness import Randomness
 
 __all__ = ["BYTES_PER_KEY", "SecureRng", "default_rng"]
@@ -26,7 +27,7 @@ class _ThreadState(threading.local):
     left: int = 0
 
 
-class SecureRng(StreamRng):
+class SecureRng(Rng):
     """Bits from AES-256 in counter mode, keyed by the operating system.
 
     - Each thread has its own key, so threads neither wait for each other nor share bits.

@@ -7,9 +7,10 @@ import threading
 from typing import Final
 
 from privet.core.errors import InvalidInput, PrivetError
-from privet.core.random.keystream import Bytes, Keystream
+from privet.core.random.keystream import Keystream
 from privet.core.random.lineage import here
-from privet.core.random.stream import StreamRng
+from privet.core.random.rng import Rng
+from privet.core.random.sizes import Bytes
 from privet.core.randomness import Randomness
 
 __all__ = ["SeededRng"]
@@ -17,7 +18,7 @@ __all__ = ["SeededRng"]
 _DOMAIN: Final = b"privet seeded stream, version 1"
 
 
-class SeededRng(StreamRng):
+class SeededRng(Rng):
     """A stream that a seed decides. **It taints every release it touches**: whoever knows the seed subtracts the noise.
 
     For tests, demonstrations and debugging. The release records `Randomness.SEEDED` and the report shows it in red.

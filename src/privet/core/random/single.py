@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Final
 
 from privet.core.random.faults import PATIENCE, broken_source
-from privet.core.random.protocol import Rng
+from privet.core.random.rng import Rng
 
 __all__ = ["Coins", "one_gaussian", "one_laplace"]
 

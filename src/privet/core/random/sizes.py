@@ -1,18 +1,29 @@
-"""Reading the `size` argument that every sampler takes."""
+"""The `size` argument that every sampler takes, and the types of the arrays that they fill."""
 
 from __future__ import annotations
 
 import math
 import operator
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
-from privet.core.random.protocol import Size
 
-__all__ = ["count_of", "shape_of"]
+__all__ = ["Bytes", "Size", "count_of", "shape_of"]
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+F = TypeVar("F", np.float32, np.float64)
+Size: TypeAlias = int | tuple[int, ...]
 
 
 def count_of(argument: str, value: int) -> int:
-    """`value` as an int that is not negative."""
+    """Return `value` as an int that is not negative.
+
+    Raises:
+        InvalidInput: It is negative, or not a whole number.
+    """
     try:
         count = operator.index(value)
     except TypeError:
@@ -23,7 +34,7 @@ def count_of(argument: str, value: int) -> int:
 
 
 def shape_of(size: Size) -> tuple[tuple[int, ...], int]:
-    """The shape that `size` asks for, and how many draws fill it.
+    """Return the shape that `size` describes, and how many draws fill it.
 
     >>> shape_of(3), shape_of((2, 5)), shape_of(())
     (((3,), 3), ((2, 5), 10), ((), 1))

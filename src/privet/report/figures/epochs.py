@@ -1,4 +1,4 @@
-"""What changes from epoch to epoch: ε for several δ, and each measure that was followed."""
+"""Figures by epoch: ε for several δ, and each measure that was recorded."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from privet.core.disclosure import Typed
 from privet.core.guarantee import digits_up
 from privet.report.figures.drawing import SERIES, Figure, Part, Row, axis, line, marks
-from privet.report.origin import origin, plain, rounded
+from privet.report.origin import escape_markup, format_score, origin
 from privet.report.score_intervals import SAMPLING
 from privet.report.training_records import Growth, Measure, Series
 from privet.report.words import listed, up
 
-__all__ = ["followed", "growth_by_epoch"]
+__all__ = ["growth_by_epoch", "measure_by_epoch"]
 
 _TITLES = {
     Measure.ACCURACY: "Accuracy from epoch to epoch",
@@ -26,11 +26,11 @@ _CURRENT = (
 )
 _TICKS = 10
 _MANY = 25
-"""So many rows a table has at most."""
+"""The largest number of rows of a table."""
 
 
 def growth_by_epoch(growth: Growth) -> Figure:
-    """ε against epochs, or questions, for several δ; the run itself is the last one at the δ in the middle."""
+    """Draw ε against epochs, or queries, for several δ; the run itself is the last one at the δ in the middle."""
     points = [list(zip(growth.epochs, row, strict=True)) for row in growth.by_delta]
     lines = [
         _marked(line(each, f"δ = {digits_up(d)}", i), i)
@@ -61,26 +61,27 @@ def growth_by_epoch(growth: Growth) -> Figure:
     )
 
 
-def followed(measure: Measure, history: Sequence[Typed[Series]]) -> Figure | None:
-    """One measure against epochs, a line for each set of rows; None where it was not followed."""
-    seen = [each for each in history if each.value.measure is measure]
-    if not seen:
+def measure_by_epoch(measure: Measure, history: Sequence[Typed[Series]]) -> Figure | None:
+    """Draw one measure against epochs, a line for each set of rows; None if it was not recorded."""
+    series = [each for each in history if each.value.measure is measure]
+    if not series:
         return None
     share = measure is not Measure.LOSS
     lines = []
-    for index, each in enumerate(seen):
+    for index, each in enumerate(series):
         points = [(x, y) for x, y in zip(each.value.epochs, each.value.values, strict=True) if y is not None]
-        lines.append(_marked(line(points, plain(f"{each.value.on} ({origin(each)})"), index % len(SERIES)), index))
-    told = "; ".join(
-        f"on {each.value.on} {_ends(each.value, share)} ({origin(each)}{_margin(each.value)})" for each in seen
+        name = escape_markup(f"{each.value.on} ({origin(each)})")
+        lines.append(_marked(line(points, name, index % len(SERIES)), index))
+    text = "; ".join(
+        f"on {each.value.on} {_ends(each.value, share)} ({origin(each)}{_margin(each.value)})" for each in series
     )
-    epochs = sorted({epoch for each in seen for epoch in each.value.epochs})
+    epochs = sorted({epoch for each in series for epoch in each.value.epochs})
     return Figure(
         f"followed-{measure.name.lower()}",
         _TITLES[measure],
-        f"{measure.value.capitalize()} after each epoch: {told}.{_CURRENT if measure is Measure.ACCURACY else ''}",
-        ("epoch", *(f"{each.value.on} ({origin(each)})" for each in seen)),
-        tuple(_row(epoch, [each.value for each in seen], share) for epoch in epochs[:: len(epochs) // _MANY + 1]),
+        f"{measure.value.capitalize()} after each epoch: {text}.{_CURRENT if measure is Measure.ACCURACY else ''}",
+        ("epoch", *(f"{each.value.on} ({origin(each)})" for each in series)),
+        tuple(_row(epoch, [each.value for each in series], share) for epoch in epochs[:: len(epochs) // _MANY + 1]),
         {
             "data": lines,
             "layout": {
@@ -95,27 +96,27 @@ def followed(measure: Measure, history: Sequence[Typed[Series]]) -> Figure | Non
 
 
 def _epochs(last: float, by: str = "epochs") -> Part:
-    """An axis of whole epochs, with ten ticks at most."""
+    """Return an axis of whole epochs, with ten ticks at most."""
     return axis(by) | {"rangemode": "tozero", "dtick": max(1, math.ceil(last / _TICKS))}
 
 
 def _ends(series: Series, share: bool) -> str:
-    first, last = (rounded(series.values[place], share) for place in (0, -1)) if series.values else ("–", "–")
+    first, last = (format_score(series.values[place], share) for place in (0, -1)) if series.values else ("–", "–")
     return f"from {first} to {last}" if len(series.values) > 1 else last
 
 
 def _margin(series: Series) -> str:
-    """How far a score on a sample of rows may be off; nothing for what is no score."""
+    """Return the margin of a score on a sample of rows; empty for other measures."""
     if series.measure is not Measure.ACCURACY:
         return ""
     if series.margin is None:
         return "; no interval recorded"
-    return f"; each ± {rounded(series.margin, True)} at most with 95 % confidence, covers {SAMPLING}"
+    return f"; each ± {format_score(series.margin, True)} at most with 95 % confidence, covers {SAMPLING}"
 
 
-def _row(epoch: float, seen: Sequence[Series], share: bool) -> Row:
-    values = (dict(zip(each.epochs, each.values, strict=True)).get(epoch) for each in seen)
-    return (f"{epoch:g}", *(rounded(value, share) for value in values))
+def _row(epoch: float, series: Sequence[Series], share: bool) -> Row:
+    values = (dict(zip(each.epochs, each.values, strict=True)).get(epoch) for each in series)
+    return (f"{epoch:g}", *(format_score(value, share) for value in values))
 
 
 def _marked(drawn: Part, index: int) -> Part:

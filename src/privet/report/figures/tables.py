@@ -1,4 +1,4 @@
-"""What attacks on tables found: people in a table without names, and bits behind answers."""
+"""Figures of attacks on tables: people linked to rows without names, and bits reconstructed from answers."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from math import exp, isclose, isfinite, log10
 
 from privet.core.disclosure import Internal
 from privet.core.guarantee import digits_up
-from privet.report.attack_records import Estimate
-from privet.report.figures.drawing import SERIES, Figure, Part, axis
-from privet.report.origin import plain, rounded
+from privet.report.card_tables import format_estimate
+from privet.report.figures.drawing import SERIES, Figure, Part, axis, bars, error_bars
+from privet.report.origin import escape_markup, format_score
 from privet.report.table_records import Linked, Recovered, Tables
 from privet.report.words import percent, up
 
-__all__ = ["estimated", "linked_rows", "table_figures"]
+__all__ = ["linked_rows", "table_figures"]
 
 _STEPS = 200
 _RECOVERED = ("answers", "ε", "δ", "people", "bits found", "at least", "at most", "the commoner value", "limit")
 
 
 def table_figures(given: Internal[Tables]) -> tuple[Figure, ...]:
-    """A figure for each linkage, and one for all reconstructions."""
+    """Draw a figure for each linkage, and one for all reconstructions."""
     linked = tuple(_linked(place, each) for place, each in enumerate(given.value.linked))
     return (*linked, _recovered(given.value.recovered)) if given.value.recovered else linked
 
 
 def linked_rows(found: Linked) -> list[tuple[str, str]]:
-    """A linkage as a table: what was counted, and how many."""
+    """Return the counts of a linkage as rows of a table."""
     rows = [
         ("rows published", f"{found.rows:,}"),
         ("of them, unlike every other", _part(found.unique, found.rows)),
@@ -39,20 +39,20 @@ def linked_rows(found: Linked) -> list[tuple[str, str]]:
     if found.present is not None:
         rows.append(("people who are in both tables", _part(found.present, found.people)))
     if found.right is not None:
-        rows.append(("claims that are right", estimated(found.right)))
+        rows.append(("claims that are right", format_estimate(found.right)))
     if found.guess is not None:
         rows.append(("if each claim were any row", f"{100 * found.guess:.3g} %"))
     if found.found is not None:
-        rows.append(("people in both tables who were found", estimated(found.found)))
+        rows.append(("people in both tables who were found", format_estimate(found.found)))
     if found.sensitive is not None and found.learned is not None:
         rows.append(
             (f"whose {found.sensitive!r} is known, as all candidates agree", _part(found.learned, found.people))
         )
         rows.append(("of them, with several candidates", _part(found.unmatched or 0, found.people)))
-        rows.append((f"rows with the commonest {found.sensitive!r}", rounded(found.commonest, True)))
+        rows.append((f"rows with the commonest {found.sensitive!r}", format_score(found.commonest, True)))
     if found.learned_right is not None:
         of = "" if found.learned_tried is None else f", of the {found.learned_tried:,} of them in both tables"
-        rows.append((f"what is known is right{of}", estimated(found.learned_right)))
+        rows.append((f"what is known is right{of}", format_estimate(found.learned_right)))
     for name, count in zip(found.on, found.unmet, strict=False):
         if count:
             rows.append((f"cells of {name!r} that agree with nobody's", _part(count, found.rows)))
@@ -61,27 +61,22 @@ def linked_rows(found: Linked) -> list[tuple[str, str]]:
     return rows
 
 
-def estimated(found: Estimate) -> str:
-    """A share with its interval."""
-    return f"{rounded(found.value, True)} ({rounded(found.lower, True)} to {rounded(found.upper, True)})"
-
-
 def _part(count: int, total: int) -> str:
-    return f"{count:,} ({rounded(count / total, True)})" if total else f"{count:,}"
+    return f"{count:,} ({format_score(count / total, True)})" if total else f"{count:,}"
 
 
 def _linked(place: int, found: Linked) -> Figure:
-    bars = [
+    groups = [
         ("no candidate", found.absent),
         ("several candidates", found.people - found.absent - found.single),
         ("one candidate", found.single),
         ("claimed", found.claimed),
     ]
     if found.learned is not None:
-        bars.append((f"{plain(found.sensitive or '')} known", found.learned))
+        groups.append((f"{escape_markup(found.sensitive or '')} known", found.learned))
     how = "the best of scored rows, where it stands out" if found.scored else "agreement in every column"
     checked_by = (
-        f" Of the claims, {estimated(found.right)} are right; any row would be in {100 * (found.guess or 0):.3g} %."
+        f" Of the claims, {format_estimate(found.right)} are right; a random row, {100 * (found.guess or 0):.3g} %."
         if found.right is not None
         else ""
     )
@@ -95,18 +90,9 @@ def _linked(place: int, found: Linked) -> Figure:
         tuple(linked_rows(found)),
         {
             "data": [
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "x": [count for _, count in bars],
-                    "y": [name for name, _ in bars],
-                    "text": [f"{count:,}" for _, count in bars],
-                    "textangle": 0,
-                    "cliponaxis": False,
-                    "marker": {"color": "var(--two)"},
-                    "hovertemplate": "%{x:,} people",
-                    "name": "",
-                }
+                bars([count for _, count in groups], [name for name, _ in groups], "var(--two)", "%{x:,} people")
+                | {"orientation": "h", "text": [f"{count:,}" for _, count in groups], "name": ""}
+                | {"textangle": 0, "cliponaxis": False}
             ],
             "layout": {
                 "xaxis": axis("people"),
@@ -118,7 +104,7 @@ def _linked(place: int, found: Linked) -> Figure:
 
 
 def _given(found: Linked) -> str:
-    """What else was asked, by which linkages of the same files are told apart."""
+    """Return the other settings, which tell linkages of the same files apart."""
     said = [] if found.inside is None else [f"somebody is in the table with {found.inside:g} beforehand"]
     if found.sensitive is not None:
         said.append(f"sensitive: {found.sensitive}")
@@ -174,7 +160,7 @@ def _recovered(found: Sequence[Recovered]) -> Figure:
     )
     lines: list[Part] = []
     for place, what in enumerate(dict.fromkeys(each.what for each in drawn)):
-        colour, dash, symbol = SERIES[place % len(SERIES)]
+        color, dash, symbol = SERIES[place % len(SERIES)]
         mine = [each for each in drawn if each.what == what]
         lines.append(
             {
@@ -182,15 +168,9 @@ def _recovered(found: Sequence[Recovered]) -> Figure:
                 "mode": "lines+markers",
                 "x": [each.epsilon for each in mine],
                 "y": [each.share.value for each in mine],
-                "error_y": {
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [each.share.upper - each.share.value for each in mine],
-                    "arrayminus": [each.share.value - each.share.lower for each in mine],
-                    "color": colour,
-                },
-                "name": plain(what),
-                "line": {"color": colour, "dash": dash, "width": 2},
+                "error_y": error_bars([(each.share.lower, each.share.value, each.share.upper) for each in mine], color),
+                "name": escape_markup(what),
+                "line": {"color": color, "dash": dash, "width": 2},
                 "marker": {"symbol": symbol, "size": 8},
                 "hovertemplate": "ε = %{x:.3g}: %{y:.1%}",
             }
@@ -210,10 +190,10 @@ def _recovered(found: Sequence[Recovered]) -> Figure:
                 up(each.epsilon),
                 digits_up(each.delta),
                 f"{each.people:,}",
-                rounded(each.share.value, True),
-                rounded(each.share.lower, True),
-                rounded(each.share.upper, True),
-                rounded(each.baseline, True),
+                format_score(each.share.value, True),
+                format_score(each.share.lower, True),
+                format_score(each.share.upper, True),
+                format_score(each.baseline, True),
                 percent(each.limit, 4),
             )
             for each in found

@@ -1,4 +1,4 @@
-"""The price of trust: one question, one (ε, δ), and three models of whom the respondents have to trust."""
+"""The cost of trust: one question, one (ε, δ), and three models of whom the respondents have to trust."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ HEAD = ("reports", "central ±", "shuffled ±", "local ±", "ε₀ of a shuffled
 
 
 def row_of(costs: TrustCosts) -> tuple[str, ...]:
-    """One row of the table: standard errors in per cent, to two digits."""
+    """Return one row of the table: standard errors in per cent, to two digits."""
     errors = (costs.central, costs.shuffled, costs.local)
-    shown = (f"{100 * error:.2g} %" for error in errors)
-    return f"{costs.reports:,}", *shown, f"{costs.local_epsilon:.2f}", f"{costs.local / costs.central:,.0f}×"
+    cells = (f"{100 * error:.2g} %" for error in errors)
+    return f"{costs.reports:,}", *cells, f"{costs.local_epsilon:.2f}", f"{costs.local / costs.central:,.0f}×"
 
 
 def trust(rows: Sequence[TrustCosts], epsilon: float, delta: float) -> Figure:
-    """The standard error of a share against the number of reports, on logarithmic axes: slopes of −1 and of −1/2."""
+    """Draw the standard error of a share against the number of reports, on logarithmic axes (slopes −1 and −1/2)."""
     lines = {
         "local: nobody is trusted": [(each.reports, each.local) for each in rows],
         "shuffled: the shuffler is trusted": [(each.reports, each.shuffled) for each in rows],

@@ -18,7 +18,7 @@ from privet.mechanisms import TrialSettings, mechanism_trial
 from privet.report import RunCard, TrainingCard, load, price_run, read_card, shareable, write_run
 from privet.report.runs import INTERNAL_CARD
 from privet.report.signing import SIGNATURE
-from privet.report.standing import powerless
+from privet.report.verdict import powerless_canaries
 from privet.runs.attacks.epsilon_ladder import LadderResult, climb_ladder
 from privet.runs.attacks.refit import refit_audit
 from privet.runs.attacks.rows import require_finished
@@ -143,7 +143,7 @@ def _counted(folder: Path, card: TrainingCard, confidence: float | None) -> Audi
     recorded = [e for e in shared.evidence if e.value.attack not in known and not isinstance(e, Internal)]
     remarks = tuple(_as_recorded(each.value) for each in recorded if confidence not in (None, each.value.confidence))
     evidence += recorded
-    why = powerless([each.value for each in held], [each.value for each in evidence])
+    why = powerless_canaries([each.value for each in held], [each.value for each in evidence])
     title = f"of {folder}, by the canaries that were in it"
     return AuditResult(title, guarantee, tuple(evidence), card.privacy, held, remarks, tuple(why))
 

@@ -147,7 +147,7 @@ def _opened(argument: str, path: Path) -> Source:
 
 def _require_text(argument: str, path: Path) -> None:
     """Lines that are no text are left out where rows are private, as an error would tell of them; here nothing is."""
-    from privet.data.blocks import opened
+    from privet.data.csv_file import opened
 
     with opened(path) as file:
         for number, line in enumerate(file, start=1):

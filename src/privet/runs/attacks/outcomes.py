@@ -11,9 +11,9 @@ from privet.accounting.meaning import best_true_positive_rate
 from privet.attacks.outcome import ConfidenceInterval, Limit, Outcome
 from privet.audit.error_shares import ALPHA, KINDS
 from privet.report import TrainingCard
-from privet.report.alone import asked_alone, curve_of
 from privet.report.attack_records import Attacked, Estimate, Point
-from privet.report.figures.attacked import BLIND
+from privet.report.figures.attack_results import BLIND
+from privet.report.single_accountant import curve_of, single_accountant
 
 __all__ = ["above_limit", "guarantee_limit", "nonmembers_needed", "summarize_attack", "usable_rates"]
 
@@ -44,7 +44,7 @@ def guarantee_limit(card: TrainingCard) -> Limit:
     """The most members that any attack can find, by the card's own event."""
     privacy = card.privacy
     guarantee = privacy.guarantee.value
-    bound = curve_of(privacy.event.value, guarantee, asked_alone(guarantee, privacy.ladder.value))
+    bound = curve_of(privacy.event.value, guarantee, single_accountant(guarantee, privacy.ladder.value))
     return lambda alarms: best_true_positive_rate(bound.delta, alarms)
 
 

@@ -31,9 +31,9 @@ from privet.report import (
     TrainingCard,
     Trial,
     growth_of,
-    priced,
+    price_lines,
 )
-from privet.report.training_price import around
+from privet.report.training_price import nearby_deltas
 from privet.report.training_records import PATE
 from privet.runs.card_builder import large_delta_remark, versions
 from privet.runs.pate.pipeline import PateResult
@@ -48,7 +48,7 @@ _CENTRE = "Whoever runs the aggregator sees every teacher's votes, and is truste
 def build_pate_card(done: PateResult) -> TrainingCard:
     """The card; everything on it says where it comes from."""
     bill, inputs = done.bill, done.inputs
-    privacy, lines = priced(
+    privacy, lines = price_lines(
         bill.lines,
         bill.delta,
         unit=bill.unit,
@@ -157,7 +157,7 @@ def _trials(done: PateResult) -> list[Release[Trial]]:
     bill, found = done.bill, []
     for questions, score in done.public:
         whole = questions == bill.plan.questions
-        for delta in around(bill.delta):
+        for delta in nearby_deltas(bill.delta):
             own = whole and delta == bill.delta
             cost = done.guarantee.epsilon.upper if own else upper(_after(bill, questions), delta, unit=bill.unit)
             name = "this run" if whole else f"its first {questions:,} questions"

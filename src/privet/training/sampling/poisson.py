@@ -13,8 +13,7 @@ import numpy as np
 from privet.core import checked
 from privet.core.event import Event, Leaf, Repeated, Sampled
 from privet.core.event import Poisson as PoissonSampling
-from privet.core.random import discrete_laplace
-from privet.core.random.protocol import Rng
+from privet.core.random import Rng, discrete_laplace
 from privet.core.unit import Neighbours
 from privet.training.sampling.protocol import Drawn, Indices, State, planned, same_plan, whole
 

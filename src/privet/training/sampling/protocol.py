@@ -12,7 +12,7 @@ import numpy.typing as npt
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Event, Leaf
-from privet.core.random.protocol import Rng
+from privet.core.random import Rng
 from privet.core.unit import Neighbours
 
 __all__ = ["Drawn", "Indices", "Sampler", "State", "planned", "same_plan", "whole"]

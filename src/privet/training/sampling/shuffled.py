@@ -9,9 +9,9 @@ import numpy as np
 
 from privet.core.errors import InvalidInput
 from privet.core.event import Event, Leaf, Repeated, Sampled, ShuffledEpoch
+from privet.core.random import Rng
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.core.random.keystream import KEY_BYTES, Keystream
-from privet.core.random.protocol import Rng
 from privet.core.unit import Neighbours
 from privet.training.sampling.protocol import Drawn, Indices, State, planned, same_plan, whole
 

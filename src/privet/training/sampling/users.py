@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from privet.core.errors import InvalidInput
 from privet.core.event import Event, Leaf
+from privet.core.random import Rng
 from privet.core.random.faults import PATIENCE, broken_source
-from privet.core.random.protocol import Rng
 from privet.core.unit import Neighbours
 from privet.training.sampling.protocol import Drawn, Indices, Sampler, State, same_plan, whole
 

@@ -71,15 +71,15 @@ NASTY = {
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records cannot be long, and the header is small, so that blocks can be small."""
-    monkeypatch.setattr("privet.data.blocks._LONGEST", LONGEST)
-    monkeypatch.setattr("privet.data.blocks._HEADER", len(HEADER))
+    monkeypatch.setattr("privet.data.csv_file._LONGEST", LONGEST)
+    monkeypatch.setattr("privet.data.csv_file._HEADER", len(HEADER))
 
 
 def rows(path: Path, text: bytes, piece: int, lines_in_cells: bool = False) -> list[Row]:
     """What is read of a file by blocks of that size."""
     path.write_bytes(HEADER + text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("privet.data.blocks._PIECE", piece)
+        patch.setattr("privet.data.csv_file._PIECE", piece)
         source = Source.of(path, ",", lines_in_cells=lines_in_cells)
         return [row for batch in source.batches(source.header) for row in batch.iter_rows()]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from privet.data.asked import SIZES, TEXT, Kind
 from privet.data.bounds_source import BoundsSource, SourceKind
 from privet.data.columns import Category, Column, Identifier, Number
+from privet.data.schema_questions import SIZES, TEXT, ColumnKind
 
-__all__ = ["MOST_CLASSES", "Found", "column_of"]
+__all__ = ["MOST_CLASSES", "NoisyCounts", "column_of"]
 
 MOST_CLASSES = 20
 """Of a target that holds numbers and nobody described: with more values it is a number."""
@@ -21,7 +21,7 @@ _LEARNED = BoundsSource(SourceKind.LEARNED)
 
 
 @dataclass(frozen=True)
-class Found:
+class NoisyCounts:
     """The noisy counts, and what noise alone reaches in the sizes."""
 
     rows: int
@@ -30,17 +30,17 @@ class Found:
     noise: float
 
 
-def column_of(name: str, kind: Kind, is_target: bool, found: Found) -> Column:
+def column_of(name: str, kind: ColumnKind, is_target: bool, found: NoisyCounts) -> Column:
     """What a column is, by its kind and the noisy counts; whatever they are, it is a valid one."""
-    if kind is Kind.IDENTIFIER:
+    if kind is ColumnKind.IDENTIFIER:
         return Identifier(name)
-    if kind is Kind.NUMBER or (kind is Kind.UNKNOWN and _votes_number(name, is_target, found)):
+    if kind is ColumnKind.NUMBER or (kind is ColumnKind.UNKNOWN and _votes_number(name, is_target, found)):
         low, high = _bounds(found.sizes[name][:TEXT], found.noise)
         return Number(name, low, high, source=_LEARNED)
     return Category(name, tuple(found.values[name]), source=_LEARNED)
 
 
-def _votes_number(name: str, is_target: bool, found: Found) -> bool:
+def _votes_number(name: str, is_target: bool, found: NoisyCounts) -> bool:
     """Whether numbers outvote other cells four to one; few values that make out nearly all rows are classes."""
     counts = found.sizes[name]
     numbers = counts[:TEXT][counts[:TEXT] > found.noise].sum()

@@ -1,4 +1,4 @@
-"""A card that was read is priced again: nobody may claim less than the events on it cost."""
+"""Price a card again: it must not claim a smaller ε than its own events cost."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from privet.report.words import ACCOUNTANTS, up
 __all__ = ["require_priced"]
 
 _WHOLE = "this run"
-"""What a run's own trials are called, where others are of parts of it."""
+"""The name of a run's own trials, if other trials are of parts of it."""
 _ROUNDING = 1e-3
-"""By what part a claim may lie below the price that is found here: machines and versions round differently."""
+"""By what fraction a claim may lie below the price computed here: machines and versions round differently."""
 _ADVICE = "the card was changed, or made by a newer version: ask for it again, or upgrade privet"
 
 
 @dataclass(frozen=True)
 class _Claim:
-    """That an event costs no more than this."""
+    """The claim that an event costs no more than this ε."""
 
     where: str
     epsilon: float
@@ -41,11 +41,17 @@ class _Claim:
 
 
 def require_priced(card: TrainingCard) -> None:
-    """Raise where a card claims a smaller ε, or weaker attackers, than its own events allow.
+    """Check that a card does not claim a smaller ε, or weaker attackers, than its own events allow.
 
-    The whole is priced again by every accountant, and so are the lines of the bill, the guarantees of releases, the
-    end of ε's growth and the trials. Two things have no event on the card and stay unchecked: ε before the last epoch,
-    and that of a student that had asked fewer questions than were paid for. Takes from a tenth of a second to a few.
+    The whole is priced again by every accountant, and so are its lines, the guarantees of releases, the end of ε's
+    growth and the trials. Two things have no event on the card and stay unchecked: ε before the last epoch, and the ε
+    of a student after fewer queries than were charged. Takes from a tenth of a second to a few.
+
+    Args:
+        card: The card.
+
+    Raises:
+        InvalidInput: The card claims too little.
     """
 
     @cache
@@ -73,9 +79,9 @@ def _reaches(claimed: float, least: float) -> bool:
 def _require_whole(said: RunCard) -> None:
     """The guarantee, every accountant's, and what they mean."""
     stated = said.guarantee.value
-    found = price_run(said.event.value, stated.delta, unit=stated.unit)
-    _require("the whole", stated.epsilon.upper, found.guarantee.value.epsilon.upper)
-    proven = {rung.accountant: rung.guarantee for rung in found.ladder.value}
+    again = price_run(said.event.value, stated.delta, unit=stated.unit)
+    _require("the whole", stated.epsilon.upper, again.guarantee.value.epsilon.upper)
+    proven = {rung.accountant: rung.guarantee for rung in again.ladder.value}
     for rung in said.ladder.value:
         if rung.guarantee is None:
             continue
@@ -84,7 +90,7 @@ def _require_whole(said: RunCard) -> None:
         least = proven[rung.accountant]
         name = f"the whole by {ACCOUNTANTS[rung.accountant]}"
         _require(name, rung.guarantee.epsilon.upper, math.inf if least is None else least.epsilon.upper)
-    _require_meaning(said.meaning.value, found.meaning.value)
+    _require_meaning(said.meaning.value, again.meaning.value)
 
 
 def _require_meaning(said: Meaning, found: Meaning) -> None:

@@ -1,4 +1,4 @@
-"""The laws that follow from bits alone; the two generators differ only in where their bits come from."""
+"""`Rng`: what mechanisms draw from. Generators differ only in where their bits come from."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ import numpy.typing as npt
 from privet.core.errors import InvalidInput
 from privet.core.random import box_muller
 from privet.core.random.faults import PATIENCE, broken_source
-from privet.core.random.keystream import Bytes
-from privet.core.random.protocol import F, Size
-from privet.core.random.sizes import count_of, shape_of
+from privet.core.random.sizes import Bytes, F, Size, count_of, shape_of
 from privet.core.random.tensors import in_memory_order, usable_std, view_of, was_written
 from privet.core.randomness import Randomness
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["StreamRng"]
+__all__ = ["Rng"]
 
 
-class StreamRng(ABC):
-    """Everything in `Rng`, given a way to fill bytes."""
+class Rng(ABC):
+    """A stream of random bits, and the few distributions that everything else is built from.
+
+    No two calls ever share a bit. `kind` is recorded in the release, so that noise from a seed is never mistaken for
+    protection.
+    """
 
     @property
     @abstractmethod

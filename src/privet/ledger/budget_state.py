@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -20,10 +20,11 @@ from privet.core.errors import LedgerError, PrivetError
 from privet.core.unit import Unit
 from privet.ledger import chain, schema
 from privet.ledger.filter import Amount, Rules, Sums
-from privet.ledger.stored import number, row_of
+from privet.ledger.stored_values import number, row_of
 
 __all__ = [
-    "Book",
+    "PAGE",
+    "BudgetState",
     "Running",
     "Terms",
     "amount_in",
@@ -38,6 +39,8 @@ __all__ = [
 
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, PrivetError)
 """What reading a text raises that is not what was written."""
+PAGE = 5000
+"""How many rows of a chain are read at once, at most."""
 _MOST_BITS = 1200
 """No grid is finer: the smallest positive number has 1,138 bits."""
 
@@ -147,13 +150,13 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Book:
+class BudgetState:
     """A budget as one transaction sees it."""
 
     id: int
     terms: Terms
     running: Running
-    head: chain.Head
+    head: chain.ChainHead
     seal: bytes | None = None
     """The seal of the last row."""
 
@@ -180,6 +183,7 @@ _ROWS = (
         schema.CHAIN.c.seq <= sa.bindparam("last"),
     )
     .order_by(schema.CHAIN.c.seq)
+    .limit(PAGE)
 )
 _ADD = sa.insert(schema.CHAIN)
 _CARRY = (
@@ -189,7 +193,7 @@ _CARRY = (
 )
 
 
-def load(connection: sa.Connection, budget: str | int, *, lock: bool = False) -> Book:
+def load(connection: sa.Connection, budget: str | int, *, lock: bool = False) -> BudgetState:
     """A budget by name or number; with `lock`, no other transaction can change it before this one ends."""
     query, wanted = (_BY_NAME, budget) if isinstance(budget, str) else (_BY_ID, budget)
     known = not isinstance(wanted, str) or wanted.isprintable()  # no other name can be created
@@ -205,14 +209,14 @@ def load(connection: sa.Connection, budget: str | int, *, lock: bool = False) ->
     terms, running = Terms.parse(found.terms), Running.parse(found.state)
     if terms.name != found.name or len(running.sums.orders) != len(terms.rules.orders):
         raise _changed(found.name)
-    return Book(id_, terms, running, chain.Head(length, last.hash), last.seal)
+    return BudgetState(id_, terms, running, chain.ChainHead(length, last.hash), last.seal)
 
 
 def _changed(name: object) -> LedgerError:
     return LedgerError(f"the row of budget {name!r} was changed outside the ledger; run: privet ledger verify")
 
 
-def found_row(connection: sa.Connection, budget: int, seq: int) -> chain.Row:
+def found_row(connection: sa.Connection, budget: int, seq: int) -> chain.ChainRow:
     """One row of a chain, after checking its hash against itself and the row before it."""
     rows = {row.seq: row for row in rows_between(connection, budget, seq - 1, seq)}
     row, before = rows.get(seq), rows.get(seq - 1)
@@ -222,18 +226,18 @@ def found_row(connection: sa.Connection, budget: int, seq: int) -> chain.Row:
     return row
 
 
-def fields_of(row: chain.Row) -> tuple[int, str, str, str, str, bytes]:
+def fields_of(row: chain.ChainRow) -> tuple[int, str, str, str, str, bytes]:
     """What a row's hash covers, besides the row before it."""
     return row.seq, row.kind, row.entry, row.at, row.body, row.state
 
 
-def rows_between(connection: sa.Connection, budget: int, first: int, last: int) -> list[chain.Row]:
-    """The rows of a chain from `first` to `last`, in order."""
+def rows_between(connection: sa.Connection, budget: int, first: int, last: int) -> list[chain.ChainRow]:
+    """Return the rows of a chain from `first` to `last` in order, but no more than the first `PAGE` of them."""
     query = {"wanted": budget, "first": first, "last": last}
     return [row_of(found) for found in connection.execute(_ROWS, query)]
 
 
-def read_body(row: chain.Row) -> dict[str, Any]:
+def read_body(row: chain.ChainRow) -> dict[str, Any]:
     """What a row says, beyond its kind."""
     try:
         body = json.loads(row.body)
@@ -254,8 +258,8 @@ def amount_in(body: dict[str, Any]) -> Amount:
 
 
 def append(
-    connection: sa.Connection, book: Book, key: bytes | None, kind: str, entry: str, body: str, running: Running
-) -> Book:
+    connection: sa.Connection, book: BudgetState, key: bytes | None, kind: str, entry: str, body: str, running: Running
+) -> BudgetState:
     """Add one row to the chain and carry the budget's own row along; both or neither are written."""
     _require_seal(book, key)
     seq, at = book.head.length + 1, datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -263,18 +267,8 @@ def append(
     state_hash = chain.state_hash(terms, state)
     row_hash = chain.row_hash(book.head.hash, seq, kind, entry, at, body, state_hash)
     sealed = chain.seal(key, row_hash) if key is not None else None
-    row = {
-        "budget": book.id,
-        "seq": seq,
-        "kind": kind,
-        "entry": entry,
-        "at": at,
-        "body": body,
-        "state": state_hash,
-        "hash": row_hash,
-        "seal": sealed,
-    }
-    connection.execute(_ADD, row)
+    row = chain.ChainRow(seq, kind, entry, at, body, state_hash, row_hash, sealed)
+    connection.execute(_ADD, {"budget": book.id} | asdict(row))
     if seq == 1:
         new = {"id": book.id, "name": book.terms.name, "terms": terms, "state": state, "length": 1, "head": row_hash}
         connection.execute(sa.insert(schema.BUDGETS), new)
@@ -282,10 +276,10 @@ def append(
         new = {"wanted": book.id, "before": seq - 1, "state": state, "length": seq, "head": row_hash}
         if connection.execute(_CARRY, new).rowcount != 1:
             raise LedgerError("another process changed the budget at the same time; nothing was changed; try again")
-    return replace(book, running=running, head=chain.Head(seq, row_hash), seal=sealed)
+    return replace(book, running=running, head=chain.ChainHead(seq, row_hash), seal=sealed)
 
 
-def _require_seal(book: Book, key: bytes | None) -> None:
+def _require_seal(book: BudgetState, key: bytes | None) -> None:
     """Raise unless the chain goes on as the key says: whoever rewrote it could not seal its last row."""
     name = f"budget {book.terms.name!r}"
     if key is None and book.terms.key is None:

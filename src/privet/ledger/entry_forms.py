@@ -13,14 +13,14 @@ from privet.ledger import grid, pricing
 from privet.ledger.filter import Amount, Rules, Sums, amount_of, block_values
 from privet.ledger.records import Form
 
-__all__ = ["Offer", "choose"]
+__all__ = ["PricedForm", "choose"]
 
 _FRACTIONS = (1, 2, 3, 4, 6, 8, 12)
 """A block is priced at δ·2⁻ʲ for these j: exact in floating point, and few enough to be priced quickly."""
 
 
 @dataclass(frozen=True)
-class Offer:
+class PricedForm:
     """One form that an entry could take; it is fixed at the reservation and never changes."""
 
     form: Form
@@ -29,7 +29,7 @@ class Offer:
     """(ε, δ), if the form has them."""
 
 
-def choose(rules: Rules, unit: Unit, sums: Sums, event: Event, as_block: bool | None) -> Offer | None:
+def choose(rules: Rules, unit: Unit, sums: Sums, event: Event, as_block: bool | None) -> PricedForm | None:
     """The first form that fits: the curve, then the block that leaves most room, then the whole budget; None if none.
 
     It looks at public things only: the event, the unit, and sums that are functions of what was released before.
@@ -41,7 +41,7 @@ def choose(rules: Rules, unit: Unit, sums: Sums, event: Event, as_block: bool | 
         if curve is None and as_block is False:
             raise NotProven("no Rényi curve is proven for this event and unit; let it enter as a block (as_block=None)")
         if curve is not None:
-            offer = Offer(Form.CURVE, amount_of(rules, curve.values, curve.offset))
+            offer = PricedForm(Form.CURVE, amount_of(rules, curve.values, curve.offset))
             if sums.order_for(offer.amount, rules) is not None:
                 return offer
     if as_block is False:
@@ -61,19 +61,19 @@ def choose(rules: Rules, unit: Unit, sums: Sums, event: Event, as_block: bool | 
         return None
 
 
-def _blocks(rules: Rules, unit: Unit, sums: Sums, event: Event, pure_too: bool) -> Iterator[Offer]:
+def _blocks(rules: Rules, unit: Unit, sums: Sums, event: Event, pure_too: bool) -> Iterator[PricedForm]:
     """The event as an (ε, δ) block, at each δ that the offsets still allow."""
     room = sums.allowance(rules) - sums.offset
     deltas = [math.ldexp(rules.delta, -j) for j in (0, *_FRACTIONS)] if rules.delta else []
     for delta in (*deltas, *((0.0,) if pure_too else ())):
         if grid.up(delta, rules.delta_bits) <= room:
             epsilon = pricing.block(event, unit, delta)
-            yield Offer(Form.BLOCK, amount_of(rules, block_values(epsilon, rules.orders), delta), (epsilon, delta))
+            yield PricedForm(Form.BLOCK, amount_of(rules, block_values(epsilon, rules.orders), delta), (epsilon, delta))
 
 
-def _whole(rules: Rules, unit: Unit, event: Event) -> Offer | None:
+def _whole(rules: Rules, unit: Unit, event: Event) -> PricedForm | None:
     """The event at its price under all of δ: the one form that a fixed plan of exactly (ε, δ) needs."""
     epsilon = pricing.block(event, unit, rules.delta)
     amount = amount_of(rules, block_values(epsilon, rules.orders), rules.delta, whole=True)
     fits = Sums.empty(rules).order_for(amount, rules) is not None
-    return Offer(Form.WHOLE, amount, (epsilon, rules.delta)) if fits else None
+    return PricedForm(Form.WHOLE, amount, (epsilon, rules.delta)) if fits else None

@@ -14,12 +14,12 @@ from privet.core.errors import InvalidInput
 from privet.core.guarantee import Evidence, Guarantee, Interval
 from privet.core.unit import Unit
 from privet.report import Attacked, Canaries, Estimate, Internal, Picture, Point, Public, Remembered
-from privet.report.audited_page import audit_page
+from privet.report.audit_page import audit_page
 from privet.report.card_json import from_json, to_json
-from privet.report.figures.attacked import BLIND
-from privet.report.standing import Standing, between, standing, worst
+from privet.report.figures.attack_results import BLIND
 from privet.report.training_card import TrainingCard, shareable
 from privet.report.training_page import internal_page, report_page
+from privet.report.verdict import Verdict, epsilon_range, verdict_of, worst_verdict
 from privet.report.words import down, up
 from tests.cli.test_page import specs_in
 from tests.report.test_training_card import PIXEL
@@ -80,7 +80,7 @@ def test_json_keeps_all_of_it() -> None:
 def test_rates_come_before_the_area_under_the_curve() -> None:
     """Fails when AUC stands before the members that are found at few false alarms, or the figure lacks the limit."""
     shown = said(internal_page(attacked(), curves()))
-    assert shown.index("found at 0.1 % accused") < shown.index("found at 1 % accused") < shown.index("0.5678 (0.55")
+    assert shown.index("TPR at 0.1 % FPR") < shown.index("TPR at 1 % FPR") < shown.index("0.5678 (0.55")
     spec = specs_in(internal_page(attacked(), curves()))["attacked"]
     limit = spec["data"][0]
     assert list(zip(limit["x"], limit["y"], strict=True)) == [tuple(point) for point in curves().roc]
@@ -100,7 +100,7 @@ def test_the_blind_baseline_is_told_apart(lower: float) -> None:
     card = replace(attacked(), attacks=(Internal(FOUND), Internal(blind)))
     shown = said(internal_page(card, curves()))
     assert "LiRA is the strongest of 1:" in shown
-    assert ("Members and outsiders differ by themselves" in shown) is (lower > 0.5)
+    assert ("Members and non-members differ by themselves" in shown) is (lower > 0.5)
 
 
 def test_canaries_are_counted_on_both_sides() -> None:
@@ -163,7 +163,7 @@ def test_evidence_with_assumptions_above_the_guarantee_is_amber(page: str) -> No
         assert specs_in(text)["adversaries"]["data"][0]["marker"]["color"] == [colour]
         assert (f"{down(epsilon)} to {up(guarantee.epsilon.upper)}" in said(text)) is (above < 0)
         if name == "doubted":
-            assert f"at least {down(epsilon)} if what it assumes holds, against" in said(text)
+            assert f"at least {down(epsilon)} if its assumptions hold, against" in said(text)
             assert "or noise is missing" in said(text)
     for name in ("doubted", "refuted"):
         assert re.search(rf"header\.{name} h1 {{ color: var\(--(?!one)", paged(page, Evidence(0, 0, 0.9, "x", 1)))
@@ -226,8 +226,8 @@ def test_a_refutation_outweighs_an_alarm_and_what_cannot_be_compared_is_not() ->
     claimed = Guarantee(Interval(0, 1), 1e-5, Unit(), "pld")
     alarm = Evidence(2.0, 1e-5, 0.95, "steps", 10, assumptions=("normal noise",))
     proof = Evidence(2.0, 1e-5, 0.95, "coins", 10)
-    assert worst([alarm, proof], claimed) is worst([proof, alarm], claimed) is Standing.REFUTES
-    assert worst([alarm], claimed) is Standing.ALARMS
+    assert worst_verdict([alarm, proof], claimed) is worst_verdict([proof, alarm], claimed) is Verdict.REFUTES
+    assert worst_verdict([alarm], claimed) is Verdict.ALARMS
     for other in (replace(proof, epsilon=0.9, delta=0.0), replace(proof, epsilon=0.9, unit=Unit(records=2))):
-        assert standing(other, claimed) is Standing.APART
-        assert " to " not in between(other, claimed)
+        assert verdict_of(other, claimed) is Verdict.APART
+        assert " to " not in epsilon_range(other, claimed)

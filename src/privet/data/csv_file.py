@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from privet.core.errors import InvalidInput
+from privet.core.errors import InvalidInput, reason_of
+from privet.data.csv_lines import Block, Shape, by_line
 from privet.data.grammar import by_grammar, first_record
-from privet.data.lines import Block, Shape, by_line
 from privet.data.schema import SEPARATORS
 
 __all__ = ["CsvFile", "first_bytes", "opened"]
@@ -35,8 +35,7 @@ def first_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(4)
     except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput("file", f"{str(path)!r} cannot be read: {reason}", "check the path") from None
+        raise InvalidInput("file", f"{str(path)!r} cannot be read: {reason_of(error)}", "check the path") from None
 
 
 def opened(path: Path) -> IO[bytes]:
@@ -105,8 +104,7 @@ def _read(file: IO[bytes], size: int, path: Path) -> bytes:
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise _damaged(path, "its compressed data are cut off or changed") from None
     except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InvalidInput("file", f"{path.name!r} cannot be read: {reason}", "check the disk") from None
+        raise InvalidInput("file", f"{path.name!r} cannot be read: {reason_of(error)}", "check the disk") from None
 
 
 def _text(header: bytes, path: Path) -> str:

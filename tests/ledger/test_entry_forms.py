@@ -21,7 +21,7 @@ from privet.core.event import (
     WithoutReplacement,
 )
 from privet.core.unit import Neighbours, Unit
-from privet.ledger import Form, Ledger, Refused, State, offers
+from privet.ledger import Form, Ledger, Refused, State, entry_forms
 from privet.ledger.filter import Sums, rules_for
 from privet.ledger.records import NOT_A_GUARANTEE
 
@@ -120,9 +120,9 @@ def test_the_block_that_leaves_most_room_is_chosen() -> None:
     """Catches the first δ that fits instead of the one that harms least."""
     rules = rules_for(1.0, 1e-6)
     sums = Sums.empty(rules)
-    chosen = offers.choose(rules, Unit(), sums, training(3.0), True)
+    chosen = entry_forms.choose(rules, Unit(), sums, training(3.0), True)
     assert chosen is not None
-    others = offers._blocks(rules, Unit(), sums, training(3.0), True)
+    others = entry_forms._blocks(rules, Unit(), sums, training(3.0), True)
     fitting = [offer for offer in others if sums.order_for(offer.amount, rules) is not None]
     assert len(fitting) > 3
     assert sums.harm(chosen.amount, rules) == min(sums.harm(offer.amount, rules) for offer in fitting)
@@ -144,7 +144,7 @@ def test_adaptive_queries_beat_basic_composition(file_ledger: Ledger) -> None:
     """Many small queries, one after the other: the Rényi orders admit far more of them than Σε ≤ 1 would."""
     query, count = Laplace(100.0), 0
     rules = rules_for(1.0, 1e-6)
-    offer = offers.choose(rules, Unit(), Sums.empty(rules), query, None)
+    offer = entry_forms.choose(rules, Unit(), Sums.empty(rules), query, None)
     assert offer is not None
     sums = Sums.empty(rules)
     while sums.order_for(offer.amount, rules) is not None:

@@ -32,7 +32,7 @@ def text(value: object, what: str) -> str:
     return value
 
 
-def row_of(found: Any) -> chain.Row:
+def row_of(found: Any) -> chain.ChainRow:
     """A row of a chain. What is not of its type is kept as something that cannot have its hash."""
     seq = number(found.seq, "the number of a row of a chain")
     kind, entry, at, body = (
@@ -40,7 +40,7 @@ def row_of(found: Any) -> chain.Row:
     )
     state, hash_ = (value if isinstance(value, bytes) else b"" for value in (found.state, found.hash))
     seal = found.seal if found.seal is None or isinstance(found.seal, bytes) else b""
-    return chain.Row(seq, kind, entry, at, body, state, hash_, seal)
+    return chain.ChainRow(seq, kind, entry, at, body, state, hash_, seal)
 
 
 def shown(value: object) -> str:

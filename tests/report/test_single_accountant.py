@@ -11,9 +11,9 @@ from privet.accounting import Accountant, delta, epsilon
 from privet.core.event import Event, Gaussian, Poisson, Repeated, Sampled, WithoutReplacement
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.report import Curves, RunCard, curves_of, page, price_run
-from privet.report.alone import Alone
 from privet.report.bound import Bound, Chords
 from privet.report.figures import figures
+from privet.report.single_accountant import SingleAccountantCurve
 
 POISSON = Repeated(Sampled(Gaussian(1.1), by=Poisson(0.01)), 500)
 FIXED = Repeated(Sampled(Gaussian(4.0), by=WithoutReplacement(30, 1000)), 40)
@@ -75,7 +75,7 @@ def test_the_curve_of_one_accountant_is_an_upper_bound(name: str) -> None:
     """Fails when a chord between the points that were asked for cuts below what is true."""
     event, unit, accountant = CASES[name]
     stated = epsilon(event, 1e-5, unit=unit, accountant=accountant)
-    alone = Alone(event, stated, accountant)
+    alone = SingleAccountantCurve(event, stated, accountant)
     for each in (0.0, 0.01, 0.3, 1.0, stated.epsilon.upper, 1.3 * stated.epsilon.upper):
         assert delta(event, each, unit=unit).lower <= alone.delta(each) <= 1
         assert 0 <= alone.tail(each) <= 1
@@ -86,13 +86,13 @@ def test_it_is_said_whose_proof_it_is(name: str) -> None:
     """Fails when a caption or the text leaves open why the headline is larger than the tightest rung."""
     card, curves = made(name)
     (note,) = card.notes.value
-    assert "alone, as was asked, and so is what it means; the tightest, privacy-loss distribution, proves ε ≤" in note
+    assert "alone, as requested, and so is what it means; the tightest, privacy-loss distribution, proves ε ≤" in note
     words = {figure.id: figure.alternative for figure in figures(card, curves)}
     for figure in ("attack", "growth", "profile"):
         assert " alone" in words[figure]
     if curves.loss is not None:
         assert "That is less than the stated δ = 1e-05: the loss is the run's own, whatever is stated." in words["loss"]
-    assert " alone, as was asked" in page(card, curves)
+    assert " alone, as requested" in page(card, curves)
 
 
 def test_the_tightest_needs_no_words() -> None:

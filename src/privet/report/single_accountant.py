@@ -12,23 +12,22 @@ from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.report.bound import Bound, Chords
 
-__all__ = ["Alone", "asked_alone", "curve_of"]
+__all__ = ["SingleAccountantCurve", "curve_of", "single_accountant"]
 
-_EACH_DECADE = 4
-"""At how many δ of each decade the accountant is asked."""
+_PER_DECADE = 4
+"""At how many δ per decade ε is computed."""
 _DEEPER = 8
-"""How many decades below the guarantee's own δ are looked at."""
+"""How many decades below the guarantee's own δ the curve extends."""
 _AS_GOOD = 1 + 1e-6
-"""Two accountants that differ by no more say the same."""
+"""Two ε whose ratio is below this count as equal."""
 _LEAST = 1e-12
-"""The δ from which they are counted, at the least."""
+"""The smallest δ from which those decades are counted."""
 
 
-def asked_alone(guarantee: Guarantee, ladder: Sequence[AccountantAnswer]) -> Accountant | None:
-    """The accountant that a guarantee was asked of, where it is not the tightest, which is the ladder's first.
+def single_accountant(guarantee: Guarantee, ladder: Sequence[AccountantAnswer]) -> Accountant | None:
+    """Return the accountant of a guarantee if it is looser than the tightest, which is the ladder's first; else None.
 
-    A loss distribution is no such case, for every curve that has no other source is its own; nor is an accountant that
-    proves as much as the tightest.
+    None also for a loss distribution, from which every curve without another source comes.
     """
     upper, tightest = guarantee.epsilon.upper, ladder[0]
     usual = (tightest.accountant.value, Accountant.PLD.value, "none")
@@ -38,17 +37,17 @@ def asked_alone(guarantee: Guarantee, ladder: Sequence[AccountantAnswer]) -> Acc
     return Accountant(guarantee.accountant)
 
 
-def curve_of(event: Event, guarantee: Guarantee, which: Accountant | None) -> Bound | Alone:
-    """The δ(ε) behind a guarantee of this event: of one accountant alone, or the best that is known."""
-    return Bound(event, guarantee.unit, guarantee) if which is None else Alone(event, guarantee, which)
+def curve_of(event: Event, guarantee: Guarantee, which: Accountant | None) -> Bound | SingleAccountantCurve:
+    """Return the δ(ε) behind a guarantee of this event: by one accountant, or the best that is known."""
+    return Bound(event, guarantee.unit, guarantee) if which is None else SingleAccountantCurve(event, guarantee, which)
 
 
-class Alone:
+class SingleAccountantCurve:
     """A certified δ(ε) of an event by one accountant, which goes through the `stated` guarantee.
 
     >>> from privet.core.event import Gaussian
     >>> stated = epsilon(Gaussian(4.0), 1e-5, accountant=Accountant.RENYI)
-    >>> Alone(Gaussian(4.0), stated, Accountant.RENYI).delta(stated.epsilon.upper)
+    >>> SingleAccountantCurve(Gaussian(4.0), stated, Accountant.RENYI).delta(stated.epsilon.upper)
     1e-05
     """
 
@@ -60,13 +59,13 @@ class Alone:
         """Pairs (ε, δ), from ε = 0 on, where δ is at most 1."""
         own = self._stated.delta
         # With many records each answer is a search of its own, through group privacy.
-        each = _EACH_DECADE if self._stated.unit.records == 1 else _EACH_DECADE // 2
+        density = _PER_DECADE if self._stated.unit.records == 1 else _PER_DECADE // 2
         decades = math.ceil(-math.log10(max(own, _LEAST))) + _DEEPER
-        deltas = [10.0 ** (-i / each) for i in range(1, each * decades + 1)]
-        found = [(self.epsilon(delta), delta) for delta in deltas] + [(self._stated.epsilon.upper, own)]
+        deltas = [10.0 ** (-i / density) for i in range(1, density * decades + 1)]
+        points = [(self.epsilon(delta), delta) for delta in deltas] + [(self._stated.epsilon.upper, own)]
         # Of several δ at one ε the least holds.
-        falling = sorted(found, key=lambda point: -point[1])
-        finite = {each: delta for each, delta in falling if math.isfinite(each)}
+        falling = sorted(points, key=lambda point: -point[1])
+        finite = {epsilon: delta for epsilon, delta in falling if math.isfinite(epsilon)}
         return sorted(({0.0: 1.0} | finite).items())
 
     @cached_property
@@ -74,13 +73,13 @@ class Alone:
         return Chords(self._points)
 
     def delta(self, epsilon: float) -> float:
-        """A certified upper bound on δ(ε)."""
+        """Return a certified upper bound on δ(ε)."""
         return self._chords(epsilon)
 
     def tail(self, loss: float) -> float:
-        """A certified bound on the chance of a larger privacy loss: the best that any point of the curve leaves."""
-        return min(tail_of(each, delta)(loss) for each, delta in self._points if delta < 1)
+        """Return a certified bound on the probability of a larger privacy loss: the best over all points."""
+        return min(tail_of(epsilon, delta)(loss) for epsilon, delta in self._points if delta < 1)
 
     def epsilon(self, delta: float) -> float:
-        """A certified upper bound on ε(δ)."""
+        """Return a certified upper bound on ε(δ)."""
         return epsilon(self._event, delta, unit=self._stated.unit, accountant=self._accountant).epsilon.upper

@@ -18,7 +18,7 @@ from privet.ledger import Ledger
 from privet.report import signing
 from privet.report.card_json import from_json, to_json
 from privet.report.charges import require_charged
-from privet.report.repriced import require_priced
+from privet.report.price_check import require_priced
 from privet.report.runs import load, read_card
 from privet.report.signing import NotGenuine, make_key, sign, verify
 from privet.report.training_card import TrainingCard, shareable

@@ -20,7 +20,7 @@ from privet.mechanisms.contribution import Chunk, Limiter
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["LONGEST", "SIZES", "TEXT", "Kind", "Questions"]
+__all__ = ["LONGEST", "SIZES", "TEXT", "ColumnKind", "Questions"]
 
 SIZES = Magnitudes()
 """The sizes of numbers, in powers of two."""
@@ -30,7 +30,7 @@ LONGEST = 100
 """Letters in a value; longer cells are no values."""
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What a column is said to hold."""
 
     NUMBER = "number"
@@ -60,7 +60,7 @@ class Questions:
     values. What a row counts as depends on that row alone. Nothing raises.
     """
 
-    kinds: tuple[tuple[str, Kind], ...]
+    kinds: tuple[tuple[str, ColumnKind], ...]
     unit: Unit
     rows: int
     user: str | None
@@ -84,19 +84,19 @@ class Questions:
     @property
     def sized(self) -> tuple[str, ...]:
         """Columns that are asked for sizes."""
-        return tuple(name for name, kind in self.kinds if kind in (Kind.NUMBER, Kind.UNKNOWN))
+        return tuple(name for name, kind in self.kinds if kind in (ColumnKind.NUMBER, ColumnKind.UNKNOWN))
 
     @property
     def valued(self) -> tuple[str, ...]:
         """Columns that are asked for values."""
-        return tuple(name for name, kind in self.kinds if kind in (Kind.CATEGORY, Kind.UNKNOWN))
+        return tuple(name for name, kind in self.kinds if kind in (ColumnKind.CATEGORY, ColumnKind.UNKNOWN))
 
     def asked(self, source: Source) -> list[Bounded[Any]]:
         """The private answers: the rows, the sizes of each column, the values of each column."""
         count, sizes = self.count.start(), {name: self.sizes.start() for name in self.sized}
         values = {name: _Values(self.values) for name in self.valued}
         limiter = Limiter(self.unit, self.rows)
-        names = [name for name, kind in self.kinds if kind is not Kind.IDENTIFIER]
+        names = [name for name, kind in self.kinds if kind is not ColumnKind.IDENTIFIER]
         for batch in source.batches([*names, *([] if self.user is None else [self.user])]):
             users: npt.NDArray[np.uint64] | None = None
             if self.user is not None:

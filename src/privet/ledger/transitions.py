@@ -15,18 +15,18 @@ import sqlalchemy as sa
 from privet.core.errors import InvalidInput, LedgerError
 from privet.core.event import Event
 from privet.ledger import chain, schema
-from privet.ledger.book import Book, Running, amount_in, append, found_row, load, read_body, text_of
+from privet.ledger.budget_state import BudgetState, Running, amount_in, append, found_row, load, read_body, text_of
+from privet.ledger.entry_forms import PricedForm
 from privet.ledger.fingerprint import Fingerprint
-from privet.ledger.history import Place, place_of
-from privet.ledger.offers import Offer
+from privet.ledger.history import EntryPlace, place_of
 from privet.ledger.records import State
 from privet.ledger.store import Store
 
-__all__ = ["RESUMED", "admit", "bound", "changing", "move", "recognise", "require_from", "token_hash"]
+__all__ = ["PREDECESSORS", "RESUMED", "admit", "bound", "changing", "move", "recognise", "require_from", "token_hash"]
 
 RESUMED = "resumed"
 """The kind of row that says that a stopped run goes on; the state stays drawing."""
-_FROM = {
+PREDECESSORS = {
     State.DRAWING: State.RESERVED,
     State.COMMITTED: State.DRAWING,
     State.ABORTED: State.RESERVED,
@@ -59,13 +59,13 @@ def token_hash(token: str) -> str:
 
 def admit(
     connection: sa.Connection,
-    book: Book,
+    book: BudgetState,
     key: bytes | None,
     event: Event,
     purpose: str,
-    offer: Offer,
+    offer: PricedForm,
     token: str | None,
-) -> Place:
+) -> EntryPlace:
     """Write an entry that fits, and count it."""
     id_, running = secrets.token_hex(8), book.running
     body = {
@@ -80,13 +80,13 @@ def admit(
     }
     after = replace(running, sums=running.sums.after(offer.amount), entries=running.entries + 1)
     book = append(connection, book, key, State.RESERVED.value, id_, text_of(body), after)
-    place = Place(id_, book.id, book.head.length, book.head.length, State.RESERVED, 0)
+    place = EntryPlace(id_, book.id, book.head.length, book.head.length, State.RESERVED, 0)
     connection.execute(_ENTER, place.row())
     return place
 
 
 @contextmanager
-def changing(store: Store, id_: str) -> Iterator[tuple[sa.Connection, Book, Place]]:
+def changing(store: Store, id_: str) -> Iterator[tuple[sa.Connection, BudgetState, EntryPlace]]:
     """An entry and its budget, locked, in a transaction that writes."""
     with store.writing() as connection:
         book = load(connection, place_of(connection, id_).budget, lock=True)
@@ -99,15 +99,17 @@ def changing(store: Store, id_: str) -> Iterator[tuple[sa.Connection, Book, Plac
         yield connection, book, place
 
 
-def require_from(place: Place, to: State, attempt: int | None) -> None:
+def require_from(place: EntryPlace, to: State, attempt: int | None) -> None:
     """Raise unless the entry may go to this state, from where it is, by whoever asks."""
-    if place.state is not _FROM.get(to):
+    if place.state is not PREDECESSORS.get(to):
         raise LedgerError(f"entry {place.id} {_WHY.get((to, place.state), f'is {place.state.value} already')}")
     if attempt is not None and attempt != place.attempt:
         raise LedgerError(f"entry {place.id} was resumed by another process, which alone may finish it")
 
 
-def move(connection: sa.Connection, book: Book, key: bytes | None, place: Place, kind: str) -> tuple[Book, Place]:
+def move(
+    connection: sa.Connection, book: BudgetState, key: bytes | None, place: EntryPlace, kind: str
+) -> tuple[BudgetState, EntryPlace]:
     """Append a change of an entry; an abort takes its charge out of the sums."""
     running, body = book.running, "{}"
     if kind == RESUMED:
@@ -125,7 +127,7 @@ def move(connection: sa.Connection, book: Book, key: bytes | None, place: Place,
     return book, place
 
 
-def bound(connection: sa.Connection, book: Book, fingerprint: Fingerprint) -> Running:
+def bound(connection: sa.Connection, book: BudgetState, fingerprint: Fingerprint) -> Running:
     """The running state with other data bound to it; data that another budget pays for is refused."""
     tag, table = _tag(connection, book, fingerprint), schema.FINGERPRINTS
     owner = connection.execute(sa.select(table.c.budget).where(table.c.tag == tag)).scalar_one_or_none()
@@ -137,7 +139,7 @@ def bound(connection: sa.Connection, book: Book, fingerprint: Fingerprint) -> Ru
     return replace(book.running, version=book.running.version + 1, fingerprint=tag)
 
 
-def recognise(connection: sa.Connection, book: Book, fingerprint: Fingerprint | None) -> None:
+def recognise(connection: sa.Connection, book: BudgetState, fingerprint: Fingerprint | None) -> None:
     """Raise unless the data is what the budget is bound to."""
     name, have = book.terms.name, book.running.fingerprint
     if fingerprint is None:
@@ -150,7 +152,7 @@ def recognise(connection: sa.Connection, book: Book, fingerprint: Fingerprint | 
         raise LedgerError(f"budget {name!r} {what}; {advice}, and nothing is refunded")
 
 
-def _tag(connection: sa.Connection, book: Book, fingerprint: Fingerprint) -> str:
+def _tag(connection: sa.Connection, book: BudgetState, fingerprint: Fingerprint) -> str:
     """The fingerprint under the ledger's own salt alone: with another seal key, the same data is still the same."""
     if not isinstance(fingerprint, Fingerprint):
         raise InvalidInput("fingerprint", f"is a {type(fingerprint).__name__}", "make it with fingerprint_of(data)")

@@ -44,8 +44,8 @@ def ledger(tmp_path: Path) -> Any:
 
 def attached(model: nn.Module, ledger: Ledger | None = None, plan: DPSGD = PLAN, **more: Any) -> Run:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    budget = None if ledger is None else "rows"
-    return plan.attach(model, optimizer, ROWS, ledger, budget=budget, rng=SeededRng(3), **more)
+    charge = None if ledger is None else ledger.budget("rows")
+    return plan.attach(model, optimizer, ROWS, charge=charge, rng=SeededRng(3), **more)
 
 
 def everything(run: Run, model: nn.Module) -> None:
@@ -103,8 +103,7 @@ def test_charge_is_told_before_the_weights_change_in_fit(ledger: Ledger, monkeyp
             PLAN,
             loss=lambda output, target: (output - target).square().sum(1),
             optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
-            ledger=ledger,
-            budget="rows",
+            charge=ledger.budget("rows"),
             rng=SeededRng(3),
         )
     assert torch.equal(weights(model), before)

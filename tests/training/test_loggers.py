@@ -302,8 +302,7 @@ def test_bad_logs_are_refused_before_anything_is_paid(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match=words):
             fitted(
                 network(),
-                ledger=ledger,
-                budget="clinic",
+                charge=ledger.budget("clinic"),
                 callbacks=[Logbook(PLAN, [CsvLog(path, resume=resume)])],
             )
     assert theirs.read_text() == "a,b\n1,2\n"

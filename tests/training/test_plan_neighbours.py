@@ -61,5 +61,5 @@ def test_run_is_refused_by_a_budget_of_another_unit(tmp_path: Path) -> None:
         plan = DPSGD(**(GIVEN | {"population": 100}))
         data = (torch.zeros(100, 2), torch.zeros(100))
         with pytest.raises(InvalidInput, match="budget protects one example, replace"):
-            plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), data, ledger, budget="clinic")
+            plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), data, charge=ledger.budget("clinic"))
         assert not ledger.show("clinic").entries

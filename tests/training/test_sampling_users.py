@@ -12,7 +12,7 @@ import torch
 
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.training.sampling import Poisson, Users, count_units
+from privet.training.sampling import Poisson, UserRows, Users
 from tests.training.test_sampling import NOISE, fits, frequent
 
 
@@ -65,7 +65,7 @@ def test_the_rows_of_a_user_are_chosen_evenly_each_time() -> None:
 )
 def test_owners_may_be_named_in_any_usual_way(ids: Any) -> None:
     """Catches ids that are told apart, or confused, because of their type."""
-    assert count_units(ids) == 3
+    assert UserRows(ids).count(len(ids)) == 3
     drawn = Users(Poisson(1.0, 1, 3), ids, cap=9).draw(0, SeededRng(1))
     assert drawn.groups is not None
     groups = {frozenset(drawn.indices[drawn.groups == g].tolist()) for g in range(3)}
@@ -78,13 +78,13 @@ def test_owners_may_be_named_in_any_usual_way(ids: Any) -> None:
 )
 def test_ids_that_could_split_a_person_are_refused(ids: Any) -> None:
     """Catches a person counted as two: 1 and "1", missing names, fractions."""
-    with pytest.raises(InvalidInput, match="ids"):
+    with pytest.raises(InvalidInput, match="users"):
         Users(Poisson(1.0, 1, 2), ids, cap=1)
 
 
 def test_a_sampler_of_another_number_of_users_is_refused_without_saying_how_many_there_are() -> None:
     """Catches a sampler over rows used for users, and an error that tells the private number of users."""
-    with pytest.raises(InvalidInput, match="count_units") as refusal:
+    with pytest.raises(InvalidInput, match="different ids") as refusal:
         Users(Poisson(0.1, 5, 1234), np.arange(567), cap=1)
     assert "567" not in str(refusal.value)
     with pytest.raises(InvalidInput, match="inner"):

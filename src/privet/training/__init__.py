@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privet.training.batchnorm import replace_batchnorm
+from privet.training.budget_charge import BudgetCharge
 from privet.training.clipping import Adaptive, Automatic, Flat, PerLayer
 from privet.training.explain import Explanation
 from privet.training.fit import Progress, fit
@@ -12,6 +13,7 @@ from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Batches, Noise
 from privet.training.rules import RULES
 from privet.training.run import Run, RunError
+from privet.training.sampling import UserRows
 
 __all__ = [
     "DPSGD",
@@ -19,6 +21,7 @@ __all__ = [
     "Adaptive",
     "Automatic",
     "Batches",
+    "BudgetCharge",
     "CheckpointError",
     "Explanation",
     "Flat",
@@ -30,6 +33,7 @@ __all__ = [
     "Run",
     "RunError",
     "TrainingWarning",
+    "UserRows",
     "fit",
     "replace_batchnorm",
 ]

@@ -26,9 +26,10 @@ from privet.training.validate import running_statistics
 if TYPE_CHECKING:
     import torch
 
-    from privet.ledger import Ledger
-    from privet.ledger.fingerprint import Fingerprint
+    from privet.ledger import Budget
+    from privet.training.budget_charge import BudgetCharge
     from privet.training.rules import Known
+    from privet.training.sampling import Ids, UserRows
 
 __all__ = ["Progress", "fit"]
 
@@ -53,12 +54,8 @@ def fit(
     loss: Callable[[Any, Any], Tensor],
     optimizer: torch.optim.Optimizer,
     callbacks: Sequence[Callable[[Progress], None]] = (),
-    ledger: Ledger | None = None,
-    budget: str | None = None,
-    fingerprint: Fingerprint | None = None,
-    purpose: str = "training",
-    users: Any = None,
-    cap: int = 1,
+    charge: BudgetCharge | Budget | None = None,
+    users: UserRows | Ids | None = None,
     collate_fn: Any = None,
     performance: Performance | None = None,
     rules: Mapping[str, Known] | None = None,
@@ -69,17 +66,29 @@ def fit(
     """Train `model` privately on pairs (input, target).
 
     Args:
-        model: any module; it is trained in place and stays what it is. One in eval mode is put into training mode and
-            back again, but for layers with running statistics, which stay frozen.
-        dataset: pairs of tensors, or a data set of pairs, with a length.
-        plan: the public knobs.
-        loss: from the model's output and the target to one loss for each example (`reduction="none"`).
-        optimizer: any optimizer of `model`'s parameters.
-        callbacks: functions of a `Progress`, called after each step, for learning-rate schedules and progress bars.
-        ledger, budget, fingerprint, purpose, users, cap, collate_fn, performance, rules, rng: as for `DPSGD.attach`.
-        delta: for the release's guarantee; the plan's by default.
-        checkpoint: a file where the run is saved every 20 seconds and when it is interrupted. If it exists, the run
-            resumes from it, with the same model, optimizer, data set and ledger.
+        model: Any module, trained in place. One in eval mode is put into training mode and back again, except for
+            layers with running statistics, which stay frozen.
+        dataset: Pairs of tensors, or a data set of pairs, with a length.
+        plan: The public settings of the run.
+        loss: From the model's output and the target to one loss for each example (`reduction="none"`).
+        optimizer: Any optimizer of `model`'s parameters.
+        callbacks: Functions of a `Progress`, called after each step, for learning-rate schedules and progress bars.
+        charge: As for `DPSGD.attach`: the budget that pays.
+        users: As for `DPSGD.attach`: the user of each row, if users are protected.
+        collate_fn: As for `DPSGD.attach`.
+        performance: As for `DPSGD.attach`.
+        rules: As for `DPSGD.attach`.
+        rng: As for `DPSGD.attach`.
+        delta: δ of the release's guarantee; the plan's by default.
+        checkpoint: Path where the run is saved every 20 seconds and when it is interrupted. If the file exists, the run
+            resumes from it, with the same model, optimizer, data set, users and charge.
+
+    Returns:
+        The trained model and its guarantee.
+
+    Raises:
+        InvalidInput: An argument cannot be used for private training; nothing is charged then.
+        BudgetExceeded: The plan does not fit into the budget.
 
     Guarantee: that of `plan`, for `plan.unit()` (see `DPSGD`), provided that `loss` looks at each example by itself.
     That is tried out before the first step, on a few rows of which half are exchanged; a refusal costs nothing.
@@ -97,12 +106,8 @@ def fit(
             model,
             optimizer,
             dataset,
-            ledger,
-            budget=budget,
-            fingerprint=fingerprint,
-            purpose=purpose,
+            charge=charge,
             users=users,
-            cap=cap,
             collate_fn=collate_fn,
             performance=performance,
             rules=rules,

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from torch import nn
 
     from privet.core.random import Rng
-    from privet.ledger import Ledger
-    from privet.ledger.fingerprint import Fingerprint
+    from privet.ledger import Budget
+    from privet.training.budget_charge import BudgetCharge
     from privet.training.explain import Explanation
     from privet.training.performance import Performance
     from privet.training.rules import Known
     from privet.training.run import Run
+    from privet.training.sampling import Ids, UserRows
 
 __all__ = ["DPSGD", "Batches", "Noise"]
 
@@ -266,13 +267,9 @@ class DPSGD:
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         dataset: Any,
-        ledger: Ledger | None = None,
         *,
-        budget: str | None = None,
-        fingerprint: Fingerprint | None = None,
-        purpose: str = "training",
-        users: Any = None,
-        cap: int = 1,
+        charge: BudgetCharge | Budget | None = None,
+        users: UserRows | Ids | None = None,
         collate_fn: Any = None,
         performance: Performance | None = None,
         rules: Mapping[str, Known] | None = None,
@@ -283,46 +280,33 @@ class DPSGD:
         """Start a run: calibrate the noise, check model, optimizer and data set, and reserve the charge.
 
         Args:
-            model: any module; it is not wrapped, and stays what it is.
-            optimizer: any optimizer of `model`'s parameters.
-            dataset: tensors, or a data set with a length; never a loader, whose batches nobody has priced.
-            ledger: where the run is charged, to the budget named `budget`.
-            budget: the budget's name.
-            fingerprint: of the data set, if the budget has one.
-            purpose: a word for the ledger.
-            users: for each row the user it belongs to; then users are protected, sampled and clipped.
-            cap: the most rows of a user in one batch.
-            collate_fn: makes a batch of rows, as for torch's `DataLoader`.
-            performance: knobs that change neither result nor promise.
-            rules: rules for further operations.
-            rng: a seeded one for tests, which taints the release.
-            journal: where the run's journal is kept, if it is saved; by default beside its first checkpoint.
-            delta: at which the release states its ε, where the plan has none.
-        """
-        from privet.training.attach import attach
-        from privet.training.distributed import World
+            model: Any module; it is not wrapped.
+            optimizer: Any optimizer of `model`'s parameters.
+            dataset: Tensors, or a data set with a length; never a loader, whose batches are not those of the plan.
+            charge: The budget that pays, as `Ledger.budget` returns it, or a `BudgetCharge`, which also has the data's
+                fingerprint and a purpose. None charges no budget.
+            users: For each row the user it belongs to, or `UserRows`, which also says how many rows of a user a batch
+                may hold (one by default). Users are protected, sampled and clipped then, and not rows.
+            collate_fn: Makes a batch of rows, as for torch's `DataLoader`.
+            performance: Options that change neither the result nor the guarantee.
+            rules: Gradient rules for further operations.
+            rng: A seeded generator for tests, which taints the release.
+            journal: Path of the run's journal, if the run is saved; by default next to its first checkpoint.
+            delta: δ at which the release states its ε, where the plan has none.
 
-        world = World.here()
-        with world.together():
-            return attach(
-                self,
-                model,
-                optimizer,
-                dataset,
-                ledger=ledger,
-                budget=budget,
-                fingerprint=fingerprint,
-                purpose=purpose,
-                users=users,
-                cap=cap,
-                collate_fn=collate_fn,
-                performance=performance,
-                rules=rules,
-                rng=rng,
-                journal=journal,
-                delta=delta,
-                world=world,
-            )
+        Returns:
+            The run, before its first step.
+
+        Raises:
+            InvalidInput: An argument cannot be used for private training; nothing is charged then.
+            BudgetExceeded: The plan does not fit into the budget.
+        """
+        from privet.training.attach import RunSetup
+
+        setup = RunSetup(
+            self, model, optimizer, dataset, charge, users, collate_fn, performance, rules, rng, journal, delta
+        )
+        return setup.start()
 
     def resume(
         self,
@@ -330,13 +314,9 @@ class DPSGD:
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         dataset: Any,
-        ledger: Ledger | None = None,
         *,
-        budget: str | None = None,
-        fingerprint: Fingerprint | None = None,
-        purpose: str = "training",
-        users: Any = None,
-        cap: int = 1,
+        charge: BudgetCharge | Budget | None = None,
+        users: UserRows | Ids | None = None,
         collate_fn: Any = None,
         performance: Performance | None = None,
         rules: Mapping[str, Known] | None = None,
@@ -344,47 +324,37 @@ class DPSGD:
         journal: str | os.PathLike[str] | None = None,
         delta: float | None = None,
     ) -> Run:
-        """Go on with a run from a checkpoint that `Run.save` wrote, under the charge that it has paid already.
+        """Resume a run from a checkpoint that `Run.save` wrote, under the charge that it has paid already.
 
-        The run has as many steps left as its journal says have not begun; steps that were lost in a crash are not
-        made again. Over all its lives it makes no more than the plan's, with fresh noise for each, so that its
-        guarantee is the plan's. Another plan, model, optimizer or data set, a file that was cut or edited, and a run
-        that is alive or was released, are refused, and nothing is changed.
+        The run has as many steps left as its journal says have not started; steps that were lost in a crash are not
+        repeated. However often it is resumed, it takes no more steps than the plan has, with fresh noise for each, so
+        that its guarantee is the plan's. Another plan, model, optimizer or data set, a file that was cut or edited, and
+        a run that is still open or was released, are refused, and nothing is changed.
 
         Args:
-            path: the checkpoint; its journal must lie where it lay, seen from there.
-            model: built as it was; its weights are overwritten.
-            optimizer: built as it was; its state, learning rates included, is overwritten.
-            dataset, users, cap, fingerprint: as the run was attached with.
-            ledger: the run's, exactly if it was attached with one; `budget` may be left out.
-            purpose: stands in the ledger already, and is not asked for.
-            collate_fn, performance, rules, rng: as for `attach`; a seeded rng gives noise of its own to each life.
-            journal: where the journal is, if it was moved.
-            delta: as the run was attached with.
-        """
-        from privet.training import checkpoint
-        from privet.training.attach import attach
-        from privet.training.distributed import World
+            path: The checkpoint; its journal must have the same relative path as when it was saved.
+            model: Built as it was; its weights are overwritten.
+            optimizer: Built as it was; its state, learning rates included, is overwritten.
+            dataset: The data set that the run was attached with.
+            charge: The budget that the run was attached with; its purpose is in the ledger already.
+            users: The users that the run was attached with.
+            collate_fn: As for `attach`.
+            performance: As for `attach`.
+            rules: As for `attach`.
+            rng: As for `attach`; a seeded generator gives other noise each time the run is resumed.
+            journal: Path of the journal, if it was moved.
+            delta: As for `attach`.
 
-        world = World.here()
-        with world.together():
-            return attach(
-                self,
-                model,
-                optimizer,
-                dataset,
-                ledger=ledger,
-                budget=budget,
-                fingerprint=fingerprint,
-                purpose=purpose,
-                users=users,
-                cap=cap,
-                collate_fn=collate_fn,
-                performance=performance,
-                rules=rules,
-                rng=rng,
-                journal=journal,
-                delta=delta,
-                saved=checkpoint.read(path),
-                world=world,
-            )
+        Returns:
+            The run, before its next step.
+
+        Raises:
+            InvalidInput: An argument is not what the run was attached with.
+            CheckpointError: The checkpoint or its journal cannot be read or trusted.
+        """
+        from privet.training.attach import RunSetup
+
+        setup = RunSetup(
+            self, model, optimizer, dataset, charge, users, collate_fn, performance, rules, rng, journal, delta
+        )
+        return setup.start(path)

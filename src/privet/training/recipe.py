@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from privet.core.release import Release
     from privet.training.loop import StepFunction
     from privet.training.run import Run
+    from privet.training.sampling import Ids, UserRows
 
 __all__ = ["Kind", "Recipe", "recipe"]
 
@@ -126,19 +127,26 @@ class Recipe:
         dataset: Any,
         *,
         callbacks: Sequence[Callable[[int], None]] = (),
-        users: Any = None,
-        cap: int = 1,
+        users: UserRows | Ids | None = None,
         rng: Rng | None = None,
     ) -> Release[nn.Module]:
-        """Train a model that has `losses` on pairs (inputs, targets); callbacks get the number of each finished step.
+        """Train a model on pairs (inputs, targets).
 
-        `users` and `cap` are those of `DPSGD.attach`.
+        Args:
+            model: A model that has `losses`, such as those of `privet.training.models`.
+            dataset: Pairs of tensors, or a data set of pairs.
+            callbacks: Functions that get the number of each finished step.
+            users: As for `DPSGD.attach`.
+            rng: As for `DPSGD.attach`.
+
+        Returns:
+            The trained model and its guarantee.
 
         Guarantee: that of the plan's event, for one example (or user) and add/remove neighbours (see `DPSGD`): the
         number of rows in the plan is a public one, and losses look at each row by itself.
         """
         optimizer = self.optimizer(model)
-        run = self.plan.attach(model, optimizer, dataset, users=users, cap=cap, rng=rng)
+        run = self.plan.attach(model, optimizer, dataset, users=users, rng=rng)
         try:
             train_steps(run, self.step_of(run, model, optimizer), after_step=_counted(run, callbacks))
             return run.release()

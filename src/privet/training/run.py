@@ -19,7 +19,7 @@ from privet.core.guarantee import Guarantee
 from privet.core.random import Rng
 from privet.core.release import Release
 from privet.core.unit import Unit
-from privet.training.checkpoint import Keeper, Saved
+from privet.training.checkpoint import Checkpoint, CheckpointStore
 from privet.training.data import Rows
 from privet.training.device_noise import STRENGTH
 from privet.training.distributed import Turn, World
@@ -89,7 +89,7 @@ class Run:
         delta: float,
         source: str,
         charge: Charge | None,
-        keeper: Keeper,
+        store: CheckpointStore,
         performance: Performance,
         rules: Mapping[str, Known],
         rng: Rng,
@@ -97,7 +97,7 @@ class Run:
     ) -> None:
         self.plan, self.model, self.optimizer, self.unit, self.event = plan, model, optimizer, unit, event
         self.sampler, self.performance, self.source = sampler, performance, source
-        self._rows, self._charge, self._keeper, self._rng = rows, charge, keeper, rng
+        self._rows, self._charge, self._store, self._rng = rows, charge, store, rng
         self.world, self.delta = world, delta
         self._step = Step(plan, model, optimizer, rules, performance, rng, world)
         self._progress = _Progress()
@@ -327,7 +327,7 @@ class Run:
         self._progress.released = True
         self._stop_rehearsal()
         unguard(self.optimizer)
-        self._keeper.close(self.steps, released=True)
+        self._store.close(self.steps, released=True)
         value = self.model if self._average is None else self._average
         return Release.of(
             value,
@@ -361,7 +361,7 @@ class Run:
         if not self._progress.released:
             if self._charge is not None and not self._progress.drawing:
                 self._charge.abort()
-            self._keeper.close(self.steps)
+            self._store.close(self.steps)
         self._step.calls.close()
         self._stop_rehearsal()
         unguard(self.optimizer)
@@ -379,7 +379,7 @@ class Run:
             raise RunError("the run has ended, so that it cannot be saved; save the released model itself")
         if not self.world.leads:
             return  # process 0 has the sampler's state, the journal and the charge, and the same weights
-        self._keeper.save(
+        self._store.save(
             path,
             model=self.model,
             optimizer=self.optimizer,
@@ -389,7 +389,7 @@ class Run:
             charge=self._charge,
         )
 
-    def restore(self, saved: Saved, steps: int, *, drawing: bool) -> None:
+    def restore(self, saved: Checkpoint, steps: int, *, drawing: bool) -> None:
         """Take over a checkpoint's state, `steps` steps of the plan having been used; `DPSGD.resume` calls this."""
         if self._progress.steps:
             raise RunError("the run has begun, so that no checkpoint can be loaded into it; use plan.resume")
@@ -412,7 +412,7 @@ class Run:
 
     def _begin(self, number: int) -> None:
         """Count a step before anything of it can be seen."""
-        self._keeper.begin(number)
+        self._store.begin(number)
         self._progress.steps = number + 1
 
     def _draw(self) -> None:

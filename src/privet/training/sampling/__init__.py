@@ -9,6 +9,6 @@ from privet.training.sampling.fixed_size import FixedSize
 from privet.training.sampling.poisson import Poisson
 from privet.training.sampling.protocol import Drawn, Sampler, State
 from privet.training.sampling.shuffled import Shuffled
-from privet.training.sampling.users import Users, count_units, owners_of
+from privet.training.sampling.users import Ids, UserRows, Users, count_units
 
-__all__ = ["Drawn", "FixedSize", "Poisson", "Sampler", "Shuffled", "State", "Users", "count_units", "owners_of"]
+__all__ = ["Drawn", "FixedSize", "Ids", "Poisson", "Sampler", "Shuffled", "State", "UserRows", "Users", "count_units"]

@@ -29,7 +29,7 @@ import privet
 from privet.core.errors import BudgetExceeded, PrivetError
 from privet.core.random import Rng, SeededRng
 from privet.ledger import Budget, Ledger
-from privet.training import DPSGD, Adaptive, Batches, Performance, Run, UserRows
+from privet.training import DPSGD, Adaptive, BatchSampling, Performance, Run, UserRows
 from privet.training.sampling import Drawn
 
 ROWS, STEPS, SIGMA, CLIP, BATCH = 300, 12, 1.3, 0.7, 40
@@ -176,12 +176,12 @@ def rows(directory: Path) -> Found:
         ("none", replace(PLAN, sample_rate=1e-12, steps=3), None),
         (
             "fixed",
-            DPSGD(noise_multiplier=SIGMA, delta=1e-5, batch_size=BATCH, steps=5, batches=Batches.FIXED_SIZE),
+            DPSGD(noise_multiplier=SIGMA, delta=1e-5, batch_size=BATCH, steps=5, batches=BatchSampling.FIXED_SIZE),
             None,
         ),
         (
             "shuffled",
-            DPSGD(noise_multiplier=SIGMA, delta=1e-5, batch_size=BATCH, epochs=2, batches=Batches.SHUFFLED),
+            DPSGD(noise_multiplier=SIGMA, delta=1e-5, batch_size=BATCH, epochs=2, batches=BatchSampling.SHUFFLED),
             None,
         ),
     ):

@@ -17,7 +17,7 @@ from privet.core.errors import InvalidInput, LedgerError
 from privet.core.random import SeededRng
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.ledger import Ledger, State, fingerprint_of
-from privet.training import DPSGD, Adaptive, Automatic, Batches, BudgetCharge, PerLayer, UserRows, checkpoint
+from privet.training import DPSGD, Adaptive, Automatic, BatchSampling, BudgetCharge, PerLayer, UserRows, checkpoint
 from privet.training.checkpoint import INSIDE
 from privet.training.journal import CheckpointError
 from tests.training.resumable import (
@@ -118,7 +118,9 @@ def test_a_calibrated_plan_keeps_its_noise(path: Path) -> None:
 @pytest.mark.parametrize("clipping", [Automatic(0.02), PerLayer(), Adaptive(quantile=0.3)])
 def test_every_kind_of_plan_can_be_saved(path: Path, clipping: Any) -> None:
     """Catches a way to clip, or a kind of batches, that a checkpoint does not know again."""
-    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=20, epochs=4, batches=Batches.SHUFFLED, clipping=clipping)
+    plan = DPSGD(
+        noise_multiplier=1.0, delta=1e-5, batch_size=20, epochs=4, batches=BatchSampling.SHUFFLED, clipping=clipping
+    )
     saved(path, plan)
     run = resumed(path, plan)
     assert run.steps == 5

@@ -14,7 +14,7 @@ import torch
 
 from privet.core.errors import LedgerError
 from privet.ledger import Ledger, State
-from privet.training import DPSGD, Batches, Run, RunError, journal
+from privet.training import DPSGD, BatchSampling, Run, RunError, journal
 from privet.training.journal import CheckpointError, Journal
 from tests.training.resumable import DATA, PLAN, ROWS, attached, crashed, go, noises, resumed, saved
 
@@ -321,7 +321,7 @@ def test_an_epoch_goes_on_where_it_was(path: Path, lost: bool) -> None:
     """Shuffled epochs: over all lives every row is used at most once in an epoch, also after a crash in an epoch that
     the checkpoint knows nothing of. Catches an order that is drawn anew within an epoch.
     """
-    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=10, epochs=3, batches=Batches.SHUFFLED)
+    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=10, epochs=3, batches=BatchSampling.SHUFFLED)
     numbered = torch.cat([torch.arange(ROWS, dtype=torch.float64)[:, None], DATA[0][:, 1:]], 1)
     used: list[int] = []
 

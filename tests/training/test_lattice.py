@@ -20,15 +20,22 @@ from scipy import stats
 
 from privet.core.errors import InvalidInput, PrivetError
 from privet.core.event import Gaussian
-from privet.core.random import Randomness, SeededRng
+from privet.core.random import Randomness, Rng, SeededRng
 from privet.core.random.keystream import Bytes
 from privet.core.random.stream import StreamRng
 from privet.training import rounded
 from privet.training.lattice import Lattice, error_bound
 from privet.training.noise import fill, transform
-from privet.training.rounded import rounded_normal, settle
+from privet.training.rounded import add_rounded_normal, settle
 
 Integers = npt.NDArray[np.int64]
+
+
+def rounded_normal(scale: float, count: int, rng: Rng) -> npt.NDArray[np.int64]:
+    """So many draws by themselves: added to zeros."""
+    out = torch.zeros(count, dtype=torch.float64)
+    add_rounded_normal(out, scale, rng)
+    return out.numpy().astype(np.int64)
 
 
 @pytest.fixture(autouse=True)

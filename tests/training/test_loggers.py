@@ -22,7 +22,7 @@ from privet.accounting import epsilon
 from privet.core.errors import InvalidInput
 from privet.core.event import Repeated
 from privet.ledger import Ledger
-from privet.training import DPSGD, Batches, Progress
+from privet.training import DPSGD, BatchSampling, Progress
 from privet.training.loggers import CsvLog, Log, Logbook, MlflowLog, Reached, TensorBoardLog
 from tests.training.test_fit import DATA, ROWS, fitted, network
 
@@ -124,8 +124,8 @@ def test_spent_is_never_understated() -> None:
     [
         (replace(PLAN, steps=None, epochs=2.0), 0, [4, 8]),
         (replace(PLAN, sample_rate=0.3, steps=8), 0, [4, 7, 8]),
-        (replace(PLAN, steps=None, epochs=3.0, batches=Batches.SHUFFLED, population=None), ROWS, [4, 8, 12]),
-        (replace(PLAN, batches=Batches.FIXED_SIZE, population=None), ROWS, [4, 8]),
+        (replace(PLAN, steps=None, epochs=3.0, batches=BatchSampling.SHUFFLED, population=None), ROWS, [4, 8, 12]),
+        (replace(PLAN, batches=BatchSampling.FIXED_SIZE, population=None), ROWS, [4, 8]),
         (replace(PLAN, batch_size=ROWS, steps=2), 0, [1, 2]),
     ],
 )

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from privet.core.errors import PrivetError
 from privet.core.unit import Neighbours
-from privet.training import DPSGD, RULES, Batches, Performance, PerLayer, Run, fit
+from privet.training import DPSGD, RULES, BatchSampling, Performance, PerLayer, Run, fit
 from privet.training.rules import Known
 from tests.training.conftest import Attach, gradient, squared, trained_on
 from tests.training.models import filled, normal
@@ -89,7 +89,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "neighbours that fixed sizes do not prove": (
         lambda: attached(
-            plan=replace(PLAN, population=9, batches=Batches.FIXED_SIZE, neighbours=Neighbours.ADD_REMOVE)
+            plan=replace(PLAN, population=9, batches=BatchSampling.FIXED_SIZE, neighbours=Neighbours.ADD_REMOVE)
         ),
         "neighbours is add/remove, and fixed-size batches .*; draw Poisson batches, or use zero-out",
     ),

@@ -26,8 +26,8 @@ from privet.pate.sanitization import SmoothCeiling
 from privet.pate.votes import vote_reach
 from privet.training.clipping import Adaptive
 from privet.training.convex import InputPerturbation, ObjectivePerturbation, OutputPerturbation
-from privet.training.convex.terms import tolerance
-from privet.training.sampling import FixedSize, Poisson, Shuffled, Users
+from privet.training.convex.minimum import tolerance
+from privet.training.sampling import FixedSizeSampler, PoissonSampler, ShuffledSampler, UserSampler
 from privet.training.sampling.protocol import Drawn
 from privet.training.step import Step
 
@@ -159,8 +159,11 @@ _TABLE: Final = (
     Tap(ObjectivePerturbation, "fit", _rows),
     Tap(OutputPerturbation, "fit", _minimum, again=True),
     Tap(Step, "total", _step, again=True, keep=_kept_step, give=_given_step),
-    *(Tap(kind, "draw", _drawn, keep=_kept_rows, give=_given_rows) for kind in (Poisson, FixedSize, Users)),
-    Tap(Shuffled, "draw", _drawn, again=True, keep=_kept_rows, give=_given_rows),  # it remembers its order
+    *(
+        Tap(kind, "draw", _drawn, keep=_kept_rows, give=_given_rows)
+        for kind in (PoissonSampler, FixedSizeSampler, UserSampler)
+    ),
+    Tap(ShuffledSampler, "draw", _drawn, again=True, keep=_kept_rows, give=_given_rows),  # it remembers its order
 )
 
 

@@ -31,7 +31,7 @@ from privet.runs.scoring import score_exactly
 from privet.runs.selection import SelectionCheckpoint, TuningPlan, select_best
 from privet.training.loggers import Log
 from privet.training.models import Additive, Described, Model
-from privet.training.recipe import Kind
+from privet.training.recipe import DataKind
 from privet.training.state import Weights
 
 __all__ = ["FitStage", "TrainedModel", "TrainingHistory", "as_block"]
@@ -266,7 +266,7 @@ class FitStage:
 
     @property
     def _is_images(self) -> bool:
-        return self.facts.kind is Kind.PICTURES
+        return self.facts.kind is DataKind.PICTURES
 
     def _usable(self, model: nn.Module) -> nn.Module:
         """A model that takes rows as the row sets have them: features of images, and tables as they were read."""

@@ -29,7 +29,7 @@ from privet.sklearn.sources import sources_of
 from privet.training import BudgetCharge
 from privet.training.models import Family, Model, choose, each_alone
 from privet.training.plan import DPSGD
-from privet.training.recipe import Kind, Recipe, recipe
+from privet.training.recipe import DataKind, Recipe, recipe
 
 __all__ = ["Fitting"]
 
@@ -199,7 +199,7 @@ def _cooked(
 ) -> Recipe:
     """The recipe, which public numbers alone decide: folds and candidates of a search calibrate once."""
     return recipe(
-        Kind.TABLE,
+        DataKind.TABLE,
         rows,
         features,
         outputs,

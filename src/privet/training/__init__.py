@@ -10,7 +10,7 @@ from privet.training.fit import Progress, fit
 from privet.training.journal import CheckpointError
 from privet.training.notices import PrivateWarning, TrainingWarning
 from privet.training.performance import Performance
-from privet.training.plan import DPSGD, Batches, Noise
+from privet.training.plan import DPSGD, BatchSampling, Noise
 from privet.training.rules import RULES
 from privet.training.run import Run, RunError
 from privet.training.sampling import UserRows
@@ -20,7 +20,7 @@ __all__ = [
     "RULES",
     "Adaptive",
     "Automatic",
-    "Batches",
+    "BatchSampling",
     "BudgetCharge",
     "CheckpointError",
     "Explanation",

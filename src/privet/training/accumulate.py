@@ -9,10 +9,10 @@ from torch import Tensor
 
 from privet.training.engine.parts import Part
 
-__all__ = ["Sum"]
+__all__ = ["GradientSum"]
 
 
-class Sum:
+class GradientSum:
     """Σ of clipped gradients for a list of parameters, in float32 or better, as one vector with a view for each."""
 
     def __init__(self, parameters: Sequence[Tensor], *, wide: bool = False) -> None:

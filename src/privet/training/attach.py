@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng, default_rng
 from privet.core.randomness import Randomness
@@ -24,7 +23,7 @@ from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
 from privet.training.rules import Known, all_known
 from privet.training.run import Run
-from privet.training.sampling import Sampler, UserRows, Users, count_units
+from privet.training.sampling import Sampler, UserRows, UserSampler, count_units
 
 if TYPE_CHECKING:
     import torch
@@ -64,7 +63,8 @@ class RunSetup:
         plan, model, optimizer, performance = self.plan, self.model, self.optimizer, self.performance or Performance()
         charge, users = BudgetCharge.of(self.charge), UserRows.of(self.users)
         _require(self.performance, self.rng)
-        delta = _delta(plan, self.delta)
+        if not (delta := plan.stated_delta(self.delta)) > 0:
+            raise InvalidInput("delta", "is 0, which no normal noise meets", "give one such as 1e-5")
         rules = all_known(self.rules)
         validate.require(model, optimizer)
         # Where the number of rows is private, that there are none is private too.
@@ -80,7 +80,7 @@ class RunSetup:
         noise = ready.noise_multiplier or 0.0
         sampler: Sampler = ready.sampler(units)
         if users is not None:
-            sampler = Users(sampler, users.ids, users.cap)
+            sampler = UserSampler(sampler, users.ids, users.cap)
         event = sampler.event(ready.clipping.leaf(noise), sampler.steps_of())
         fingerprint = None if charge is None else charge.fingerprint
         identity = Identity(rows, None if users is None else users.ids)
@@ -104,9 +104,6 @@ class RunSetup:
             model=model,
             optimizer=optimizer,
             rows=rows,
-            sampler=sampler,
-            event=event,
-            unit=unit,
             delta=delta,
             source="training data" if charge is None else charge.budget.name,
             charge=reserved,
@@ -139,14 +136,3 @@ def _require(performance: Performance | None, rng: Rng | None) -> None:
     if rng is not None and not isinstance(getattr(rng, "kind", None), Randomness):
         advice = "leave it out; for tests give privet.core.random.SeededRng(0), which taints the release"
         raise InvalidInput("rng", f"is of the type {type(rng).__name__}, which is no source of random bits", advice)
-
-
-def _delta(plan: DPSGD, delta: float | None) -> float:
-    """The δ at which the release will state its ε: without one there would be none, after all the work."""
-    chosen = delta if delta is not None else plan.delta
-    if chosen is None:
-        problem = "is missing, and without it the run could state no ε for its release"
-        raise InvalidInput("delta", problem, "give the plan one below 1 over the number of rows, such as delta=1e-5")
-    if not checked.share("delta", chosen) > 0:
-        raise InvalidInput("delta", "is 0, which no normal noise meets", "give one such as 1e-5")
-    return chosen

@@ -77,9 +77,9 @@ class CheckpointStore:
     """Keeps a run's journal, and writes its checkpoints."""
 
     def __init__(
-        self, fixed: FixedTerms, sampler: Sampler, run: str | None = None, journal: Journal | None = None
+        self, terms: FixedTerms, sampler: Sampler, run: str | None = None, journal: Journal | None = None
     ) -> None:
-        self._fixed, self._sampler, self._journal = fixed, sampler, journal
+        self.terms, self.sampler, self._journal = terms, sampler, journal
         self._run = secrets.token_hex(16) if run is None else run
 
     def open_journal(self, path: str | os.PathLike[str], steps: int = 0, *, replace: bool = False) -> Journal:
@@ -88,9 +88,9 @@ class CheckpointStore:
             self._journal = Journal.create(
                 Path(path),
                 run=self._run,
-                total=self._sampler.steps_of(),
+                total=self.sampler.steps_of(),
                 steps=steps,
-                sampler=self._sampler.state(),
+                sampler=self.sampler.state(),
                 replace=replace,
             )
         return self._journal
@@ -98,7 +98,7 @@ class CheckpointStore:
     def begin(self, number: int) -> None:
         """To be called before anything of a step is drawn."""
         if self._journal is not None:
-            self._journal.begin(number, self._sampler.state())
+            self._journal.begin(number, self.sampler.state())
 
     def save(
         self,
@@ -120,16 +120,16 @@ class CheckpointStore:
             "optimizer": optimizer.state_dict(),
             "average": None if average is None else average.state_dict(),
         }
-        record = self._fixed.record(self._run) | {
+        record = self.terms.record(self._run) | {
             "charge": None if charge is None else {"id": charge.id, "token": charge.token, "budget": charge.budget},
             "steps": steps,
             "clip": clip,
-            "sampler": self._sampler.state(),
+            "sampler": self.sampler.state(),
             "model": _structure(model),
             "optimizer": _groups(model, optimizer),
         }
         journal = self.open_journal(f"{place}.journal", steps, replace=True)
-        journal.settle(steps, self._sampler.state())
+        journal.settle(steps, self.sampler.state())
         where = os.path.relpath(journal.path, place.parent)
         _write(place, record | {"journal": {"path": Path(where).as_posix(), "head": journal.head}}, tensors)
 
@@ -142,7 +142,7 @@ class CheckpointStore:
             if released:
                 self._journal.end(steps)
             else:
-                self._journal.settle(steps, self._sampler.state())
+                self._journal.settle(steps, self.sampler.state())
         self._journal.close()
 
 

@@ -147,14 +147,12 @@ def explain(
     rules: Mapping[str, Known] | None = None,
 ) -> Explanation:
     """What `DPSGD.explain` does."""
-    if not isinstance(model, nn.Module):
-        raise InvalidInput("model", f"is a {type(model).__name__}", "give the torch.nn.Module that is to be trained")
     findings = validate.check(model)
-    refused = [each for each in findings if each.kind is validate.Kind.REFUSAL]
+    refused = [each for each in findings if each.kind is validate.Severity.REFUSAL]
     plain = Explanation(
         layers=tuple(_bare(model)),
         refusals=tuple(validate.listing(refused).removeprefix("- ").split("\n- ")) if refused else (),
-        notes=tuple(str(each) for each in findings if each.kind is validate.Kind.NOTE),
+        notes=tuple(str(each) for each in findings if each.kind is validate.Severity.NOTE),
         source="not looked at" if refused else "unknown",
         frozen=sum(each.numel() for each in model.parameters() if not each.requires_grad),
         batch_size=plan.batch_size or 1,

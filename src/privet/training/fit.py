@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from privet.training.data import Rows, spread
 from privet.training.loop import train_steps
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
+from privet.training.state import modes_restored
 from privet.training.validate import running_statistics
 
 if TYPE_CHECKING:
@@ -97,8 +97,9 @@ def fit(
         problem = f"is of the type {type(plan).__name__}"
         raise InvalidInput("plan", problem, "give privet.DPSGD(…), after the model and the data set")
     _check_callbacks(callbacks)
-    modes = _modes(model)
-    try:
+    if not isinstance(model, nn.Module):
+        raise InvalidInput("model", f"is a {type(model).__name__}", "give the torch.nn.Module that is to be trained")
+    with modes_restored(model):
         _to_training(model)
         path = None if checkpoint is None else Path(checkpoint)
         start = plan.attach if path is None or not path.exists() else partial(plan.resume, path)
@@ -131,10 +132,9 @@ def fit(
             release = run.release()
         finally:
             run.close()  # gives back what was reserved, if nothing was drawn; after a release it does nothing
-        _put_back(release.value, modes)  # an average of the weights is a copy
-        return release
-    finally:
-        _put_back(model, modes)
+    for released, module in zip(release.value.modules(), model.modules(), strict=True):
+        released.training = module.training  # an average of the weights is a copy
+    return release
 
 
 def _check_callbacks(callbacks: Any) -> None:
@@ -142,36 +142,24 @@ def _check_callbacks(callbacks: Any) -> None:
     if callable(callbacks) or not isinstance(callbacks, Iterable):
         problem = f"is of the type {type(callbacks).__name__}, and not a list"
         raise InvalidInput("callbacks", problem, "give a list of functions: callbacks=[report]")
-    for each in callbacks:
-        fits = callable(each)
-        if fits:
-            with suppress(ValueError):  # some of Python's own functions do not say what they take
-                try:
-                    inspect.signature(each).bind(None)
-                except TypeError:
-                    fits = False
-        if not fits:
-            problem = f"has {getattr(each, '__name__', repr(each))}, which cannot be called with one argument"
-            raise InvalidInput("callbacks", problem, "give functions of one Progress (step, total, model)")
+    for callback in callbacks:
+        try:
+            inspect.signature(callback).bind(None)
+        except TypeError:  # not callable, or not with one argument
+            problem = f"has {getattr(callback, '__name__', repr(callback))}, which cannot be called with one argument"
+            raise InvalidInput("callbacks", problem, "give functions of one Progress (step, total, model)") from None
+        except ValueError:  # some of Python's own functions do not say what they take
+            continue
 
 
-def _modes(model: Any) -> list[bool]:
-    return [module.training for module in model.modules()] if isinstance(model, nn.Module) else []
-
-
-def _to_training(model: Any) -> None:
-    """Out of eval mode, but for layers with running statistics, which are frozen in it."""
-    if isinstance(model, nn.Module) and not model.training:
-        frozen = [each for each in model.modules() if not each.training]
+def _to_training(model: nn.Module) -> None:
+    """Put a model in eval mode into training mode, except for layers with running statistics, which stay frozen."""
+    if not model.training:
+        frozen = [module for module in model.modules() if not module.training]
         model.train()
         for module in frozen:
             if running_statistics(module):
                 module.training = False
-
-
-def _put_back(model: Any, modes: list[bool]) -> None:
-    for module, mode in zip(model.modules() if modes else (), modes, strict=True):
-        module.training = mode
 
 
 def _check(model: nn.Module, rows: Rows, loss: Callable[[Any, Any], Tensor]) -> None:

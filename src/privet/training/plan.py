@@ -17,7 +17,7 @@ from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.training.clipping import Adaptive, Automatic, Clipping, Flat, PerLayer
-from privet.training.sampling import FixedSize, Poisson, Sampler, Shuffled
+from privet.training.sampling import FixedSizeSampler, PoissonSampler, Sampler, ShuffledSampler
 
 if TYPE_CHECKING:
     import torch
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from privet.training.run import Run
     from privet.training.sampling import Ids, UserRows
 
-__all__ = ["DPSGD", "Batches", "Noise"]
+__all__ = ["DPSGD", "BatchSampling", "Noise"]
 
 
-class Batches(Enum):
+class BatchSampling(Enum):
     """How batches are drawn."""
 
     POISSON = "poisson"
@@ -78,7 +78,7 @@ class DPSGD:
     steps: int | None = None
     population: int | None = None
     """How many units there are, as a public number: a round one, or one published before."""
-    batches: Batches = Batches.POISSON
+    batches: BatchSampling = BatchSampling.POISSON
     neighbours: Neighbours | None = None
     """Which neighbours count; by default the strongest kind that the sampling proves."""
     clipping: Clipping = field(default=Flat())
@@ -89,7 +89,7 @@ class DPSGD:
     After t steps the decay is at most t / (t + 9), so that what the weights were at first is soon forgotten."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "batches", checked.member("batches", self.batches, Batches))
+        object.__setattr__(self, "batches", checked.member("batches", self.batches, BatchSampling))
         object.__setattr__(self, "noise", checked.member("noise", self.noise, Noise))
         if self.neighbours is not None:
             object.__setattr__(self, "neighbours", checked.member("neighbours", self.neighbours, Neighbours))
@@ -133,19 +133,19 @@ class DPSGD:
             checked.count("population", self.population)
         if self.sample_rate is not None:
             checked.probability("sample_rate", self.sample_rate)
-            if self.batches is not Batches.POISSON:
+            if self.batches is not BatchSampling.POISSON:
                 raise InvalidInput(
                     "sample_rate", f"is given, and {self.batches.value} batches have none", "leave it out"
                 )
             if self.steps is None:
                 raise InvalidInput("epochs", "is given with sample_rate", "give steps: an epoch is then 1/sample_rate")
-        if self.batches is Batches.SHUFFLED and (self.epochs is None or self.epochs != int(self.epochs)):
+        if self.batches is BatchSampling.SHUFFLED and (self.epochs is None or self.epochs != int(self.epochs)):
             raise InvalidInput("epochs", f"is {self.epochs}", "shuffled batches need a whole number of epochs")
 
     @property
     def counts_rows(self) -> bool:
         """Whether the plan needs the number of rows of the data set, which is then public by definition."""
-        return self.batches is not Batches.POISSON or (self.population is None and self.sample_rate is None)
+        return self.batches is not BatchSampling.POISSON or (self.population is None and self.sample_rate is None)
 
     def public(self, rows: int) -> int | None:
         """How many of so many units may be said to be there; None where their number is private."""
@@ -156,11 +156,11 @@ class DPSGD:
         if self.batch_size is None:
             raise InvalidInput("batch_size", "is missing")
         public = self.population if self.population is not None else rows
-        if self.batches is not Batches.POISSON and public != rows:
+        if self.batches is not BatchSampling.POISSON and public != rows:
             problem = f"is {public}, and {self.batches.value} batches need the exact number of rows"
             raise InvalidInput("population", problem, "leave it out, or draw Poisson batches")
-        if self.batches is Batches.SHUFFLED:
-            return Shuffled(self.batch_size, rows, int(self.epochs or 0))
+        if self.batches is BatchSampling.SHUFFLED:
+            return ShuffledSampler(self.batch_size, rows, int(self.epochs or 0))
         if self.sample_rate is None and self.batch_size > public:
             if self.population is not None:
                 advice = "give a smaller one, or the population that there is"
@@ -170,10 +170,10 @@ class DPSGD:
             )
             raise InvalidInput("batch_size", f"is {self.batch_size}, above the {public} units there are", advice)
         steps = self.steps or ceil(round((self.epochs or 0) * public / self.batch_size, 9))
-        if self.batches is Batches.FIXED_SIZE:
-            return FixedSize(self.batch_size, rows, steps)
+        if self.batches is BatchSampling.FIXED_SIZE:
+            return FixedSizeSampler(self.batch_size, rows, steps)
         rate = self.sample_rate if self.sample_rate is not None else self.batch_size / public
-        return Poisson(rate, steps, rows)
+        return PoissonSampler(rate, steps, rows)
 
     def unit(self, whose: Whose = Whose.EXAMPLE) -> Unit:
         """Whose data is protected, and which neighbours count."""
@@ -181,7 +181,7 @@ class DPSGD:
         neighbours = self.neighbours or next(iter(proven))
         if neighbours not in proven:
             others = " or ".join(each.value for each in proven)
-            if self.batches is not Batches.POISSON:
+            if self.batches is not BatchSampling.POISSON:
                 why = f"{self.batches.value} batches are of a number of rows that everybody knows"
                 advice = f"draw Poisson batches, or use {others}"
             elif neighbours is Neighbours.ADD_REMOVE:
@@ -224,10 +224,25 @@ class DPSGD:
 
     def guarantee(self, delta: float | None = None, rows: int = 0, whose: Whose = Whose.EXAMPLE) -> Guarantee:
         """What the whole run costs."""
+        return price(self.event(rows), self.stated_delta(delta), unit=self.unit(whose))
+
+    def stated_delta(self, delta: float | None = None) -> float:
+        """Return the δ at which ε is stated: the given one, or else the plan's.
+
+        Args:
+            delta: In place of the plan's.
+
+        Returns:
+            A number from 0 to 1.
+
+        Raises:
+            InvalidInput: Neither is given, so that no ε could be stated.
+        """
         chosen = delta if delta is not None else self.delta
         if chosen is None:
-            raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
-        return price(self.event(rows), chosen, unit=self.unit(whose))
+            problem = "is missing, and without it no ε can be stated"
+            raise InvalidInput("delta", problem, "give one below 1 over the number of rows, such as delta=1e-5")
+        return checked.share("delta", chosen)
 
     def _rows(self, rows: int) -> int:
         if rows:

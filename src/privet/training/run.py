@@ -14,11 +14,9 @@ from torch import Tensor, nn
 
 from privet.accounting import epsilon as price
 from privet.core.errors import InvalidInput
-from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.random import Rng
 from privet.core.release import Release
-from privet.core.unit import Unit
 from privet.training.checkpoint import Checkpoint, CheckpointStore
 from privet.training.data import Rows
 from privet.training.device_noise import STRENGTH
@@ -31,7 +29,6 @@ from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
 from privet.training.rehearsal import REHEARSED, Rehearsal
 from privet.training.rules import Known
-from privet.training.sampling import Sampler
 from privet.training.selftest import SelfTest, selftest
 from privet.training.step import Step
 
@@ -83,9 +80,6 @@ class Run:
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         rows: Rows,
-        sampler: Sampler,
-        event: Event,
-        unit: Unit,
         delta: float,
         source: str,
         charge: Charge | None,
@@ -95,8 +89,8 @@ class Run:
         rng: Rng,
         world: World,
     ) -> None:
-        self.plan, self.model, self.optimizer, self.unit, self.event = plan, model, optimizer, unit, event
-        self.sampler, self.performance, self.source = sampler, performance, source
+        self.plan, self.model, self.optimizer, self.performance = plan, model, optimizer, performance
+        self.unit, self.event, self.sampler, self.source = store.terms.unit, store.terms.event, store.sampler, source
         self._rows, self._charge, self._store, self._rng = rows, charge, store, rng
         self.world, self.delta = world, delta
         self._step = Step(plan, model, optimizer, rules, performance, rng, world)

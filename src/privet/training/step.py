@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.training import device_noise
-from privet.training.accumulate import Sum
+from privet.training.accumulate import GradientSum
 from privet.training.clipping import Adaptive
-from privet.training.coupling import Inputs, check_forward
+from privet.training.coupling import check_forward
 from privet.training.distributed import World
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Call, Calls
@@ -21,7 +21,7 @@ from privet.training.engine.groups import Groups
 from privet.training.engine.parts import Dense, Part, numbers
 from privet.training.engine.squares import Squares
 from privet.training.grid import Grid
-from privet.training.micro import Micro
+from privet.training.micro import Micro, RowInputs
 from privet.training.noise import fill
 from privet.training.notices import warn_of_eval_mode, warn_of_no_gradient
 from privet.training.performance import Performance
@@ -65,7 +65,7 @@ class Step:
         self._model = model
         self._weights: Weights | None = None
         self._attributes: Attributes | None = None
-        self._inputs: Inputs = {}
+        self._inputs: RowInputs = {}
         self._tail: Tail | None = None
         self._allowed: set[str] = set()
         self._written: set[str] = set()
@@ -76,7 +76,7 @@ class Step:
         self.engine = Engine(self.parameters, self.names, rules)
         self.calls = Calls.of(model, self.parameters)
         self.grid = Grid.of(plan, sum(p.numel() for p in self.parameters)) if plan.noise is Noise.LATTICE else None
-        self.sum = Sum(self.parameters, wide=self.grid is not None)
+        self.sum = GradientSum(self.parameters, wide=self.grid is not None)
         self._within, self._per_row, self._units = 0.0, 0.0, 0
         self.seen, self.shortened, self.ignored = 0, 0, 0
         self._warned: set[str] = set()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from privet.runs.facts import PublicFacts
     from privet.runs.request import TrainRequest
     from privet.runs.row_sets import LabeledRows
-    from privet.training.convex import Loss, ObjectivePerturbation, OutputPerturbation
+    from privet.training.convex import ConvexLoss, ObjectivePerturbation, OutputPerturbation
     from privet.training.models import Described, Model
 
 __all__ = ["RADIUS", "convex_method", "loss_for"]
@@ -26,7 +26,7 @@ RADIUS = sqrt(2.0)
 """Features have a norm of 1 at most, and the intercept is 1."""
 
 
-def loss_for(classes: int) -> Loss:
+def loss_for(classes: int) -> ConvexLoss:
     """Return the loss of a linear model: softmax for classes, log-cosh for a regression."""
     from privet.training.convex import LogCosh, Softmax
 
@@ -37,7 +37,7 @@ def convex_method(
     name: str,
     title: str,
     perturbation: Callable[[], type[OutputPerturbation] | type[ObjectivePerturbation]],
-    penalty: Callable[[Loss, float, float], float],
+    penalty: Callable[[ConvexLoss, float, float], float],
 ) -> Method:
     """Return a method that fits a linear model with one perturbation.
 

@@ -63,7 +63,7 @@ def _recipe(
     noise_multiplier: float | None = None,
 ) -> Recipe:
     from privet.training.models import Family
-    from privet.training.recipe import Kind, recipe
+    from privet.training.recipe import DataKind, recipe
 
     rows = max(round((facts.units or 1) * request.training_share(has_test_rows=facts.has_test_rows)), 1)
     if request.batch_size is not None and request.batch_size > rows:
@@ -71,7 +71,7 @@ def _recipe(
         raise InvalidInput("batch_size", problem, "give a smaller one, or leave it out")
     family = model.family
     if ":" in request.model:
-        family = Family.RESIDUAL if facts.kind is Kind.TABLE else Family.CONVOLUTIONS
+        family = Family.RESIDUAL if facts.kind is DataKind.TABLE else Family.CONVOLUTIONS
     return recipe(
         facts.kind,
         rows,

@@ -147,18 +147,18 @@ class FitSession:
 
     def trainable(self) -> nn.Module:
         """Return a fresh copy of what is trained: all of a table's model, and the head on features of images."""
-        from privet.training.recipe import Kind
+        from privet.training.recipe import DataKind
 
-        return copy.deepcopy(self.model if self.facts.kind is Kind.TABLE else self.model.head).train()
+        return copy.deepcopy(self.model if self.facts.kind is DataKind.TABLE else self.model.head).train()
 
     def features(self, x: Tensor) -> Tensor:
         """Return the features of rows; those of images were computed when the rows were read."""
         import torch
 
-        from privet.training.recipe import Kind
+        from privet.training.recipe import DataKind
 
         with torch.no_grad():
-            features: Tensor = self.model.front(x) if self.facts.kind is Kind.TABLE else x
+            features: Tensor = self.model.front(x) if self.facts.kind is DataKind.TABLE else x
         return features
 
 

@@ -17,7 +17,7 @@ from privet.training.engine.functional import again
 from privet.training.engine.graph import Graph, Stem, Use, is_complex, read
 from privet.training.engine.layout import Layout
 from privet.training.engine.parts import Dense, Outer, Part, combine
-from privet.training.engine.probe import Found, Reader, probe
+from privet.training.engine.probe import ProbeResult, Reader, probe
 from privet.training.engine.stems import descend, makes_stems, shape_of
 from privet.training.engine.structure import Sizes, alike, sizes, skeleton, takes_rows_by_data
 from privet.training.engine.sweep import Gradients, sweep
@@ -32,7 +32,7 @@ class Met:
 
     examples: int
     sizes: Sizes
-    found: Found | None = None
+    found: ProbeResult | None = None
     """Where its examples lie, once that is certain."""
     probed: int = -1
     """The round in which that was found out, or found again."""
@@ -130,7 +130,7 @@ class Engine:
                     found[numbers[id(own[name])]].append(share)
             return [combine(parts).settle() if parts else None for parts in found]
 
-    def _where(self, losses: Tensor, graph: Graph, reader: Reader, name_of: Callable[[Tensor], str]) -> Found:
+    def _where(self, losses: Tensor, graph: Graph, reader: Reader, name_of: Callable[[Tensor], str]) -> ProbeResult:
         """Where the examples are: known from a computation of the same structure, or found out now.
 
         Where data decides, always now. And again in the rounds in which it is `due`.

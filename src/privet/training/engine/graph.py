@@ -17,7 +17,7 @@ from torch.autograd.graph import GradientEdge, Node
 
 from privet.core.errors import NotProven
 
-__all__ = ["Graph", "Stem", "Use", "is_complex", "is_leaf", "output_shape", "outputs_of", "read", "saved"]
+__all__ = ["Graph", "Stem", "Use", "is_complex", "is_leaf", "node_kinds", "output_shape", "outputs_of", "read", "saved"]
 
 
 class Stem(NamedTuple):
@@ -47,6 +47,15 @@ class Graph:
     def kinds(self) -> tuple[type, ...]:
         """The types of all nodes: the structure of the computation."""
         return tuple(map(type, self.order))
+
+
+def node_kinds(names: str) -> frozenset[str]:
+    """Return autograd's class names of operations: those of the words, which may leave out the ending "Backward0".
+
+    >>> sorted(node_kinds("Add SumBackward1"))
+    ['AddBackward0', 'SumBackward1']
+    """
+    return frozenset(name if "Backward" in name else f"{name}Backward0" for name in names.split())
 
 
 def is_leaf(node: Node) -> bool:

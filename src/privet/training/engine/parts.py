@@ -13,7 +13,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from privet.training import native
 from privet.training.engine.groups import Groups
 from privet.training.engine.squares import (
     LEAST,
@@ -28,6 +27,7 @@ from privet.training.engine.squares import (
     squares_of_rows,
     squares_of_several,
 )
+from privet.training.native import loops
 
 __all__ = ["Dense", "Lookup", "Mixed", "Outer", "Part", "combine", "numbers"]
 
@@ -40,35 +40,30 @@ class Part(Protocol):
 
     def squares(self) -> Squares:
         """The squared norm of each example's gradient."""
-        ...
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """out += Σ_i factors[i] · gradient_i."""
-        ...
 
     def dense(self) -> Tensor:
         """All gradients, written out: B rows of the parameter's size."""
-        ...
 
     def blank(self, bad: Tensor) -> Part:
         """The same with the marked examples' gradients replaced by zeros, even where they hold NaN."""
-        ...
 
     def regroup(self, groups: Groups) -> Part:
         """The sums of the examples of each group."""
-        ...
 
     def settle(self) -> Part:
-        """The form to keep until the clipping factors are known."""
-        ...
+        """The form to keep until the clipping factors are known; by default itself."""
+        return self
 
     def measured(self) -> Part:
-        """The same with its squared norms computed now, while the numbers are still in a cache."""
-        ...
+        """The same with its squared norms computed now, while the numbers are still in a cache; by default itself."""
+        return self
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(Part):
     """The gradients themselves: (B, size of the parameter)."""
 
     value: Tensor
@@ -98,13 +93,9 @@ class Dense:
         """One row a group."""
         return Dense(groups.add_rows(self.value))
 
-    def settle(self) -> Part:
-        """Itself."""
-        return self
-
 
 @dataclass(frozen=True)
-class Outer:
+class Outer(Part):
     """Sums of products: example i's gradient is the matrix Σ_t left[i, t] ⊗ right[i, t].
 
     A linear layer's weight gradient has this form, with t over the positions of a sequence. Its squared norm is
@@ -130,8 +121,8 @@ class Outer:
         """For one position: the norm of a product of two vectors is the product of their norms."""
         left = self.left.flatten(1)
         (units, least), (more, other) = (rounding(left, each.shape[2]) for each in (self.left, self.right))
-        if native.takes_rows(left) and native.takes_rows(rights):
-            return Squares(*native.product_squares(left, rights, units + more, least, other, 3 * LEAST))
+        if loops.takes_rows(left) and loops.takes_rows(rights):
+            return Squares(*loops.product_squares(left, rights, units + more, least, other, 3 * LEAST))
         lefts = squares_of_rows(left).value
         value = lefts * rights
         slack = value * (units + more)
@@ -193,7 +184,7 @@ class Outer:
 
 
 @dataclass(frozen=True)
-class Lookup:
+class Lookup(Part):
     """Sums of rows: example i's gradient has right[i, t] added to row index[i, t]. An embedding has this form."""
 
     index: Tensor
@@ -238,13 +229,9 @@ class Lookup:
         index = groups.stack_rows(self.index[:, :, None]).squeeze(2)
         return Lookup(index, groups.stack_rows(self.right), self.rows)
 
-    def settle(self) -> Part:
-        """Itself."""
-        return self
-
 
 @dataclass(frozen=True)
-class Mixed:
+class Mixed(Part):
     """A table that is looked up and also multiplied with, as a tied embedding is: both, and their cross term."""
 
     outer: Outer
@@ -278,14 +265,6 @@ class Mixed:
     def regroup(self, groups: Groups) -> Part:
         """Both, group by group."""
         return combine([self.outer.regroup(groups), self.lookup.regroup(groups)])
-
-    def settle(self) -> Part:
-        """Itself."""
-        return self
-
-    def measured(self) -> Part:
-        """Itself: it is made last, and measured once."""
-        return self
 
 
 def _is_same(one: Tensor, other: Tensor) -> bool:

@@ -24,7 +24,7 @@ from privet.training.engine.structure import is_packed
 from privet.training.engine.sweep import Gradients, sweep
 from privet.training.rules import STEM_IF_SHARED
 
-__all__ = ["Found", "Reader", "probe"]
+__all__ = ["ProbeResult", "Reader", "probe"]
 
 Reader: TypeAlias = Callable[[frozenset[int]], tuple[Graph, list[Claim]]]
 
@@ -38,7 +38,7 @@ _TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
-class Found:
+class ProbeResult:
     """What a probe found for one structure of the computation."""
 
     stems: frozenset[int]
@@ -51,7 +51,7 @@ class Found:
     """Whether the experiment left no choice; if not, the next batch repeats it."""
 
 
-def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> Found:
+def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> ProbeResult:
     """Find every join's layout.
 
     Args:
@@ -80,7 +80,7 @@ def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> F
             silent = frozenset(place for place, node in enumerate(fitting) if not _sounds(ones.get(node, [])))
             certain = all(len(fit.layouts) == 1 and fit.shown for fit in fitting.values())
             certain = certain and not is_packed(graph, dict(zip(fitting, chosen, strict=True)), len(losses))
-            return Found(stems, chosen, silent, certain)
+            return ProbeResult(stems, chosen, silent, certain)
         places = {node: place for place, node in enumerate(graph.order)}
         shared = frozenset(places[node] for node in wrong if _may_be_shared(node, len(losses)))
         if not shared:

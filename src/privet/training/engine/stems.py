@@ -10,72 +10,22 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from privet.training.engine.graph import Stem, is_leaf, output_shape, outputs_of, saved
+from privet.training.engine.graph import Stem, is_leaf, node_kinds, output_shape, outputs_of, saved
 from privet.training.engine.parts import Dense, Outer, Part
 
 __all__ = ["descend", "makes_stems", "shape_of"]
 
-_SAME = frozenset({"AliasBackward0", "CloneBackward0", "ToCopyBackward0"})
-_RESHAPES = frozenset(
-    {
-        "ReshapeAliasBackward0",
-        "SqueezeBackward0",
-        "SqueezeBackward1",
-        "SqueezeBackward2",
-        "UnsafeViewBackward0",
-        "UnsqueezeBackward0",
-        "ViewBackward0",
-    }
-)
-_OTHERS = frozenset(
-    {
-        "AbsBackward0",
-        "AddBackward0",
-        "AddmmBackward0",
-        "BmmBackward0",
-        "CatBackward0",
-        "ClampBackward0",
-        "ClampBackward1",
-        "DivBackward0",
-        "ExpBackward0",
-        "GeluBackward0",
-        "LinalgVectorNormBackward0",
-        "LogBackward0",
-        "MeanBackward0",
-        "MeanBackward1",
-        "MmBackward0",
-        "MulBackward0",
-        "NegBackward0",
-        "PermuteBackward0",
-        "PowBackward0",
-        "PowBackward1",
-        "ReciprocalBackward0",
-        "ReluBackward0",
-        "RsqrtBackward0",
-        "SelectBackward0",
-        "SigmoidBackward0",
-        "SiluBackward0",
-        "SliceBackward0",
-        "SoftmaxBackward0",
-        "SoftplusBackward0",
-        "SplitBackward0",
-        "SplitWithSizesBackward0",
-        "SqrtBackward0",
-        "StackBackward0",
-        "StdBackward0",
-        "SubBackward0",
-        "SumBackward0",
-        "SumBackward1",
-        "TBackward0",
-        "TanhBackward0",
-        "TransposeBackward0",
-        "UnbindBackward0",
-        "VarBackward0",
-        "WeightNormInterfaceBackward0",
-    }
+_SAME = node_kinds("Alias Clone ToCopy")
+_RESHAPES = node_kinds("ReshapeAlias Squeeze SqueezeBackward1 SqueezeBackward2 UnsafeView Unsqueeze View")
+_OTHERS = node_kinds(
+    """
+    Abs Add Addmm Bmm Cat Clamp ClampBackward1 Div Exp Gelu LinalgVectorNorm Log Mean MeanBackward1 Mm Mul Neg
+    Permute Pow PowBackward1 Reciprocal Relu Rsqrt Select Sigmoid Silu Slice Softmax Softplus Split SplitWithSizes
+    Sqrt Stack Std Sub Sum SumBackward1 T Tanh Transpose Unbind Var WeightNormInterface
+    """
 )
 """Operations all of whose tensors are inputs of the graph: fed with parameters alone, nothing else is in them."""
-_ELEMENTWISE = frozenset({"AddBackward0", "DivBackward0", "MulBackward0", "RsubBackward1", "SubBackward0"})
+_ELEMENTWISE = node_kinds("Add Div Mul RsubBackward1 Sub")
 _KINDS = _SAME | _RESHAPES | _OTHERS
 
 

@@ -11,11 +11,11 @@ from torch import nn
 
 from privet.accounting import epsilon as price
 from privet.core import checked
-from privet.core.errors import InvalidInput
 from privet.core.unit import Whose
 from privet.training.fit import Progress
 from privet.training.loggers.reached import Log, Reached, named
-from privet.training.plan import DPSGD, Batches
+from privet.training.plan import DPSGD, BatchSampling
+from privet.training.state import modes_restored
 
 __all__ = ["Logbook"]
 
@@ -56,10 +56,7 @@ class Logbook:
                 eval mode then, and no gradients are kept. **They must read no private row**: what they give is
                 post-processing of the model, and free, only then.
         """
-        chosen = delta if delta is not None else plan.delta
-        if chosen is None:
-            raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
-        self._delta = checked.share("delta", chosen)
+        self._delta = plan.stated_delta(delta)
         self._every = None if every is None else checked.count("every", every)
         self._scores = dict(scores or {})
         self._plan = plan.calibrated(rows, whose)
@@ -123,18 +120,13 @@ class Logbook:
     def _scored(self, model: nn.Module) -> tuple[tuple[str, float], ...]:
         if not self._scores:
             return ()
-        modes = [(module, module.training) for module in model.modules()]
-        model.eval()
-        try:
-            with torch.no_grad():
-                return tuple((name, float(score(model))) for name, score in self._scores.items())
-        finally:
-            for module, mode in modes:
-                module.training = mode
+        with modes_restored(model), torch.no_grad():
+            model.eval()
+            return tuple((name, float(score(model))) for name, score in self._scores.items())
 
 
 def _rate(plan: DPSGD, units: int, steps: int) -> float:
     """The share of an epoch that a step is."""
-    if plan.batches is Batches.SHUFFLED:
+    if plan.batches is BatchSampling.SHUFFLED:
         return (plan.epochs or 1) / steps
     return plan.sample_rate if plan.sample_rate is not None else (plan.batch_size or 1) / (plan.public(units) or 1)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["MARK", "Log", "Reached", "named"]
+__all__ = ["MARK", "ClosingLog", "Log", "Reached", "named"]
 
 MARK = "INTERNAL: computed from private rows, and not paid for; do not share"
 """What every log with internal values says of itself."""
@@ -42,19 +44,29 @@ class Log(Protocol):
 
     def begin(self, scores: tuple[str, ...]) -> None:
         """Take note, before anything is paid for, of which scores there will be."""
-        ...
 
     def write(self, reached: Reached) -> None:
         """Add a line; not for a step that the log has already."""
-        ...
 
     def write_internal(self, step: int, values: Mapping[str, float]) -> None:
         """Keep values that touch private rows, if the log was made for that; else forget them."""
-        ...
 
     def close(self) -> None:
         """Finish; a second time does nothing."""
-        ...
+
+
+class ClosingLog(ABC):
+    """A log that `with` closes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish; a second time does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
 
 
 def named(argument: str, names: Iterable[str]) -> tuple[str, ...]:

@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.training.loggers.reached import MARK, Reached
+from privet.training.loggers.reached import MARK, ClosingLog, Reached
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -20,7 +19,7 @@ __all__ = ["TensorBoardLog"]
 _FILES = "events.out.tfevents.*"
 
 
-class TensorBoardLog:
+class TensorBoardLog(ClosingLog):
     """Curves of ε, epochs and scores by step; internal values are in the folder `internal` within, as another run.
 
     That folder can be entered by its owner alone, and the names of its curves begin with `INTERNAL`.
@@ -65,12 +64,6 @@ class TensorBoardLog:
         self._writer.close()
         if self._internal is not None:
             self._internal.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
 
 def _opened(folder: Path, *, resume: bool, private: bool = False) -> tuple[SummaryWriter, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privet.training.models.additive import Additive
 from privet.training.models.alone import each_alone
-from privet.training.models.choose import Family, Head, Model, choose, decided
+from privet.training.models.choose import Family, Model, choose, decided
 from privet.training.models.front import Front
 from privet.training.models.kernel import Kernel
 from privet.training.models.linear import Linear
@@ -20,7 +20,6 @@ __all__ = [
     "Described",
     "Family",
     "Front",
-    "Head",
     "Kernel",
     "Linear",
     "Model",

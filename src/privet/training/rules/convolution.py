@@ -50,7 +50,7 @@ def convolution(arrival: Arrival) -> Part:
 
 
 @dataclass(frozen=True)
-class Convolved:
+class Convolved(Part):
     """The input and the output's gradient of a convolution, where they are smaller than the examples' gradients."""
 
     inputs: Tensor
@@ -93,7 +93,7 @@ class Convolved:
         both = (self.inputs, self.gradient)
         lengths = [torch.linalg.vector_norm(each.flatten(1), dim=1, dtype=torch.float64) for each in both]
         places, limits = prod(self.gradient.shape[2:]), torch.finfo(self.inputs.dtype)
-        terms = kernels.additions(places, loops=self._has_loops) + places + 8
+        terms = kernels.additions(places, compiled=self._has_loops) + places + 8
         apart = lengths[0] * lengths[1] * (sqrt(prod(self.geometry.kernel[2:])) * terms * 1.01 * limits.eps / 2)
         apart += sqrt(self.geometry.size) * places * limits.tiny
         return lengthened(found, apart)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from privet.core.errors import InvalidInput
-from privet.training import native
 from privet.training.engine.arrival import Arrival
 from privet.training.engine.parts import Dense, Part
+from privet.training.native import loops
 
 __all__ = ["batch_norm", "group_norm", "layer_norm"]
 
@@ -30,8 +30,8 @@ def layer_norm(arrival: Arrival) -> Part:
 
 def _scale_and_shift(gradient: Tensor, inputs: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
     """In one compiled pass, or Σ_t rstd·(b·x) − Σ_t (mean·rstd)·b by two products."""
-    if native.takes_rows(gradient, inputs) and native.usable(mean, rstd):
-        return native.normalised_gradients(gradient, inputs, *(each.squeeze(2).contiguous() for each in (mean, rstd)))
+    if loops.takes_rows(gradient, inputs) and loops.usable(mean, rstd):
+        return loops.normalised_gradients(gradient, inputs, *(each.squeeze(2).contiguous() for each in (mean, rstd)))
     scaled = torch.bmm(rstd.mT, gradient * inputs)
     return torch.baddbmm(scaled, (mean * rstd).mT, gradient, alpha=-1).squeeze(1), gradient.sum(1)
 

@@ -15,7 +15,7 @@ __all__ = ["Turned"]
 
 
 @dataclass(frozen=True)
-class Turned:
+class Turned(Part):
     """The gradients themselves, in another order than the weight's, which only their sum is brought into."""
 
     value: Tensor
@@ -46,10 +46,6 @@ class Turned:
     def regroup(self, groups: Groups) -> Part:
         """One row a group."""
         return Turned(groups.add_rows(self.value))
-
-    def settle(self) -> Part:
-        """Itself."""
-        return self
 
     @property
     def _rows(self) -> Dense:

@@ -5,10 +5,21 @@ Pass one of these and nothing else decides what is sampled, so that the event ca
 
 from __future__ import annotations
 
-from privet.training.sampling.fixed_size import FixedSize
-from privet.training.sampling.poisson import Poisson
+from privet.training.sampling.fixed_size import FixedSizeSampler
+from privet.training.sampling.poisson import PoissonSampler
 from privet.training.sampling.protocol import Drawn, Sampler, State
-from privet.training.sampling.shuffled import Shuffled
-from privet.training.sampling.users import Ids, UserRows, Users, count_units
+from privet.training.sampling.shuffled import ShuffledSampler
+from privet.training.sampling.users import Ids, UserRows, UserSampler, count_units
 
-__all__ = ["Drawn", "FixedSize", "Ids", "Poisson", "Sampler", "Shuffled", "State", "UserRows", "Users", "count_units"]
+__all__ = [
+    "Drawn",
+    "FixedSizeSampler",
+    "Ids",
+    "PoissonSampler",
+    "Sampler",
+    "ShuffledSampler",
+    "State",
+    "UserRows",
+    "UserSampler",
+    "count_units",
+]

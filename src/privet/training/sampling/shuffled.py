@@ -15,7 +15,7 @@ from privet.core.random.protocol import Rng
 from privet.core.unit import Neighbours
 from privet.training.sampling.protocol import Drawn, Indices, State, planned, same_plan, whole
 
-__all__ = ["Shuffled"]
+__all__ = ["ShuffledSampler"]
 
 
 @dataclass
@@ -28,7 +28,7 @@ class _Orders:
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffled:
+class ShuffledSampler:
     """Every epoch goes once through all rows in a new random order, in batches; the last may be shorter than the rest.
 
     A row is in one batch of each epoch, so an epoch costs as much as one release of one batch (parallel composition)
@@ -39,7 +39,7 @@ class Shuffled:
     stopped. `state()` has it; a step whose epoch began without it is refused, and `next_step` says where to go on.
 
     >>> from privet.core.random import SeededRng
-    >>> run, rng = Shuffled(batch_size=4, rows=10, epochs=2), SeededRng(1)
+    >>> run, rng = ShuffledSampler(batch_size=4, rows=10, epochs=2), SeededRng(1)
     >>> [run.draw(step, rng).units for step in range(run.steps_of())]
     [4, 4, 2, 4, 4, 2]
     """

@@ -19,7 +19,7 @@ from privet.training.sampling.protocol import Drawn, Indices, Sampler, State, sa
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Ids", "UserRows", "Users", "count_units"]
+__all__ = ["Ids", "UserRows", "UserSampler", "count_units"]
 
 Ids: TypeAlias = "Sequence[int] | Sequence[str] | npt.NDArray[Any] | torch.Tensor"
 """One owner for each row: whole numbers or texts, in a list, an array or a tensor."""
@@ -77,7 +77,7 @@ def count_units(users: UserRows | None, rows: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Users:
+class UserSampler:
     """Draws users with `inner`, and for each of them at most `cap` rows, chosen anew each time.
 
     `ids` names the owner of each row, by whole numbers or by texts. `inner` is any sampler over as many units as there
@@ -86,7 +86,7 @@ class Users:
 
     >>> from privet.core.random import SeededRng
     >>> from privet.training.sampling import Poisson
-    >>> users = Users(Poisson(sample_rate=1.0, steps=1, rows=2), ids=["ann", "bob", "ann", "ann"], cap=2)
+    >>> users = UserSampler(Poisson(sample_rate=1.0, steps=1, rows=2), ids=["ann", "bob", "ann", "ann"], cap=2)
     >>> drawn = users.draw(0, SeededRng(1))
     >>> len(drawn.indices), drawn.groups.tolist(), drawn.units
     (3, [0, 0, 1], 2)
@@ -102,7 +102,7 @@ class Users:
 
     def __post_init__(self, ids: Ids) -> None:
         object.__setattr__(self, "cap", whole("cap", self.cap))
-        if isinstance(self.inner, Users):
+        if isinstance(self.inner, UserSampler):
             raise InvalidInput("inner", "draws users already, and what it returns are rows", "give its inner sampler")
         numbers = _number_owners(ids)
         sizes = np.bincount(numbers)

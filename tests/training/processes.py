@@ -30,7 +30,7 @@ from privet.core.errors import BudgetExceeded, PrivetError
 from privet.core.random import Rng, SeededRng
 from privet.ledger import Budget, Ledger
 from privet.training import DPSGD, Adaptive, BatchSampling, Performance, Run, UserRows
-from privet.training.sampling import Drawn
+from privet.training.sampling import SampledBatch
 
 ROWS, STEPS, SIGMA, CLIP, BATCH = 300, 12, 1.3, 0.7, 40
 PLAN: Final = DPSGD(
@@ -68,7 +68,7 @@ class SameRows:
         self.steps_of, self.next_step, self.state = run.sampler.steps_of, run.sampler.next_step, run.sampler.state
         run.sampler = self  # type: ignore[assignment]  # as much of one as a run asks for
 
-    def draw(self, step: int, _: Rng) -> Drawn:
+    def draw(self, step: int, _: Rng) -> SampledBatch:
         drawn = self._inner.draw(step, SeededRng(11, step))
         self.drawn.append(drawn.indices.tolist())
         return drawn

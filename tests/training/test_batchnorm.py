@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.utils import parametrizations
 
 from privet.core.errors import InvalidInput
-from privet.training.batchnorm import Change, replace_batchnorm
+from privet.training.batchnorm import LayerChange, replace_batchnorm
 from privet.training.validate import Severity, check, require
 
 M = TypeVar("M", bound=nn.Module)
@@ -214,7 +214,7 @@ def test_the_model_itself_may_be_a_batch_norm() -> None:
     replaced = replace_batchnorm(nn.BatchNorm2d(64))
     assert isinstance(replaced.model, nn.GroupNorm)
     assert replaced.changes == (
-        Change(
+        LayerChange(
             "",
             "BatchNorm2d(64)",
             "GroupNorm(32, 64)",

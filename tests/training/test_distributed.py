@@ -27,8 +27,8 @@ from scipy import stats
 
 from privet.core.errors import BudgetExceeded, PrivetError
 from privet.training.distributed import World, share
-from privet.training.meeting import ProcessError, Rendezvous, SyncPoint, _heard, _told
-from privet.training.sampling import Drawn
+from privet.training.rendezvous import ProcessError, Rendezvous, SyncPoint, _heard, _told
+from privet.training.sampling import SampledBatch
 from tests.training.processes import BATCH, CLIP, PLAN, ROWS, SIGMA, STEPS
 
 ROOT = Path(__file__).parents[2]
@@ -339,7 +339,7 @@ def test_shares_are_whole_units_and_all_of_them(sizes: list[int], grouped: bool,
     """
     groups = np.repeat(np.arange(len(sizes)), sizes).astype(np.int64)
     rows = np.arange(len(groups), dtype=np.int64) * 3 + 1
-    batch = Drawn(rows, groups if grouped else None, len(sizes) if grouped else len(rows))
+    batch = SampledBatch(rows, groups if grouped else None, len(sizes) if grouped else len(rows))
     shares = [share(batch, rank, processes) for rank in range(processes)]
     assert np.concatenate([each.indices for each in shares]).tolist() == rows.tolist()
     most = max(sizes, default=0) if grouped else 1

@@ -23,7 +23,7 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Repeated
 from privet.ledger import Ledger
 from privet.training import DPSGD, BatchSampling, Progress
-from privet.training.loggers import CsvLog, Log, Logbook, MlflowLog, Reached, TensorBoardLog
+from privet.training.loggers import CsvLog, Log, Logbook, LogEntry, MlflowLog, TensorBoardLog
 from tests.training.test_fit import DATA, ROWS, fitted, network
 
 # MLflow uses what the newest SQLAlchemy deprecates.
@@ -54,7 +54,7 @@ class Forgetful:
 
     def begin(self, scores: tuple[str, ...]) -> None: ...
 
-    def write(self, reached: Reached) -> None: ...
+    def write(self, reached: LogEntry) -> None: ...
 
     def write_internal(self, step: int, values: Mapping[str, float]) -> None: ...
 
@@ -344,6 +344,6 @@ for made in (lambda: TensorBoardLog(sys.argv[1]), lambda: MlflowLog("trials", "f
 
 def test_what_a_log_is_told_holds_no_rows() -> None:
     """Fails when a field is added to what every log is told without somebody deciding that it is public."""
-    assert list(Reached.__dataclass_fields__) == ["step", "total", "epoch", "epsilon", "delta", "time", "scores"]
+    assert list(LogEntry.__dataclass_fields__) == ["step", "total", "epoch", "epsilon", "delta", "time", "scores"]
     reached = Logbook(PLAN).reached(4)
     assert json.dumps([reached.step, reached.total, reached.epoch, reached.delta]) == "[4, 8, 1.0, 0.001]"

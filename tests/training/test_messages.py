@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from privet.core.errors import PrivetError
 from privet.core.unit import Neighbours
 from privet.training import DPSGD, RULES, BatchSampling, Performance, PerLayer, Run, fit
-from privet.training.rules import Known
+from privet.training.rules import OperationRule
 from tests.training.conftest import Attach, gradient, squared, trained_on
 from tests.training.models import filled, normal
 from tests.training.reference import loop
@@ -126,7 +126,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "to operations, not to layers; .*grad_fn",
     ),
     "rules in a list": (lambda: attached(rules=[print]), "rules is of the type list; give RULES"),
-    "a slot that is no set": (lambda: Known(print, 1), r"slots is 1; .*\{1\}"),  # type: ignore[arg-type]
+    "a slot that is no set": (lambda: OperationRule(print, 1), r"slots is 1; .*\{1\}"),  # type: ignore[arg-type]
     "a list of columns": (
         lambda: attached(data=[normal(9, 4).float(), torch.arange(9)]),
         r"dataset is a list of 2 tensors .* list of rows; give a tuple of columns: \(X, Y\)",

@@ -32,7 +32,14 @@ from privet.core.random.keystream import Bytes
 from privet.core.random.stream import StreamRng
 from privet.core.randomness import Randomness
 from privet.core.unit import Neighbours, Unit, Whose
-from privet.training.sampling import Drawn, FixedSizeSampler, PoissonSampler, Sampler, ShuffledSampler, UserSampler
+from privet.training.sampling import (
+    FixedSizeSampler,
+    PoissonSampler,
+    SampledBatch,
+    Sampler,
+    ShuffledSampler,
+    UserSampler,
+)
 from privet.training.sampling.fixed_size import _listed, _marked
 from privet.training.sampling.shuffled import _permutation
 
@@ -437,7 +444,7 @@ def test_the_same_generator_gives_the_same_batches_whatever_the_process_seeded(m
 def test_steps_outside_the_plan_are_refused(make: Callable[[], Sampler]) -> None:
     """Catches a run that trains longer than its noise was chosen for."""
     sampler = make()
-    assert isinstance(sampler.draw(np.int64(0), SeededRng(1)), Drawn)  # type: ignore[arg-type]
+    assert isinstance(sampler.draw(np.int64(0), SeededRng(1)), SampledBatch)  # type: ignore[arg-type]
     for step in (-1, sampler.steps_of(), 10**9, 1.5, True):
         with pytest.raises(InvalidInput, match="step"):
             sampler.draw(step, SeededRng(1))  # type: ignore[arg-type]

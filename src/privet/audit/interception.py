@@ -28,7 +28,7 @@ from privet.training.clipping import Adaptive
 from privet.training.convex import InputPerturbation, ObjectivePerturbation, OutputPerturbation
 from privet.training.convex.minimum import tolerance
 from privet.training.sampling import FixedSizeSampler, PoissonSampler, ShuffledSampler, UserSampler
-from privet.training.sampling.protocol import Drawn
+from privet.training.sampling.protocol import SampledBatch
 from privet.training.step import Step
 
 __all__ = ["MechanismCall", "Query", "Tap", "distance", "taps"]
@@ -135,7 +135,7 @@ def _kept_rows(sampler: Any, output: Any) -> Any:
     return sampler.rows, output
 
 
-def _given_rows(sampler: Any, kept: Any) -> Drawn:
+def _given_rows(sampler: Any, kept: Any) -> SampledBatch:
     """The same rows; a row that the neighbor lacks is left out, and one that it has besides is drawn every time."""
     before, drawn = kept
     groups = drawn.groups if drawn.groups is not None else np.arange(len(drawn.indices))
@@ -144,10 +144,10 @@ def _given_rows(sampler: Any, kept: Any) -> Drawn:
     new = np.arange(before, sampler.rows, dtype=np.int64)
     indices = np.concatenate([indices, new])
     if drawn.groups is None:
-        return Drawn.of_rows(indices)
+        return SampledBatch.of_rows(indices)
     last = int(groups.max(initial=-1)) + 1
     groups = np.concatenate([groups, np.full(len(new), last, dtype=np.int64)])
-    return Drawn(indices, groups, drawn.units + (len(new) > 0))
+    return SampledBatch(indices, groups, drawn.units + (len(new) > 0))
 
 
 _TABLE: Final = (

@@ -30,7 +30,7 @@ from privet.runs.row_sets import HELD, OWN_ROWS, TEST, RowSets
 from privet.runs.scoring import score_exactly
 from privet.runs.selection import SelectionCheckpoint, TuningPlan, select_best
 from privet.training.loggers import Log
-from privet.training.models import Additive, Described, Model
+from privet.training.models import Additive, Model, ModelDescription
 from privet.training.recipe import DataKind
 from privet.training.state import Weights
 
@@ -76,7 +76,7 @@ class FitStage:
     plan: RunPlan
     model: Model
     """Untrained."""
-    described: Described
+    described: ModelDescription
     rows: RowSets
     directory: RunDirectory[TrainRequest]
     payment: Payment

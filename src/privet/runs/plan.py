@@ -22,7 +22,7 @@ from privet.runs.methods.table import METHODS
 from privet.runs.request import FeaturesName, TrainRequest
 from privet.runs.scoring import PrivateScoring
 from privet.runs.selection import TuningPlan
-from privet.training.models import Described, Family, Model, decided
+from privet.training.models import Family, Model, ModelDescription, decided
 from privet.training.recipe import DataKind
 
 __all__ = ["ASKED", "RULE", "RunPlan", "choose_delta", "describe_model", "make_plan", "require_within"]
@@ -43,7 +43,7 @@ def choose_delta(asked: float | None, units: int | None) -> tuple[float, str]:
     return default_delta(units), why
 
 
-def describe_model(request: TrainRequest, facts: PublicFacts, rows: int) -> Described:
+def describe_model(request: TrainRequest, facts: PublicFacts, rows: int) -> ModelDescription:
     """Return the model that is trained, with `auto` decided by public facts."""
     is_pixels = request.features is FeaturesName.PIXELS or (
         request.features is FeaturesName.AUTO and request.model == Family.CONVOLUTIONS.value
@@ -61,7 +61,7 @@ def describe_model(request: TrainRequest, facts: PublicFacts, rows: int) -> Desc
     if wrong:
         raise InvalidInput("model", f"is {request.model}, which is for {_PLURAL[fits[wrong[0]]]}", "use auto or linear")
     schema = None if facts.schema is None else facts.schema.to_toml()
-    described = Described(request.model, facts.classes, schema, facts.shape, facts.peak, not is_pixels)
+    described = ModelDescription(request.model, facts.classes, schema, facts.shape, facts.peak, not is_pixels)
     shape = facts.schema or facts.shape or ()
     return described if described.own else replace(described, family=decided(shape, rows, request.model).value)
 

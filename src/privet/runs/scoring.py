@@ -33,7 +33,7 @@ from privet.report.score_intervals import (
     noisy_share,
     share_interval,
 )
-from privet.training.models import each_alone
+from privet.training.models import apply_rowwise
 
 __all__ = [
     "LabeledRows",
@@ -202,7 +202,7 @@ class PrivateScoring:
     Guarantee: pure ε for `unit`: for classes, one discrete Laplace draw for how many rows are right and how many are
     wrong (a histogram of two bins: a unit's rows move it by `rows` in L1); for numbers, half of ε each for the sum of
     the errors and for the count. The model must not depend on the rows but through a release that is paid for.
-    What it says of a row follows from that row (`each_alone`). No row raises: rows on which a model gives no number
+    What it says of a row follows from that row (`apply_rowwise`). No row raises: rows on which a model gives no number
     count as wrong, or as the largest error.
     """
 
@@ -268,7 +268,7 @@ class PrivateScoring:
 
         Guarantee: that of `event`, for `unit` (see the class). The interval is post-processing of the noisy counts.
         """
-        outputs = each_alone(copy.deepcopy(model).eval(), rows.x)  # a copy: nothing of the rows stays in what leaves
+        outputs = apply_rowwise(copy.deepcopy(model).eval(), rows.x)  # a copy: nothing of the rows stays in what leaves
         users = rows.users if self.unit.whose is Whose.USER else None
         if self.classes:
             right = _right(outputs, rows.y).double().numpy() if len(rows) else np.zeros(0)

@@ -27,7 +27,7 @@ from privet.ledger import Ledger
 from privet.sklearn.rows import Columns, cells, plain
 from privet.sklearn.sources import sources_of
 from privet.training import BudgetCharge
-from privet.training.models import Family, Model, choose, each_alone
+from privet.training.models import Family, Model, apply_rowwise, choose
 from privet.training.plan import DPSGD
 from privet.training.recipe import DataKind, Recipe, recipe
 
@@ -157,7 +157,7 @@ class Fitting:
         rows = torch.from_numpy(self.columns_.table(cells(self, X, reset=False)))
         model = self.release_.value
         weights = {name: each.detach().double() for name, each in model.state_dict().items()}
-        said = each_alone(lambda some: torch.as_tensor(functional_call(model, weights, (some,))), rows)
+        said = apply_rowwise(lambda some: torch.as_tensor(functional_call(model, weights, (some,))), rows)
         found: npt.NDArray[np.float64] = said.double().numpy()
         return found
 

@@ -15,13 +15,13 @@ from privet.core.randomness import Randomness
 from privet.core.unit import Unit, Whose
 from privet.training import checkpoint, validate
 from privet.training.budget_charge import BudgetCharge
-from privet.training.checkpoint import CheckpointStore, FixedTerms, continued
+from privet.training.checkpoint import CheckpointStore, FixedTerms, next_randomness
 from privet.training.data import Rows
 from privet.training.distributed import World, described
 from privet.training.identity import Identity
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
-from privet.training.rules import Known, all_known
+from privet.training.rules import OperationRule, checked_rules
 from privet.training.run import Run
 from privet.training.sampling import Sampler, UserRows, UserSampler, count_units
 
@@ -48,7 +48,7 @@ class RunSetup:
     users: UserRows | Ids | None
     collate_fn: Any
     performance: Performance | None
-    rules: Mapping[str, Known] | None
+    rules: Mapping[str, OperationRule] | None
     rng: Rng | None
     journal: str | os.PathLike[str] | None
     delta: float | None
@@ -65,7 +65,7 @@ class RunSetup:
         _require(self.performance, self.rng)
         if not (delta := plan.stated_delta(self.delta)) > 0:
             raise InvalidInput("delta", "is 0, which no normal noise meets", "give one such as 1e-5")
-        rules = all_known(self.rules)
+        rules = checked_rules(self.rules)
         validate.require(model, optimizer)
         # Where the number of rows is private, that there are none is private too.
         rows = Rows.of(self.dataset, collate_fn=self.collate_fn, may_be_empty=not plan.counts_rows)
@@ -98,7 +98,7 @@ class RunSetup:
             if revived is not None:
                 past, reserved, drawing = revived
                 store, used = CheckpointStore(fixed, sampler, saved.run, past), past.steps
-                rng = continued(rng, past.life)
+                rng = next_randomness(rng, past.life)
         run = Run(
             plan=ready,
             model=model,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from privet.ledger.fingerprint import Fingerprint
     from privet.training.budget_charge import BudgetCharge
 
-__all__ = ["INSIDE", "Checkpoint", "CheckpointStore", "FixedTerms", "continued", "read"]
+__all__ = ["INSIDE", "Checkpoint", "CheckpointStore", "FixedTerms", "next_randomness", "read"]
 
 _FORMAT: Final = "privet checkpoint"
 _VERSION: Final = 2
@@ -178,7 +178,7 @@ class Checkpoint:
 
     def check(self, fixed: FixedTerms, model: nn.Module, optimizer: torch.optim.Optimizer, rng: Rng) -> None:
         """Refuse whatever is not what the run was attached to. Nothing has been changed when this raises."""
-        continued(rng, 0)
+        next_randomness(rng, 0)
         own = fixed.record(self.run)
         if own["unit"] != self.record["unit"]:
             advice = "give users= exactly if the run was attached with it"
@@ -243,7 +243,7 @@ class Checkpoint:
             average.load_state_dict(self.tensors["average"])
 
 
-def continued(rng: Rng, life: int) -> Rng:
+def next_randomness(rng: Rng, life: int) -> Rng:
     """Randomness for the next life of a run: none of the noise of an earlier life may come again."""
     if rng.kind is Randomness.SECURE:
         return rng

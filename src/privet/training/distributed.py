@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from privet.core.errors import InvalidInput
-from privet.training.meeting import ProcessError, Rendezvous, SharedErrors, SyncPoint
-from privet.training.sampling import Drawn
+from privet.training.rendezvous import ProcessError, Rendezvous, SharedErrors, SyncPoint
+from privet.training.sampling import SampledBatch
 
 if TYPE_CHECKING:
     from privet.core.random import Rng
@@ -48,7 +48,7 @@ class Turn:
     """A step's number, and what of its batch a process works on."""
 
     number: int
-    drawn: Drawn
+    drawn: SampledBatch
 
 
 class World:
@@ -142,7 +142,7 @@ class World:
             drawn.copy_(torch.from_numpy(np.stack(columns)))
         self._meeting.spread([drawn])
         indices, groups = drawn[0].numpy(), drawn[1].numpy() if grouped else None
-        return Turn(number, share(Drawn(indices, groups, rows), self.rank, self.size))
+        return Turn(number, share(SampledBatch(indices, groups, rows), self.rank, self.size))
 
     def total(self, flat: Tensor, count: float) -> float:
         """Add up over all processes: `flat` in place, and `count`; both have the same bits on all of them then."""
@@ -153,22 +153,22 @@ class World:
         return sum(_number(row[0]) for row in table)
 
 
-def share(drawn: Drawn, rank: int, size: int) -> Drawn:
+def share(drawn: SampledBatch, rank: int, size: int) -> SampledBatch:
     """The part of a batch that one of `size` processes works on: about as many rows as the others, of whole units.
 
-    >>> batch = Drawn(np.array([3, 1, 4, 5, 9]), np.array([0, 0, 0, 1, 2]), 3)
+    >>> batch = SampledBatch(np.array([3, 1, 4, 5, 9]), np.array([0, 0, 0, 1, 2]), 3)
     >>> [share(batch, rank, 2).indices.tolist() for rank in range(2)]
     [[3, 1, 4], [5, 9]]
     """
     rows, groups = len(drawn.indices), drawn.groups
     first, last = rows * rank // size, rows * (rank + 1) // size
     if groups is None:
-        return Drawn.of_rows(drawn.indices[first:last])
+        return SampledBatch.of_rows(drawn.indices[first:last])
     # A unit goes where the first of its rows would go.
     starts = np.concatenate([np.flatnonzero(np.diff(groups, prepend=-1)), [rows]])
     first, last = (int(starts[np.searchsorted(starts, cut)]) for cut in (first, last))
     own = groups[first:last]
-    return Drawn(drawn.indices[first:last], own - own[:1], int(own[-1] - own[0]) + 1 if len(own) else 0)
+    return SampledBatch(drawn.indices[first:last], own - own[:1], int(own[-1] - own[0]) + 1 if len(own) else 0)
 
 
 def described(

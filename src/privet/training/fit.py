@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from privet.ledger import Budget
     from privet.training.budget_charge import BudgetCharge
-    from privet.training.rules import Known
+    from privet.training.rules import OperationRule
     from privet.training.sampling import Ids, UserRows
 
 __all__ = ["Progress", "fit"]
@@ -58,7 +58,7 @@ def fit(
     users: UserRows | Ids | None = None,
     collate_fn: Any = None,
     performance: Performance | None = None,
-    rules: Mapping[str, Known] | None = None,
+    rules: Mapping[str, OperationRule] | None = None,
     rng: Rng | None = None,
     delta: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from privet.core.release import Release
     from privet.ledger import Budget
     from privet.training.budget_charge import BudgetCharge
-    from privet.training.rules import Known
+    from privet.training.rules import OperationRule
     from privet.training.sampling import Ids
 
 __all__ = ["Losses", "PrivateTrainer"]
@@ -115,7 +115,7 @@ class PrivateTrainer(Trainer):
         charge: BudgetCharge | Budget | None = None,
         users: UserRows | Ids | None = None,
         performance: Performance | None = None,
-        rules: Mapping[str, Known] | None = None,
+        rules: Mapping[str, OperationRule] | None = None,
         rng: Rng | None = None,
         delta: float | None = None,
         show_private: bool = False,

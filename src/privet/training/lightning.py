@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from privet.ledger import Budget
     from privet.training.budget_charge import BudgetCharge
     from privet.training.performance import Performance
-    from privet.training.rules import Known
+    from privet.training.rules import OperationRule
     from privet.training.sampling import Ids
 
 __all__ = ["PrivateTraining"]
@@ -73,7 +73,7 @@ class PrivateTraining(Callback):
         charge: BudgetCharge | Budget | None = None,
         users: UserRows | Ids | None = None,
         performance: Performance | None = None,
-        rules: Mapping[str, Known] | None = None,
+        rules: Mapping[str, OperationRule] | None = None,
         rng: Rng | None = None,
         delta: float | None = None,
         show_private: bool = False,

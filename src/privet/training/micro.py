@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from privet.training.sampling import Drawn
+from privet.training.sampling import SampledBatch
 
 __all__ = ["TELLING", "Micro", "RowInputs", "remember_rows", "split"]
 
@@ -53,7 +53,7 @@ class Micro:
         return max(1, len(self.indices))
 
 
-def split(drawn: Drawn, most: int | None, *, survey: bool) -> Iterator[Micro]:
+def split(drawn: SampledBatch, most: int | None, *, survey: bool) -> Iterator[Micro]:
     """Pieces of at most `most` rows, or all at once; at least one piece, and a unit is never cut."""
     if drawn.groups is None and not survey and (most is None or len(drawn.indices) <= most):
         yield Micro(drawn.indices, None, len(drawn.indices), last=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from privet.training.budget_charge import BudgetCharge
     from privet.training.explain import Explanation
     from privet.training.performance import Performance
-    from privet.training.rules import Known
+    from privet.training.rules import OperationRule
     from privet.training.run import Run
     from privet.training.sampling import Ids, UserRows
 
@@ -259,7 +259,7 @@ class DPSGD:
         loss: Callable[[Any], torch.Tensor] | None = None,
         collate_fn: Any = None,
         performance: Performance | None = None,
-        rules: Mapping[str, Known] | None = None,
+        rules: Mapping[str, OperationRule] | None = None,
     ) -> Explanation:
         """What a run would do with a model: for each layer the rule, the memory and the cost; and what is refused.
 
@@ -287,7 +287,7 @@ class DPSGD:
         users: UserRows | Ids | None = None,
         collate_fn: Any = None,
         performance: Performance | None = None,
-        rules: Mapping[str, Known] | None = None,
+        rules: Mapping[str, OperationRule] | None = None,
         rng: Rng | None = None,
         journal: str | os.PathLike[str] | None = None,
         delta: float | None = None,
@@ -334,7 +334,7 @@ class DPSGD:
         users: UserRows | Ids | None = None,
         collate_fn: Any = None,
         performance: Performance | None = None,
-        rules: Mapping[str, Known] | None = None,
+        rules: Mapping[str, OperationRule] | None = None,
         rng: Rng | None = None,
         journal: str | os.PathLike[str] | None = None,
         delta: float | None = None,

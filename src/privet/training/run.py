@@ -28,7 +28,7 @@ from privet.training.notices import warn_of_rates, warn_of_unrepeatable
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
 from privet.training.rehearsal import REHEARSED, Rehearsal
-from privet.training.rules import Known
+from privet.training.rules import OperationRule
 from privet.training.selftest import SelfTest, selftest
 from privet.training.step import Step
 
@@ -85,7 +85,7 @@ class Run:
         charge: Charge | None,
         store: CheckpointStore,
         performance: Performance,
-        rules: Mapping[str, Known],
+        rules: Mapping[str, OperationRule],
         rng: Rng,
         world: World,
     ) -> None:

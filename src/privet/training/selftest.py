@@ -16,7 +16,7 @@ from privet.core.random import SeededRng
 from privet.training.accumulate import GradientSum
 from privet.training.coupling import untouched
 from privet.training.engine.backward import Engine
-from privet.training.engine.parts import Dense, Part
+from privet.training.engine.contributions import Contribution, Dense
 from privet.training.rehearsal import rehearse
 from privet.training.state import modes_restored
 from privet.training.tail import Tail
@@ -116,7 +116,7 @@ def _noise(step: Step) -> Check:
 
 def _clip(step: Step) -> Check:
     """One enormous example: it moves the sum by no more than the clip."""
-    parts: list[Part | None] = [
+    parts: list[Contribution | None] = [
         Dense(torch.full((1, p.numel()), 1e6, dtype=v.dtype, device=v.device)) for p, v in _pairs(step)
     ]
     step.sum.flat.zero_()

@@ -17,8 +17,8 @@ from privet.training.coupling import check_forward
 from privet.training.distributed import World
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Call, Calls
+from privet.training.engine.contributions import Contribution, Dense, numbers
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part, numbers
 from privet.training.engine.squares import Squares
 from privet.training.grid import Grid
 from privet.training.micro import Micro, RowInputs
@@ -26,7 +26,7 @@ from privet.training.noise import fill
 from privet.training.notices import warn_of_eval_mode, warn_of_no_gradient
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
-from privet.training.rules import Known
+from privet.training.rules import OperationRule
 from privet.training.state import Attributes, Weights, buffer_names
 from privet.training.tail import Tail
 
@@ -52,7 +52,7 @@ class Step:
         plan: DPSGD,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
-        rules: Mapping[str, Known],
+        rules: Mapping[str, OperationRule],
         performance: Performance,
         rng: Rng,
         world: World | None = None,
@@ -209,7 +209,7 @@ class Step:
             self.sum.flat.copy_(self.grid.noisy(self.sum.flat.cpu(), self._rng)).div_(self.plan.batch_size or 1)
         return found
 
-    def add_clipped(self, parts: list[Part | None]) -> None:
+    def add_clipped(self, parts: list[Contribution | None]) -> None:
         """Clip each unit's gradient and add it to the sum; one that holds NaN or infinity adds nothing."""
         if self.grid is not None:
             if self._units + _units_of(parts) > self.grid.most:
@@ -281,7 +281,7 @@ class Step:
                     raise InvalidInput("optimizer", problem, "undo that, or release this run and attach a new one")
 
 
-def _units_of(parts: list[Part | None]) -> int:
+def _units_of(parts: list[Contribution | None]) -> int:
     """How many units these gradients are of."""
     known = [part for part in parts if part is not None]
     return len(known[0].squares().value) if known else 0

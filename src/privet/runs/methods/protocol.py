@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from privet.runs.row_sets import LabeledRows
     from privet.runs.selection import TuningPlan
     from privet.training.loggers import Log
-    from privet.training.models import Described, Model
+    from privet.training.models import Model, ModelDescription
 
 __all__ = ["FitSession", "Method", "MethodBudget", "MethodPlan", "PartialRun", "StepProgress", "on_features"]
 
@@ -173,7 +173,7 @@ def on_features(model: Model) -> Model:
     return Model(front, model.head, model.family)
 
 
-def _unchanged(described: Described, plan: MethodPlan) -> Described:
+def _unchanged(described: ModelDescription, plan: MethodPlan) -> ModelDescription:
     return described
 
 
@@ -189,7 +189,7 @@ class Method:
     """Return the plan for a share of the budget. The model is None while facts that shape it are unknown."""
     fit: Callable[[MethodPlan, LabeledRows, FitSession], Release[nn.Module] | Internal[nn.Module]]
     """Train on the rows, and release a model that costs no more than the plan's event."""
-    describe: Callable[[Described, MethodPlan], Described] = _unchanged
+    describe: Callable[[ModelDescription, MethodPlan], ModelDescription] = _unchanged
     """From the model that was asked for to the one that is released, so that it can be stored."""
     is_private: bool = True
     """Whether `fit` returns a release. Others are for comparison, on the internal report alone."""

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from privet.core.errors import InvalidInput
 from privet.training.engine.calls import Call
-from privet.training.engine.parts import Dense, Part
+from privet.training.engine.contributions import Contribution, Dense
 from privet.training.micro import RowInputs, remember_rows
 
 __all__ = ["again"]
@@ -33,7 +33,7 @@ def again(
     gradients: Sequence[Tensor | None],
     examples: int,
     known: RowInputs,
-) -> dict[str, Part]:
+) -> dict[str, Contribution]:
     """For each of the module's own parameters in `names`, its examples' gradients.
 
     `known` remembers which of a module's inputs have rows (`remember_rows`).

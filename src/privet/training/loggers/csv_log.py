@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from privet.training.loggers.lines import Lines
-from privet.training.loggers.reached import MARK, ClosingLog, Reached
+from privet.training.loggers.log_entry import MARK, ClosingLog, LogEntry
 
 __all__ = ["CsvLog"]
 
@@ -44,7 +44,7 @@ class CsvLog(ClosingLog):
         """Fix the columns; those of a file that is gone on with must be the same."""
         self._last = self._lines.begin(_row((*_HEAD, *scores)))
 
-    def write(self, reached: Reached) -> None:
+    def write(self, reached: LogEntry) -> None:
         """Add a line."""
         if self._last is None:
             self.begin(tuple(name for name, _ in reached.scores))

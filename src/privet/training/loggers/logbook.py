@@ -13,7 +13,7 @@ from privet.accounting import epsilon as price
 from privet.core import checked
 from privet.core.unit import Whose
 from privet.training.fit import Progress
-from privet.training.loggers.reached import Log, Reached, named
+from privet.training.loggers.log_entry import Log, LogEntry, check_names
 from privet.training.plan import DPSGD, BatchSampling
 from privet.training.state import modes_restored
 
@@ -67,7 +67,7 @@ class Logbook:
         self._rate = _rate(plan, units, self._total)
         self._prices: dict[int, float] = {}
         self._logs = tuple(logs)
-        names = named("scores", self._scores)
+        names = check_names("scores", self._scores)
         self.reached(self._total)  # so that a plan that cannot be priced is refused now
         for log in self._logs:
             log.begin(names)
@@ -85,13 +85,13 @@ class Logbook:
             return step >= self._total or step % (self._every or 1) == 0
         return floor(step * self._rate + 1e-9) > floor((step - 1) * self._rate + 1e-9)
 
-    def reached(self, step: int) -> Reached:
+    def reached(self, step: int) -> LogEntry:
         """How far a run is after so many steps, without scores; for a progress bar."""
         return self._reached(step, ())
 
     def internal(self, step: int, values: Mapping[str, float]) -> None:
         """Values that touch private rows, such as a training loss: kept by logs that were made with `internal=True`."""
-        names = named("values", values)
+        names = check_names("values", values)
         for log in self._logs:
             log.write_internal(step, {name: float(values[name]) for name in names})
 
@@ -100,9 +100,9 @@ class Logbook:
         for log in self._logs:
             log.close()
 
-    def _reached(self, step: int, scores: tuple[tuple[str, float], ...]) -> Reached:
+    def _reached(self, step: int, scores: tuple[tuple[str, float], ...]) -> LogEntry:
         now = datetime.now(UTC).replace(microsecond=0)
-        return Reached(step, self._total, step * self._rate, self._spent(step), self._delta, now, scores)
+        return LogEntry(step, self._total, step * self._rate, self._spent(step), self._delta, now, scores)
 
     def _spent(self, step: int) -> float:
         """What `step` steps cost, at most: the price of the next count that is priced, and never above the whole."""

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.training.loggers.reached import MARK, ClosingLog, Reached
+from privet.training.loggers.log_entry import MARK, ClosingLog, LogEntry
 
 __all__ = ["MlflowLog"]
 
@@ -76,7 +76,7 @@ class MlflowLog(ClosingLog):
     def begin(self, scores: tuple[str, ...]) -> None:
         """Metrics may come and go, so that there is nothing to prepare."""
 
-    def write(self, reached: Reached) -> None:
+    def write(self, reached: LogEntry) -> None:
         """Send all metrics of a step."""
         if reached.step > self._last:
             values = {"epsilon": reached.epsilon, "epoch": reached.epoch, **dict(reached.scores)}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.training.loggers.reached import MARK, ClosingLog, Reached
+from privet.training.loggers.log_entry import MARK, ClosingLog, LogEntry
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -44,7 +44,7 @@ class TensorBoardLog(ClosingLog):
     def begin(self, scores: tuple[str, ...]) -> None:
         """Curves may come and go, so that there is nothing to prepare."""
 
-    def write(self, reached: Reached) -> None:
+    def write(self, reached: LogEntry) -> None:
         """Add a point to every curve."""
         if reached.step > self._last:
             for name, value in (("epsilon", reached.epsilon), ("epoch", reached.epoch), *reached.scores):

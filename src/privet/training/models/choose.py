@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.data.schema import Schema
-from privet.training.models.front import Front
 from privet.training.models.linear import Linear
 from privet.training.models.pictures import Convolutions, Pictures, Pixels
 from privet.training.models.residual import Residual
+from privet.training.models.table_features import TableFeatures
 
 __all__ = ["Family", "Model", "choose", "decided"]
 
@@ -94,7 +94,7 @@ def choose(
     """
     chosen = decided(shape, rows, family)
     if isinstance(shape, Schema):
-        front = Front(shape, bins)
+        front = TableFeatures(shape, bins)
         if chosen is Family.CONVOLUTIONS:
             raise InvalidInput("family", "is convolutions, which are for pictures", "use linear or residual")
         head = Residual(front.features, classes) if chosen is Family.RESIDUAL else Linear(front.features, classes)

@@ -10,47 +10,47 @@ from math import prod, sqrt
 import torch
 from torch import Tensor
 
-from privet.training.engine.arrival import Arrival
+from privet.training.engine.contributions import Contribution, Dense
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part
+from privet.training.engine.incoming_gradient import IncomingGradient
 from privet.training.engine.squares import Squares, joined, lengthened, squares_of_grams
 from privet.training.rules import kernels
+from privet.training.rules.channels_last import ChannelsLast
 from privet.training.rules.kernels import Geometry
 from privet.training.rules.tuning import Way, way
-from privet.training.rules.turned import Turned
 
-__all__ = ["Convolved", "convolution"]
+__all__ = ["ConvolutionFactors", "convolution"]
 
 
 _SOME = 1 << 21
 """Numbers in a buffer of a few examples' gradients."""
 
 
-def convolution(arrival: Arrival) -> Part:
+def convolution(incoming: IncomingGradient) -> Contribution:
     """Slot 1 is the weight, 2 the bias."""
-    if arrival.slot == 2:
-        return Dense(arrival.rows(arrival.gradient.flatten(2), 0).sum((1, 3)))
-    inputs, gradient = arrival.rows(arrival.saved("input"), 0), arrival.rows(arrival.gradient, 0)
+    if incoming.slot == 2:
+        return Dense(incoming.rows(incoming.gradient.flatten(2), 0).sum((1, 3)))
+    inputs, gradient = incoming.rows(incoming.saved("input"), 0), incoming.rows(incoming.gradient, 0)
     examples, copies = inputs.shape[:2]
-    if arrival.saved("transposed"):
+    if incoming.saved("transposed"):
         # The weight gradient of a transposed convolution is that of a plain one with the two roles exchanged.
         inputs, gradient = gradient, inputs
     geometry = Geometry(
-        kernel=arrival.shape,
-        stride=tuple(arrival.saved("stride")),
-        padding=tuple(arrival.saved("padding")),
-        dilation=tuple(arrival.saved("dilation")),
-        groups=arrival.saved("groups"),
+        kernel=incoming.shape,
+        stride=tuple(incoming.saved("stride")),
+        padding=tuple(incoming.saved("padding")),
+        dilation=tuple(incoming.saved("dilation")),
+        groups=incoming.saved("groups"),
     )
-    part = Convolved(inputs.flatten(0, 1), gradient.flatten(0, 1), geometry)
+    contribution = ConvolutionFactors(inputs.flatten(0, 1), gradient.flatten(0, 1), geometry)
     if copies == 1:
-        return part.settle()
+        return contribution.settle()
     # Several images an example, such as the frames of a film: the gradients of each add up.
-    return Dense(part.dense().view(examples, copies, -1).sum(1))
+    return Dense(contribution.dense().view(examples, copies, -1).sum(1))
 
 
 @dataclass(frozen=True)
-class Convolved(Part):
+class ConvolutionFactors(Contribution):
     """The input and the output's gradient of a convolution, where they are smaller than the examples' gradients."""
 
     inputs: Tensor
@@ -58,7 +58,7 @@ class Convolved(Part):
     geometry: Geometry
     known: Squares | None = None
 
-    def settle(self) -> Part:
+    def settle(self) -> Contribution:
         """Written out where that is quicker and does not take much memory."""
         if not self._way.keep:
             return self
@@ -98,7 +98,7 @@ class Convolved(Part):
         apart += sqrt(self.geometry.size) * places * limits.tiny
         return lengthened(found, apart)
 
-    def measured(self) -> Part:
+    def with_squares(self) -> Contribution:
         """With its squared norms."""
         return replace(self, known=self.squares())
 
@@ -111,13 +111,13 @@ class Convolved(Part):
         """Each example's own weight gradient."""
         return self._written(self.inputs, self.gradient, self.inputs.new_empty(len(self.inputs), *self.geometry.kernel))
 
-    def blank(self, bad: Tensor) -> Part:
+    def blank(self, bad: Tensor) -> Contribution:
         """Zeros in both factors."""
         mark = bad.view(-1, *(1,) * (self.inputs.dim() - 1))
         inputs, gradient = self.inputs.masked_fill(mark, 0.0), self.gradient.masked_fill(mark, 0.0)
-        return Convolved(inputs, gradient, self.geometry)
+        return ConvolutionFactors(inputs, gradient, self.geometry)
 
-    def regroup(self, groups: Groups) -> Part:
+    def regroup(self, groups: Groups) -> Contribution:
         """One row a group."""
         return Dense(self.dense()).regroup(groups)
 
@@ -125,11 +125,11 @@ class Convolved(Part):
         self._way.method(self.geometry, inputs, gradient, out)
         return out.flatten(1)
 
-    def _turned(self) -> Turned | None:
+    def _turned(self) -> ChannelsLast | None:
         if not self._has_loops:
             return None
         out = kernels.room_for_loops(self.geometry, self.inputs)
-        return Turned(out, kernels.in_loops(self.geometry, self.inputs, self.gradient, out))
+        return ChannelsLast(out, kernels.in_loops(self.geometry, self.inputs, self.gradient, out))
 
     @property
     def _has_loops(self) -> bool:

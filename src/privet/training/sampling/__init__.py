@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from privet.training.sampling.fixed_size import FixedSizeSampler
 from privet.training.sampling.poisson import PoissonSampler
-from privet.training.sampling.protocol import Drawn, Sampler, State
+from privet.training.sampling.protocol import SampledBatch, Sampler, State
 from privet.training.sampling.shuffled import ShuffledSampler
 from privet.training.sampling.users import Ids, UserRows, UserSampler, count_units
 
 __all__ = [
-    "Drawn",
     "FixedSizeSampler",
     "Ids",
     "PoissonSampler",
+    "SampledBatch",
     "Sampler",
     "ShuffledSampler",
     "State",

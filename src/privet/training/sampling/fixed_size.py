@@ -13,7 +13,7 @@ from privet.core.event import Event, Leaf, Repeated, Sampled, WithoutReplacement
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.core.random.protocol import Rng
 from privet.core.unit import Neighbours
-from privet.training.sampling.protocol import Drawn, IndependentSteps, Indices, State, planned, whole
+from privet.training.sampling.protocol import IndependentSteps, Indices, SampledBatch, State, planned, whole
 
 __all__ = ["FixedSizeSampler"]
 
@@ -45,14 +45,14 @@ class FixedSizeSampler(IndependentSteps):
             problem = f"is {self.batch_size}, above the {self.rows} rows there are"
             raise InvalidInput("batch_size", problem, "a row is drawn once in a batch; use a smaller one")
 
-    def draw(self, step: int, rng: Rng) -> Drawn:
+    def draw(self, step: int, rng: Rng) -> SampledBatch:
         """`batch_size` rows in ascending order."""
         planned(step, self.steps)
         few = min(self.batch_size, self.rows - self.batch_size)
         if self.rows > _ROOM * few and few == self.batch_size:
-            return Drawn.of_rows(_listed(few, self.rows, rng))
+            return SampledBatch.of_rows(_listed(few, self.rows, rng))
         inside = _marked(few, self.rows, rng)
-        return Drawn.of_rows(np.flatnonzero(inside if few == self.batch_size else ~inside))
+        return SampledBatch.of_rows(np.flatnonzero(inside if few == self.batch_size else ~inside))
 
     def event(self, per_step: Leaf, steps: int) -> Event:
         """`steps` releases of batches drawn without replacement."""

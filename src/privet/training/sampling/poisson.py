@@ -16,7 +16,7 @@ from privet.core.event import Poisson as PoissonSampling
 from privet.core.random import discrete_laplace
 from privet.core.random.protocol import Rng
 from privet.core.unit import Neighbours
-from privet.training.sampling.protocol import Drawn, IndependentSteps, Indices, State, planned, whole
+from privet.training.sampling.protocol import IndependentSteps, Indices, SampledBatch, State, planned, whole
 
 __all__ = ["PoissonSampler"]
 
@@ -57,13 +57,13 @@ class PoissonSampler(IndependentSteps):
         object.__setattr__(self, "steps", whole("steps", self.steps))
         object.__setattr__(self, "rows", whole("rows", self.rows, 0))
 
-    def draw(self, step: int, rng: Rng) -> Drawn:
+    def draw(self, step: int, rng: Rng) -> SampledBatch:
         """The rows whose coins came up, in ascending order; none at all is a normal outcome."""
         planned(step, self.steps)
         if self.sample_rate == 1:
-            return Drawn.of_rows(np.arange(self.rows, dtype=np.int64))
+            return SampledBatch.of_rows(np.arange(self.rows, dtype=np.int64))
         sparse = self.rows > _MANY and self.sample_rate < _SPARSE
-        return Drawn.of_rows(self._skipping(rng) if sparse else self._coins(rng))
+        return SampledBatch.of_rows(self._skipping(rng) if sparse else self._coins(rng))
 
     def event(self, per_step: Leaf, steps: int) -> Event:
         """`steps` Poisson-sampled releases."""

@@ -16,7 +16,7 @@ from privet.core.event import Event, Leaf
 from privet.core.random.protocol import Rng
 from privet.core.unit import Neighbours
 
-__all__ = ["Drawn", "IndependentSteps", "Indices", "Sampler", "State", "planned", "same_plan", "whole"]
+__all__ = ["IndependentSteps", "Indices", "SampledBatch", "Sampler", "State", "planned", "same_plan", "whole"]
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 State: TypeAlias = dict[str, Any]
@@ -24,7 +24,7 @@ State: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class SampledBatch:
     """One logical batch. It may be empty, and then it is a step like any other: noise, and a charge."""
 
     indices: Indices
@@ -35,9 +35,9 @@ class Drawn:
     """How many units were drawn. Private: never divide by it."""
 
     @staticmethod
-    def of_rows(indices: Indices) -> Drawn:
+    def of_rows(indices: Indices) -> SampledBatch:
         """A batch in which every row is a unit of its own."""
-        return Drawn(indices, None, len(indices))
+        return SampledBatch(indices, None, len(indices))
 
 
 class Sampler(Protocol):
@@ -62,7 +62,7 @@ class Sampler(Protocol):
     def steps_of(self) -> int:
         """How many steps the whole run has."""
 
-    def draw(self, step: int, rng: Rng) -> Drawn:
+    def draw(self, step: int, rng: Rng) -> SampledBatch:
         """The batch of one step."""
 
     def next_step(self, step: int) -> int:

@@ -13,7 +13,7 @@ from privet.core.random.faults import PATIENCE, broken_source
 from privet.core.random.keystream import KEY_BYTES, Keystream
 from privet.core.random.protocol import Rng
 from privet.core.unit import Neighbours
-from privet.training.sampling.protocol import Drawn, Indices, State, planned, same_plan, whole
+from privet.training.sampling.protocol import Indices, SampledBatch, State, planned, same_plan, whole
 
 __all__ = ["ShuffledSampler"]
 
@@ -68,11 +68,11 @@ class ShuffledSampler:
         """All batches of all epochs."""
         return self.batches * self.epochs
 
-    def draw(self, step: int, rng: Rng) -> Drawn:
+    def draw(self, step: int, rng: Rng) -> SampledBatch:
         """The batch of this step. Within an epoch the generator is not asked again: a step always has the same rows."""
         epoch, place = divmod(planned(step, self.steps_of()), self.batches)
         order = self._order_of(epoch, place, rng)
-        return Drawn.of_rows(order[place * self.batch_size : (place + 1) * self.batch_size].copy())
+        return SampledBatch.of_rows(order[place * self.batch_size : (place + 1) * self.batch_size].copy())
 
     def next_step(self, step: int) -> int:
         """`step` if the order of its epoch is known or yet to be drawn, else the beginning of the next epoch."""

@@ -14,7 +14,7 @@ from privet.core.event import Event, Leaf
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.core.random.protocol import Rng
 from privet.core.unit import Neighbours
-from privet.training.sampling.protocol import Drawn, Indices, Sampler, State, same_plan, whole
+from privet.training.sampling.protocol import Indices, SampledBatch, Sampler, State, same_plan, whole
 
 if TYPE_CHECKING:
     import torch
@@ -85,7 +85,7 @@ class UserSampler:
     contribution of a user, made of all rows of its group.
 
     >>> from privet.core.random import SeededRng
-    >>> from privet.training.sampling import Poisson
+    >>> from privet.training.sampling import PoissonSampler
     >>> users = UserSampler(Poisson(sample_rate=1.0, steps=1, rows=2), ids=["ann", "bob", "ann", "ann"], cap=2)
     >>> drawn = users.draw(0, SeededRng(1))
     >>> len(drawn.indices), drawn.groups.tolist(), drawn.units
@@ -132,7 +132,7 @@ class UserSampler:
         """As planned for the users."""
         return self.inner.steps_of()
 
-    def draw(self, step: int, rng: Rng) -> Drawn:
+    def draw(self, step: int, rng: Rng) -> SampledBatch:
         """The users of this step in the order in which they were drawn, each with the rows chosen from its own."""
         users = self.inner.draw(step, rng).indices
         starts = self._starts[users]
@@ -145,7 +145,7 @@ class UserSampler:
             rows = rows[_shuffled_within(groups, rng)]
             kept = within < self.cap
             rows, groups = rows[kept], groups[kept]
-        return Drawn(rows, groups, len(users))
+        return SampledBatch(rows, groups, len(users))
 
     def next_step(self, step: int) -> int:
         """As the sampler of the users says."""

@@ -12,7 +12,7 @@ from typing import Protocol, Self
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["MARK", "ClosingLog", "Log", "Reached", "named"]
+__all__ = ["MARK", "ClosingLog", "Log", "LogEntry", "check_names"]
 
 MARK = "INTERNAL: computed from private rows, and not paid for; do not share"
 """What every log with internal values says of itself."""
@@ -21,7 +21,7 @@ _OWN = frozenset({"step", "total", "epoch", "epsilon", "delta", "time"})
 
 
 @dataclass(frozen=True)
-class Reached:
+class LogEntry:
     """How far a run is. Nothing in it depends on the data but through what was released."""
 
     step: int
@@ -45,7 +45,7 @@ class Log(Protocol):
     def begin(self, scores: tuple[str, ...]) -> None:
         """Take note, before anything is paid for, of which scores there will be."""
 
-    def write(self, reached: Reached) -> None:
+    def write(self, reached: LogEntry) -> None:
         """Add a line; not for a step that the log has already."""
 
     def write_internal(self, step: int, values: Mapping[str, float]) -> None:
@@ -69,10 +69,10 @@ class ClosingLog(ABC):
         self.close()
 
 
-def named(argument: str, names: Iterable[str]) -> tuple[str, ...]:
+def check_names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
     """Names that every kind of log can take, and that no column has already.
 
-    >>> named("scores", ["test accuracy"])
+    >>> check_names("scores", ["test accuracy"])
     ('test accuracy',)
     """
     found = tuple(names)

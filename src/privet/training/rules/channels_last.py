@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from privet.training.engine.contributions import Contribution, Dense
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part
 from privet.training.engine.squares import Squares
 
-__all__ = ["Turned"]
+__all__ = ["ChannelsLast"]
 
 
 @dataclass(frozen=True)
-class Turned(Part):
+class ChannelsLast(Contribution):
     """The gradients themselves, in another order than the weight's, which only their sum is brought into."""
 
     value: Tensor
@@ -26,7 +26,7 @@ class Turned(Part):
         """The squared norm of each example's."""
         return self._rows.squares()
 
-    def measured(self) -> Part:
+    def with_squares(self) -> Contribution:
         """With its squared norms."""
         return replace(self, known=self.squares())
 
@@ -39,13 +39,13 @@ class Turned(Part):
         """In the weight's own order."""
         return self.value.movedim(-1, 2).flatten(1)
 
-    def blank(self, bad: Tensor) -> Part:
+    def blank(self, bad: Tensor) -> Contribution:
         """Zeros for the marked examples."""
-        return Turned(self.value.masked_fill(bad.view(-1, *(1,) * (self.value.dim() - 1)), 0.0))
+        return ChannelsLast(self.value.masked_fill(bad.view(-1, *(1,) * (self.value.dim() - 1)), 0.0))
 
-    def regroup(self, groups: Groups) -> Part:
+    def regroup(self, groups: Groups) -> Contribution:
         """One row a group."""
-        return Turned(groups.add_rows(self.value))
+        return ChannelsLast(groups.add_rows(self.value))
 
     @property
     def _rows(self) -> Dense:

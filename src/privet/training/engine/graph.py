@@ -131,8 +131,11 @@ def read(
             if all(map(or_, joined, constant)) and (makes_stems(node, all(joined)) or place in also):
                 expressions.add(node)
                 continue
-            among = [(slot, edge) for slot, edge in enumerate(inputs) if edge[0] in expressions]
-            graph.joins[node] = [Use(slot, ParameterExpression(*edge)) for slot, edge in among]
+            graph.joins[node] = [
+                Use(slot, ParameterExpression(child, output))
+                for slot, (child, output) in enumerate(inputs)
+                if child in expressions
+            ]
         for child, output in inputs:
             if child is not None and child not in expressions:
                 outputs.setdefault(child, set()).add(output)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -136,20 +137,14 @@ def _clock(owners: Mapping[Node, int]) -> Iterator[dict[int, float]]:
     spent: dict[int, float] = {}
     began: dict[Node, float] = {}
 
-    def before(node: Node) -> Callable[[object], None]:
-        def hook(_: object) -> None:
-            began[node] = _now()
+    def before(node: Node, *_: object) -> None:
+        began[node] = _now()
 
-        return hook
+    def after(node: Node, owner: int, *_: object) -> None:
+        spent[owner] = spent.get(owner, 0.0) + _now() - began[node]
 
-    def after(node: Node, owner: int) -> Callable[[object, object], None]:
-        def hook(*_: object) -> None:
-            spent[owner] = spent.get(owner, 0.0) + _now() - began[node]
-
-        return hook
-
-    handles = [node.register_prehook(before(node)) for node in owners]
-    handles += [node.register_hook(after(node, owner)) for node, owner in owners.items()]
+    handles = [node.register_prehook(partial(before, node)) for node in owners]
+    handles += [node.register_hook(partial(after, node, owner)) for node, owner in owners.items()]
     try:
         yield spent
     finally:

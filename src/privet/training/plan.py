@@ -162,13 +162,11 @@ class DPSGD:
         if self.batches is BatchSampling.SHUFFLED:
             return ShuffledSampler(self.batch_size, rows, int(self.epochs or 0))
         if self.sample_rate is None and self.batch_size > public:
-            if self.population is not None:
-                advice = "give a smaller one, or the population that there is"
-                raise InvalidInput("batch_size", f"is {self.batch_size}, above population={public}", advice)
-            advice = (
-                "give a smaller one; or a tuple (X, Y), if the data set is a list [X, Y]: a list is read row by row"
-            )
-            raise InvalidInput("batch_size", f"is {self.batch_size}, above the {public} units there are", advice)
+            most, advice = f"population={public}", "give a smaller one, or the population that there is"
+            if self.population is None:
+                most = f"the {public} units there are"
+                advice = "give a smaller one; or a tuple (X, Y), if the data set is a list [X, Y]: lists hold rows"
+            raise InvalidInput("batch_size", f"is {self.batch_size}, above {most}", advice)
         steps = self.steps or ceil(round((self.epochs or 0) * public / self.batch_size, 9))
         if self.batches is BatchSampling.FIXED_SIZE:
             return FixedSizeSampler(self.batch_size, rows, steps)

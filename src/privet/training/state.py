@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -249,7 +250,7 @@ def _restore(value: Any, copy: Any) -> None:
     elif isinstance(value, np.ndarray) and not alike(value, copy):
         value[...] = copy
     elif isinstance(value, (list, deque)):
-        whole = [_returned(each, old) for each, old in zip(_padded(list(value), len(copy)), copy, strict=True)]
+        whole = [_returned(now, old) for now, old in zip_longest(islice(value, len(copy)), copy)]
         value.clear()
         value.extend(whole)
     elif isinstance(copy, _Object):
@@ -279,10 +280,6 @@ def _put(tensor: Tensor, copy: Tensor) -> None:
             tensor.detach().copy_(copy)
         else:
             tensor.data = copy.clone()
-
-
-def _padded(values: list[Any], length: int) -> list[Any]:
-    return [*values[:length], *[None] * (length - len(values))]
 
 
 def _returned(value: Any, copy: Any) -> Any:

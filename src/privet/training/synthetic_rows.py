@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,11 +29,7 @@ def like(blank: Any) -> BatchMaker:
     >>> like((torch.zeros(1, 3), torch.zeros(1, dtype=torch.int64)))(2)[1]
     tensor([0, 0])
     """
-
-    def made(rows: int) -> Any:
-        return _named(blank, rows)
-
-    return made
+    return partial(_named, blank)
 
 
 def _named(value: Any, rows: int, name: str = "") -> Any:

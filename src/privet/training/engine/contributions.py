@@ -6,7 +6,7 @@ never form the B × (size of the parameter) array; `Dense` is that array, used w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Protocol
 
@@ -29,7 +29,7 @@ from privet.training.engine.squares import (
 )
 from privet.training.native import loops
 
-__all__ = ["Contribution", "Dense", "Lookup", "Mixed", "Outer", "combine", "numbers"]
+__all__ = ["Contribution", "Dense", "Lookup", "MeasuredContribution", "Mixed", "Outer", "combine", "numbers"]
 
 _PIECE = 1 << 23
 """Numbers of both factors that are multiplied at once: a scaled copy of them stays small."""
@@ -63,19 +63,31 @@ class Contribution(Protocol):
 
 
 @dataclass(frozen=True)
-class Dense(Contribution):
+class MeasuredContribution(Contribution):
+    """A contribution that keeps its squared norms once they are computed."""
+
+    known: Squares | None = field(default=None, kw_only=True)
+
+    def squares(self) -> Squares:
+        """Return the squared norm of each example's gradient."""
+        return self._squares() if self.known is None else self.known
+
+    def with_squares(self) -> Contribution:
+        """Return the same with its squared norms."""
+        return replace(self, known=self.squares())
+
+    def _squares(self) -> Squares:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Dense(MeasuredContribution):
     """The gradients themselves: (B, size of the parameter)."""
 
     value: Tensor
-    known: Squares | None = None
 
-    def squares(self) -> Squares:
-        """The squared norm of each row."""
-        return self.known or squares_of_rows(self.value)
-
-    def with_squares(self) -> Contribution:
-        """With its squared norms."""
-        return replace(self, known=self.squares())
+    def _squares(self) -> Squares:
+        return squares_of_rows(self.value)
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One matrix-vector product."""
@@ -95,7 +107,7 @@ class Dense(Contribution):
 
 
 @dataclass(frozen=True)
-class Outer(Contribution):
+class Outer(MeasuredContribution):
     """Sums of products: example i's gradient is the matrix Σ_t left[i, t] ⊗ right[i, t].
 
     A linear layer's weight gradient has this form, with t over the positions of a sequence. Its squared norm is
@@ -107,12 +119,8 @@ class Outer(Contribution):
     """(B, k, p)"""
     right: Tensor
     """(B, k, q)"""
-    known: Squares | None = None
 
-    def squares(self) -> Squares:
-        """The squared norm of each example's sum of products."""
-        if self.known is not None:
-            return self.known
+    def _squares(self) -> Squares:
         if self.left.shape[1] == 1:
             return self._product(squares_of_rows(self.right.flatten(1)).value)
         return squares_of_several(self.left, [self.right])[0]
@@ -136,13 +144,9 @@ class Outer(Contribution):
             return replace(self, known=self._product(other.known.value))
         return self.with_squares()
 
-    def with_squares(self) -> Contribution:
-        """With its squared norms."""
-        return replace(self, known=self.squares())
-
     def transposed(self) -> Outer:
         """The gradient of the transposed matrix; its norms are the same."""
-        return Outer(self.right, self.left, self.known)
+        return Outer(self.right, self.left, known=self.known)
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One product of matrices, like the ordinary weight gradient."""
@@ -184,7 +188,7 @@ class Outer(Contribution):
 
 
 @dataclass(frozen=True)
-class Lookup(Contribution):
+class Lookup(MeasuredContribution):
     """Sums of rows: example i's gradient has right[i, t] added to row index[i, t]. An embedding has this form."""
 
     index: Tensor
@@ -193,19 +197,12 @@ class Lookup(Contribution):
     """(B, k, q)"""
     rows: int
     """How many rows the parameter has."""
-    known: Squares | None = None
 
-    def squares(self) -> Squares:
+    def _squares(self) -> Squares:
         """Positions that look up the same row add before they are squared."""
-        if self.known is not None:
-            return self.known
         if self.index.shape[1] == 1:
             return squares_of_rows(self.right.flatten(1))
         return squares_of_lookups(self.index, self.right)
-
-    def with_squares(self) -> Contribution:
-        """With its squared norms."""
-        return replace(self, known=self.squares())
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One scatter, by the kernel that the ordinary gradient uses."""

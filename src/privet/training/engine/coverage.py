@@ -52,11 +52,10 @@ def cover_uses(
                     graph.joins[node] = kept
                 else:
                     del graph.joins[node]
-    found = []
-    for call, ours in claimed.items():
-        own = call.module.named_parameters(recurse=False)
-        found.append(CoveredUses(call, tuple(name for name, parameter in own if id(parameter) in ours)))
-    return found
+    return [
+        CoveredUses(call, tuple(name for name, own in call.module.named_parameters(recurse=False) if id(own) in ours))
+        for call, ours in claimed.items()
+    ]
 
 
 def _home(

@@ -90,7 +90,7 @@ def _factored(kind: str, expression: ParameterExpression, contribution: Outer) -
     if kind == "SplitWithSizesBackward0" and saved(expression.node, "dim") in (0, 2**64 - 2):
         sizes = saved(expression.node, "split_sizes")
         before, after = sum(sizes[: expression.output]), sum(sizes[expression.output + 1 :])
-        return Outer(F.pad(contribution.left, (before, after)), contribution.right, contribution.known)
+        return Outer(F.pad(contribution.left, (before, after)), contribution.right, known=contribution.known)
     return None
 
 

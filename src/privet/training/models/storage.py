@@ -87,7 +87,7 @@ class ModelDescription:
 
 def store(folder: str | os.PathLike[str], model: Model, described: ModelDescription) -> tuple[Path, Path]:
     """Write both files; each is moved into its place when it is whole."""
-    save = _safetensors().save
+    save = _safetensors().torch.save
     place = Path(folder)
     numbers = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     said = {"privet-model": _FORMAT, **asdict(described)}
@@ -103,7 +103,7 @@ def restore(folder: str | os.PathLike[str]) -> tuple[Model, ModelDescription]:
 
     A model of the user's own is built by running the file that is named in the description: look at it first.
     """
-    load = _safetensors().load
+    load = _safetensors().torch.load
     place = Path(folder)
     try:
         described = _described(json.loads((place / DESCRIPTION).read_text(encoding="utf-8")))
@@ -113,7 +113,7 @@ def restore(folder: str | os.PathLike[str]) -> tuple[Model, ModelDescription]:
         reason = (error.strerror or "unknown reason").lower()
         problem = f"is {str(place)!r}, of which the model cannot be read: {reason}"
         raise InvalidInput("run", problem, "name a folder that `privet train` wrote") from None
-    except (ValueError, TypeError, KeyError, RuntimeError, _safetensors_error()) as error:
+    except (ValueError, TypeError, KeyError, RuntimeError, _safetensors().SafetensorError) as error:
         if isinstance(error, InvalidInput):
             raise
         problem = f"is {str(place)!r}, of which {DESCRIPTION} and {WEIGHTS} do not fit together"
@@ -133,10 +133,4 @@ def _safetensors() -> Any:
         import safetensors.torch
     except ImportError:
         raise MissingExtra("safetensors", "train") from None
-    return safetensors.torch
-
-
-def _safetensors_error() -> type[Exception]:
-    from safetensors import SafetensorError
-
-    return SafetensorError
+    return safetensors

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from privet.training.engine.contributions import Contribution, Dense
+from privet.training.engine.contributions import Contribution, Dense, MeasuredContribution
 from privet.training.engine.groups import Groups
 from privet.training.engine.squares import Squares
 
@@ -15,24 +15,18 @@ __all__ = ["ChannelsLast"]
 
 
 @dataclass(frozen=True)
-class ChannelsLast(Contribution):
+class ChannelsLast(MeasuredContribution):
     """The gradients themselves, in another order than the weight's, which only their sum is brought into."""
 
     value: Tensor
     """(B, outputs, window…, channels)"""
-    known: Squares | None = None
 
-    def squares(self) -> Squares:
-        """The squared norm of each example's."""
-        return self._rows.squares()
-
-    def with_squares(self) -> Contribution:
-        """With its squared norms."""
-        return replace(self, known=self.squares())
+    def _squares(self) -> Squares:
+        return Dense(self._rows).squares()
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One matrix-vector product, whose result is turned."""
-        total = torch.mv(self._rows.value.T, factors).view(self.value.shape[1:]).movedim(-1, 1)
+        total = torch.mv(self._rows.T, factors).view(self.value.shape[1:]).movedim(-1, 1)
         out.view(total.shape).add_(total)
 
     def dense(self) -> Tensor:
@@ -48,5 +42,5 @@ class ChannelsLast(Contribution):
         return ChannelsLast(groups.add_rows(self.value))
 
     @property
-    def _rows(self) -> Dense:
-        return Dense(self.value.flatten(1), self.known)
+    def _rows(self) -> Tensor:
+        return self.value.flatten(1)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod, sqrt
 
 import torch
 from torch import Tensor
 
-from privet.training.engine.contributions import Contribution, Dense
+from privet.training.engine.contributions import Contribution, Dense, MeasuredContribution
 from privet.training.engine.groups import Groups
 from privet.training.engine.incoming_gradient import IncomingGradient
 from privet.training.engine.squares import Squares, joined, lengthened, squares_of_grams
@@ -50,13 +50,12 @@ def convolution(incoming: IncomingGradient) -> Contribution:
 
 
 @dataclass(frozen=True)
-class ConvolutionFactors(Contribution):
+class ConvolutionFactors(MeasuredContribution):
     """The input and the output's gradient of a convolution, where they are smaller than the examples' gradients."""
 
     inputs: Tensor
     gradient: Tensor
     geometry: Geometry
-    known: Squares | None = None
 
     def settle(self) -> Contribution:
         """Written out where that is quicker and does not take much memory."""
@@ -64,10 +63,8 @@ class ConvolutionFactors(Contribution):
             return self
         return self._turned() or Dense(self.dense())
 
-    def squares(self) -> Squares:
+    def _squares(self) -> Squares:
         """A few examples at a time, so that memory does not grow with batch × parameters."""
-        if self.known is not None:
-            return self.known
         if self._way.by_places:
             size = kernels.chunk_of_places(self.geometry, self.inputs)
             outputs, channels, *window = self.geometry.kernel
@@ -98,10 +95,6 @@ class ConvolutionFactors(Contribution):
         apart += sqrt(self.geometry.size) * places * limits.tiny
         return lengthened(found, apart)
 
-    def with_squares(self) -> Contribution:
-        """With its squared norms."""
-        return replace(self, known=self.squares())
-
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """The library's own weight gradient, of the scaled gradient."""
         scaled = self.gradient * factors.view(-1, *(1,) * (self.gradient.dim() - 1))
@@ -129,7 +122,7 @@ class ConvolutionFactors(Contribution):
         if not self._has_loops:
             return None
         out = kernels.room_for_loops(self.geometry, self.inputs)
-        return ChannelsLast(out, kernels.in_loops(self.geometry, self.inputs, self.gradient, out))
+        return ChannelsLast(out, known=kernels.in_loops(self.geometry, self.inputs, self.gradient, out))
 
     @property
     def _has_loops(self) -> bool:

@@ -27,7 +27,8 @@ def lstm_layer(incoming: IncomingGradient) -> Contribution:
         rights = [incoming.rows(each, 1).flatten(1, 2) for each in (incoming.saved("input"), before)]
         incoming.shared["gates"] = gates
         incoming.shared["weights"] = [
-            Outer(gates, right, known) for right, known in zip(rights, squares_of_several(gates, rights), strict=True)
+            Outer(gates, right, known=known)
+            for right, known in zip(rights, squares_of_several(gates, rights), strict=True)
         ]
     if incoming.slot in (3, 4):
         gates = incoming.shared["gates"]

@@ -86,7 +86,7 @@ class UserSampler:
 
     >>> from privet.core.random import SeededRng
     >>> from privet.training.sampling import PoissonSampler
-    >>> users = UserSampler(Poisson(sample_rate=1.0, steps=1, rows=2), ids=["ann", "bob", "ann", "ann"], cap=2)
+    >>> users = UserSampler(PoissonSampler(sample_rate=1.0, steps=1, rows=2), ids=["ann", "bob", "ann", "ann"], cap=2)
     >>> drawn = users.draw(0, SeededRng(1))
     >>> len(drawn.indices), drawn.groups.tolist(), drawn.units
     (3, [0, 0, 1], 2)

@@ -24,6 +24,7 @@ from privet.training.plan import DPSGD, Noise
 from privet.training.rules import OperationRule, checked_rules
 from privet.training.run import Run
 from privet.training.sampling import Sampler, UserRows, UserSampler, count_units
+from privet.training.step import Step
 
 if TYPE_CHECKING:
     import torch
@@ -99,20 +100,9 @@ class RunSetup:
                 past, reserved, drawing = revived
                 store, used = CheckpointStore(fixed, sampler, saved.run, past), past.steps
                 rng = next_randomness(rng, past.life)
-        run = Run(
-            plan=ready,
-            model=model,
-            optimizer=optimizer,
-            rows=rows,
-            delta=delta,
-            source="training data" if charge is None else charge.budget.name,
-            charge=reserved,
-            store=store,
-            performance=performance,
-            rules=rules,
-            rng=rng,
-            world=world,
-        )
+        step = Step(ready, model, optimizer, rules, performance, rng, world)
+        source = "training data" if charge is None else charge.budget.name
+        run = Run(step, rows=rows, delta=delta, source=source, charge=reserved, store=store)
         if saved is not None:
             run.restore(saved, used, drawing=drawing)
         return run

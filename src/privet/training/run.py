@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, ref
@@ -15,20 +15,17 @@ from torch import Tensor, nn
 from privet.accounting import epsilon as price
 from privet.core.errors import InvalidInput
 from privet.core.guarantee import Guarantee
-from privet.core.random import Rng
 from privet.core.release import Release
 from privet.training.checkpoint import Checkpoint, CheckpointStore
 from privet.training.data import Rows
 from privet.training.device_noise import STRENGTH
-from privet.training.distributed import Turn, World
+from privet.training.distributed import Turn
 from privet.training.grid import ASSUMPTION
 from privet.training.guard import RunError, guard, unguard
 from privet.training.micro import Micro, split
 from privet.training.notices import warn_of_rates, warn_of_unrepeatable
-from privet.training.performance import Performance
-from privet.training.plan import DPSGD, Noise
+from privet.training.plan import Noise
 from privet.training.rehearsal import REHEARSED, Rehearsal
-from privet.training.rules import OperationRule
 from privet.training.selftest import SelfTest, selftest
 from privet.training.step import Step
 
@@ -75,29 +72,22 @@ class Run:
 
     def __init__(
         self,
+        step: Step,
         *,
-        plan: DPSGD,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
         rows: Rows,
         delta: float,
         source: str,
         charge: Charge | None,
         store: CheckpointStore,
-        performance: Performance,
-        rules: Mapping[str, OperationRule],
-        rng: Rng,
-        world: World,
     ) -> None:
-        self.plan, self.model, self.optimizer, self.performance = plan, model, optimizer, performance
+        self._step, self.plan, self.model, self.optimizer = step, step.plan, step.model, step.optimizer
         self.unit, self.event, self.sampler, self.source = store.terms.unit, store.terms.event, store.sampler, source
-        self._rows, self._charge, self._store, self._rng = rows, charge, store, rng
-        self.world, self.delta = world, delta
-        self._step = Step(plan, model, optimizer, rules, performance, rng, world)
+        self._rows, self._charge, self._store, self._rng = rows, charge, store, step.rng
+        self.world, self.performance, self.delta = step.world, step.performance, delta
         self._progress = _Progress()
         self._loop: ReferenceType[Generator[Any, None, None]] | None = None
-        guard(optimizer, self._step)
-        self._average = copy.deepcopy(model) if plan.average else None
+        guard(self.optimizer, step)
+        self._average = copy.deepcopy(self.model) if self.plan.average else None
 
     @property
     def steps(self) -> int:

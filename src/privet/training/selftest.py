@@ -73,9 +73,9 @@ def selftest(step: Step, losses_of: Callable[[Any], Tensor] | None, read: Callab
         checks = [_noise(own), _clip(own), _parameters(own)]
         if losses_of is not None:
             # In eval mode, for dropout would give a row other gradients alone than among others.
-            with untouched(step._model), modes_restored(step._model, evaluate=True):  # noqa: SLF001 (the run's own)
+            with untouched(step.model), modes_restored(step.model, evaluate=True):
                 checks.append(_gradients(own, losses_of, few))
-                refusal = rehearse(step._model, losses_of, read, rows)  # noqa: SLF001
+                refusal = rehearse(step.model, losses_of, read, rows)
     finally:
         for parameter, gradient in zip(step.parameters, before, strict=True):
             parameter.grad = gradient
@@ -94,8 +94,7 @@ def _twin(step: Step) -> Step:
     own.sum = GradientSum(step.parameters, wide=step.grid is not None)
     own.engine = Engine(step.engine.parameters, step.engine.names, step.engine.rules)
     own.calls = copy.copy(step.calls)
-    rng = step._rng  # noqa: SLF001 (a twin is made of what the step is made of)
-    own._rng = rng.child("selftest") if isinstance(rng, SeededRng) else rng  # noqa: SLF001
+    own.rng = step.rng.child("selftest") if isinstance(step.rng, SeededRng) else step.rng
     return own
 
 

@@ -62,14 +62,14 @@ class Step:
         named = {id(parameter): (name, parameter) for name, parameter in reversed(list(model.named_parameters()))}
         chosen = [pair for key, pair in reversed(named.items()) if key in held and pair[1].requires_grad]
         self.plan, self.optimizer, self.clip = plan, optimizer, plan.clip
-        self._model = model
+        self.model = model
         self._weights: Weights | None = None
         self._attributes: Attributes | None = None
         self._inputs: RowInputs = {}
         self._tail: Tail | None = None
         self._allowed: set[str] = set()
         self._written: set[str] = set()
-        self._rng, self._performance, self.world = rng, performance, world or World()
+        self.rng, self.performance, self.world = rng, performance, world or World()
         self.names, self.parameters = [name for name, _ in chosen], [parameter for _, parameter in chosen]
         owners = [name.rpartition(".")[0] for name in self.names]
         self._layers = [sorted(set(owners)).index(owner) for owner in owners]
@@ -90,8 +90,8 @@ class Step:
     @property
     def most_rows(self) -> int | None:
         """How many rows go through the model at once; None is all."""
-        if self._performance.micro_batch != "auto":
-            return self._performance.micro_batch if isinstance(self._performance.micro_batch, int) else None
+        if self.performance.micro_batch != "auto":
+            return self.performance.micro_batch if isinstance(self.performance.micro_batch, int) else None
         if self.grid is not None:
             return max(1, _DENSE // self.grid.dimension)
         return max(_FEWEST, int(_KEPT // self._per_row)) if self._per_row else None
@@ -107,7 +107,7 @@ class Step:
             parameter.grad = None  # the last step's, which shares our memory: a loop may clear it or add to it
         std = (self.plan.noise_multiplier or 0.0) * self.clip / (self.plan.batch_size or 1)
         if self.world.leads and self.grid is None:
-            (fill if self.sum.flat.device.type == "cpu" else device_noise.fill)(self.sum.flat, std, self._rng)
+            (fill if self.sum.flat.device.type == "cpu" else device_noise.fill)(self.sum.flat, std, self.rng)
         else:
             self.sum.flat.zero_()
         self._within, self._units = 0.0, 0
@@ -121,7 +121,7 @@ class Step:
         self._same_parameters()
         if not len(micro.indices):
             return  # a row of zeros stood in for an empty batch
-        self.warn_once("mode", lambda: warn_of_eval_mode(self._model))
+        self.warn_once("mode", lambda: warn_of_eval_mode(self.model))
         weights = None if belongs is None else belongs.weights()
         calls = self.calls.found
         self.calls.close()
@@ -153,9 +153,9 @@ class Step:
     def watch(self) -> None:
         """From here to the next `add`, note what the model's modules do, and all of their calls where it is due."""
         self.calls.examining = self.due
-        self._weights = Weights.of(self._model, copies=self.due)
+        self._weights = Weights.of(self.model, copies=self.due)
         if self.due and self._attributes is None:
-            self._attributes = Attributes.of(self._model)
+            self._attributes = Attributes.of(self.model)
         self.calls.open()
 
     def _examine(self, calls: list[Call], losses: Tensor, *, last: bool) -> None:
@@ -171,9 +171,9 @@ class Step:
             if self._tail is not None:
                 tail.require_like(self._tail)
             self._tail = tail
-            check_forward(self._model, outermost, len(losses), self._attributes, self._inputs, judge=last)
+            check_forward(self.model, outermost, len(losses), self._attributes, self._inputs, judge=last)
             if self._weights is not None and outermost:
-                self._written |= set(self._weights.changed(self._model)) & buffer_names(self._model)
+                self._written |= set(self._weights.changed(self.model)) & buffer_names(self.model)
             if last:
                 # A buffer that is the same whatever the rows are may be written: a counter, a table made when needed.
                 self._allowed |= self._written
@@ -181,13 +181,13 @@ class Step:
 
     def _require_unchanged(self) -> None:
         if self._weights is not None:
-            self._weights.require_unchanged(self._model, self._allowed | self._written)
+            self._weights.require_unchanged(self.model, self._allowed | self._written)
 
     def finish(self) -> None:
         """Hand the noisy mean, over all processes, to the optimizer."""
         clipping, noise = self.plan.clipping, 0.0
         if isinstance(clipping, Adaptive) and self.world.leads:
-            noise = float(self._rng.normal(1)[0]) * clipping.count_noise
+            noise = float(self.rng.normal(1)[0]) * clipping.count_noise
         within = self.total(self._within + noise)
         for group in self.optimizer.param_groups:
             for parameter in group["params"]:
@@ -206,7 +206,7 @@ class Step:
         """Add up the sums of all processes, with the noise, over the batch size; returns the count over all of them."""
         found = self.world.total(self.sum.flat, count)
         if self.grid is not None:
-            self.sum.flat.copy_(self.grid.noisy(self.sum.flat.cpu(), self._rng)).div_(self.plan.batch_size or 1)
+            self.sum.flat.copy_(self.grid.noisy(self.sum.flat.cpu(), self.rng)).div_(self.plan.batch_size or 1)
         return found
 
     def add_clipped(self, parts: list[Contribution | None]) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from privet.core.random import SeededRng
 from privet.data import Images, Table, named
 from privet.training.models import Pictures, choose
-from privet.training.recipe import Kind, recipe
+from privet.training.recipe import DataKind, recipe
 
 __all__ = ["CASES", "Case", "Outcome", "Trainer", "auc"]
 
@@ -70,12 +70,12 @@ class Trainer:
         found = named(name, _DATA)
         train, test = found.train, found.test
         if isinstance(train, Table) and isinstance(test, Table):
-            self._kind, self._classes = Kind.TABLE, len(train.schema.classes)
+            self._kind, self._classes = DataKind.TABLE, len(train.schema.classes)
             self._rows = train.schema.rows or len(train)
             self._model = choose(train.schema, self._classes, self._rows)
             self._inputs, self._held = torch.from_numpy(train.x), torch.from_numpy(test.x)
         elif isinstance(train, Images) and isinstance(test, Images):
-            self._kind, self._classes = Kind.PICTURES, len(train.classes)
+            self._kind, self._classes = DataKind.PICTURES, len(train.classes)
             self._rows = train.rows or len(train)
             self._model = choose(train.x.shape[1:], self._classes, self._rows)
             front = self._model.front
@@ -89,7 +89,7 @@ class Trainer:
         begun = time.perf_counter()
         features = self._model.features
         chosen = recipe(self._kind, self._rows, features, self._classes, case.epsilon, case.delta, self._model.family)
-        fresh = copy.deepcopy(self._model if self._kind is Kind.TABLE else self._model.head)
+        fresh = copy.deepcopy(self._model if self._kind is DataKind.TABLE else self._model.head)
         release = chosen.fit(fresh, (self._inputs, self._targets), rng=SeededRng(seed))
         seconds = time.perf_counter() - begun
         with torch.no_grad():

@@ -31,7 +31,7 @@ from benchmarks.defences.recipes import RECIPES, Recipe, Rows, trained
 from privet.attacks import Outcome, Shadows, confidences, lira, loss_threshold, poisoning_bound
 from privet.data import Table, named
 from privet.ensemble.seeding import generator
-from privet.training.models import Front
+from privet.training.models import TableFeatures
 
 COMMAND = "python -m benchmarks.defences"
 CASES = ("defences", "poisoning", "extraction")
@@ -51,7 +51,7 @@ def loaded(seed: int) -> tuple[Rows, Rows, Rows]:
 
 def _rows(part: Any) -> Rows:
     assert isinstance(part, Table)
-    return Rows(Front(part.schema, bins=BINS)(torch.from_numpy(part.x)), torch.as_tensor(part.y))
+    return Rows(TableFeatures(part.schema, bins=BINS)(torch.from_numpy(part.x)), torch.as_tensor(part.y))
 
 
 def measure(recipe: Recipe, data: tuple[Rows, Rows, Rows], shadows: int, targets: int, seed: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ import torch
 
 from benchmarks.dpsgd.engines import ENGINES, FOR_MEMORY, MICRO, sampling
 from benchmarks.dpsgd.models import CASES, Case
-from privet.training import native
+from privet.training.native import loops
 
 COMMAND = "python -m benchmarks.dpsgd"
 RESULTS = Path(__file__).parents[1] / "results" / "dpsgd.json"
@@ -173,7 +173,7 @@ def main() -> None:
         "threads": torch.get_num_threads(),
         "cores": os.cpu_count(),
         "processor": processor(),
-        "compiled_loops": native.processor(),
+        "compiled_loops": loops.processor(),
         "rows": rows,
     }
     RESULTS.write_text(json.dumps(report, indent=2) + "\n")

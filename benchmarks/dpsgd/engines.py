@@ -16,7 +16,7 @@ from benchmarks.dpsgd.models import Case, Recurrent
 from privet.core.random import default_rng
 from privet.training import Performance
 from privet.training.data import Rows
-from privet.training.sampling import Poisson
+from privet.training.sampling import PoissonSampler
 
 NOISE, CLIP, RATE = 1.0, 1.0, 0.01
 DEFAULT = Performance()
@@ -57,7 +57,7 @@ def ours(case: Case, performance: Performance = DEFAULT) -> Stepper:
 def sampling(case: Case) -> Stepper:
     """What a step of `ours` does before the model: draw the rows' numbers, and gather the rows."""
     data = case.data()
-    rows, sampler, rng = Rows.of(data), Poisson(case.batch / case.rows, 1_000_000, case.rows), default_rng()
+    rows, sampler, rng = Rows.of(data), PoissonSampler(case.batch / case.rows, 1_000_000, case.rows), default_rng()
     return lambda: rows.batch(sampler.draw(0, rng).indices)
 
 

@@ -18,7 +18,7 @@ from privet.core.random import SeededRng
 from privet.data import Images, Table, named
 from privet.ensemble import Ridge, VoteRegression, most_informative, most_typical, shards, shuffled_order, train, votes
 from privet.pate import Plan, SmoothCeiling, Votes, data_dependent
-from privet.training.models import Front, Pictures
+from privet.training.models import Pictures, TableFeatures
 
 __all__ = ["Outcome", "Set", "asked_of", "ballots", "drawn", "loaded", "run"]
 
@@ -154,7 +154,7 @@ def _features(rows: Table | Images, bins: int | None, cache: Path) -> Tensor:
     given = torch.from_numpy(rows.x)
     if isinstance(rows, Images):
         return Pictures(*rows.x.shape[1:3]).cached(given, cache)
-    found: Tensor = Front(rows.schema, bins=bins or 16)(given)
+    found: Tensor = TableFeatures(rows.schema, bins=bins or 16)(given)
     return found
 
 

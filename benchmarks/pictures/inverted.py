@@ -19,7 +19,7 @@ from privet.attacks.likeness import correlation, ssim
 from privet.attacks.pictures import montage, png
 from privet.core.random import SeededRng
 from privet.data import named
-from privet.training import DPSGD, fit
+from privet.training import DPSGD, UserRows, fit
 
 __all__ = ["classes", "faces"]
 
@@ -119,8 +119,7 @@ def _private(network: nn.Module, data: Set, epsilon: float, *, person: bool) -> 
         DPSGD(epsilon=epsilon, delta=1e-4, clip=1.0, batch_size=units, steps=100),
         loss=lambda said, label: F.cross_entropy(said, label, reduction="none"),
         optimizer=torch.optim.SGD(network.parameters(), lr=0.5, momentum=0.9),
-        users=owners,
-        cap=7 if person else 1,
+        users=None if owners is None else UserRows(owners, cap=7),
         rng=SeededRng(0),
     )
     return network, str(release.guarantee)

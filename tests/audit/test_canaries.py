@@ -162,7 +162,7 @@ def broken(name: str) -> Iterator[None]:
     elif name == "a seed used again":
 
         def again(self: Step) -> None:
-            self._rng = SeededRng(5)
+            self.rng = SeededRng(5)
             begin(self)
 
         patch.setattr(Step, "begin", again)

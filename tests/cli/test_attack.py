@@ -277,12 +277,12 @@ def test_the_rows_of_pate_on_a_named_set_are_known(trained: Run, monkeypatch: py
     from privet.runs.attacks import rows
     from privet.runs.pate.inputs import PateInputs
     from privet.runs.pate.request import PateRequest
-    from privet.training.models import Described, store
+    from privet.training.models import ModelDescription, store
 
     taught = PateInputs.of(PateRequest(data="digits"))
     assert taught.private is not None
     assert taught.test is not None
-    described = Described("linear", taught.classes, shape=(8, 8), peak=taught.peak, scattering=False)
+    described = ModelDescription("linear", taught.classes, shape=(8, 8), peak=taught.peak, scattering=False)
     store("run", described.build(), described)
     card = replace(load(Path("run")), method=Public("PATE"), data=Public("digits"), remembered=None)
     monkeypatch.setattr(rows, "load", lambda *given, **named: card)
@@ -367,10 +367,10 @@ def test_bad_input_is_one_line(trained: Run) -> None:
 
 def test_a_regression_has_no_classes_to_compare(privet: Run) -> None:
     """Fails when a run that predicts a number ends in a traceback."""
-    from privet.training.models import Described, store
+    from privet.training.models import ModelDescription, store
 
     Path("run").mkdir()
-    described = Described("linear", (), SCHEMA.replace('target = "ill"', 'target = "weight"'))
+    described = ModelDescription("linear", (), SCHEMA.replace('target = "ill"', 'target = "weight"'))
     store("run", described.build(), described)
     assert "which predicts a number" in refused(privet("attack run"))
 

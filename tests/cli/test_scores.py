@@ -22,7 +22,7 @@ from privet.runs.methods.none import NONE
 from privet.runs.methods.protocol import FitSession, MethodBudget
 from privet.runs.request import TrainRequest
 from privet.runs.scoring import LabeledRows, PrivateScoring, auc, model_outputs, score_exactly
-from privet.training.models import Described, Model, choose, each_alone
+from privet.training.models import Model, ModelDescription, apply_rowwise, choose
 from privet.training.models.choose import Family
 
 
@@ -136,7 +136,7 @@ def test_private_error_interval_covers_what_predict_writes(monkeypatch: pytest.M
         rows = LabeledRows(outputs, y, label)
         monkeypatch.setattr(predictions, "_rows", lambda data, data_dir, described, outputs=outputs: outputs)
         model: Any = Says()
-        written = csv_of(predictions.predict_rows(model, Described("linear", (), schema.to_toml()), ""))
+        written = csv_of(predictions.predict_rows(model, ModelDescription("linear", (), schema.to_toml()), ""))
         predicted = np.array([float(line) for line in written.splitlines()[1:]])
         exact = np.abs(predicted - label.unscaled(y.numpy())).mean()
         mean, root = score_exactly(Says(), rows, 0, "rows")
@@ -258,9 +258,9 @@ def test_rows_alone_are_scored_as_in_a_crowd(family: Family) -> None:
     x = torch.rand(700, 2, generator=drawn) * 2 - 1
     x[::7, 0] = torch.nan
     x[1::3] = x[1]
-    assert each_alone(model, x).allclose(model_outputs(model, x), atol=1e-4)
+    assert apply_rowwise(model, x).allclose(model_outputs(model, x), atol=1e-4)
     Shaky.calls = 0
-    found = each_alone(Shaky(), x[1].expand(5000, 2))
+    found = apply_rowwise(Shaky(), x[1].expand(5000, 2))
     assert (Shaky.calls, found.shape, bool((found == found[0]).all())) == (1, (5000, 2), True)
 
 

@@ -18,7 +18,7 @@ from privet.ledger import Ledger, State
 from privet.report import Score
 from privet.runs import directory, payment, selection
 from privet.training import tuning
-from privet.training.models import Described
+from privet.training.models import ModelDescription
 from tests.cli.conftest import Run
 from tests.cli.test_train import done, refused
 from tests.cli.training import patients
@@ -112,7 +112,7 @@ def test_a_stop_between_a_model_and_its_standing_counts_no_run_twice(
 ) -> None:
     """Catches the best of K + 1 runs: the model of a run that is made again was kept under the score of an earlier."""
     schema = Schema((Number("age", 0, 100), Category("ill", ("no", "yes"))), target="ill", rows=400)
-    said = Described("linear", schema.classes, schema.to_toml())
+    said = ModelDescription("linear", schema.classes, schema.to_toml())
     place: directory.RunDirectory[Any] = directory.RunDirectory(tmp_path, _kill)
     place.hidden.mkdir()
     kept = selection.SelectionCheckpoint(place, said, lambda found: found, lambda whole: whole)  # type: ignore[arg-type,return-value]

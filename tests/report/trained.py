@@ -122,8 +122,7 @@ def trained(*, seeded: bool = True) -> TrainingCard:
             loss=lambda output, target: F.cross_entropy(output, target, reduction="none"),
             optimizer=torch.optim.SGD(model.parameters(), lr=2.0),
             callbacks=(follow,),
-            ledger=ledger,
-            budget="digits",
+            charge=ledger.budget("digits"),
             rng=rng,
         )
         noise = DiscreteGaussianMechanism.for_epsilon(0.5, DELTA / 10)

@@ -16,7 +16,7 @@ from privet.ledger import Ledger, State
 from privet.mechanisms import Cells, DiscreteLaplaceMechanism, Histogram
 from privet.report import load
 from privet.runs import METHODS, FitSession, LabeledRows, Method, MethodBudget, MethodPlan, PublicFacts, TrainRequest
-from privet.training.models import Described, Model, Shortened
+from privet.training.models import Model, ModelDescription, UnitNormLinear
 from tests.cli.conftest import Run, clinic, privet
 from tests.cli.test_train import done, refused
 
@@ -45,7 +45,7 @@ def fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn.
     released = mechanism.release(of(rows.y.numpy()), rng=session.rng or default_rng(), source=session.source)
 
     def model(noisy: Any) -> nn.Module:
-        head = Shortened(session.model.features, len(noisy), 1.0)
+        head = UnitNormLinear(session.model.features, len(noisy), 1.0)
         head.weight.zero_()
         head.weight[:, -1] = torch.tensor(noisy, dtype=head.weight.dtype)
         return head
@@ -53,7 +53,7 @@ def fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn.
     return released.map(model)
 
 
-def describe(described: Described, plan: MethodPlan) -> Described:
+def describe(described: ModelDescription, plan: MethodPlan) -> ModelDescription:
     return replace(described, family="convex", radius=1.0)
 
 

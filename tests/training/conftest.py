@@ -38,7 +38,6 @@ def attach() -> Attach:
         performance: Performance | None = None,
         optimizer: torch.optim.Optimizer | None = None,
         users: Any = None,
-        cap: int = 1,
         rng: Rng | None = None,
     ) -> Run:
         plan = DPSGD(
@@ -55,7 +54,6 @@ def attach() -> Attach:
             optimizer or torch.optim.SGD(model.parameters(), lr=0.0),
             data,
             users=users,
-            cap=cap,
             performance=performance,
             rng=rng or SeededRng(11),
         )

@@ -28,9 +28,9 @@ from torch import Tensor, nn
 import privet
 from privet.core.errors import BudgetExceeded, PrivetError
 from privet.core.random import Rng, SeededRng
-from privet.ledger import Ledger
-from privet.training import DPSGD, Adaptive, Batches, Performance, Run
-from privet.training.sampling import Drawn
+from privet.ledger import Budget, Ledger
+from privet.training import DPSGD, Adaptive, BatchSampling, Performance, Run, UserRows
+from privet.training.sampling import SampledBatch
 
 ROWS, STEPS, SIGMA, CLIP, BATCH = 300, 12, 1.3, 0.7, 40
 PLAN: Final = DPSGD(
@@ -68,7 +68,7 @@ class SameRows:
         self.steps_of, self.next_step, self.state = run.sampler.steps_of, run.sampler.next_step, run.sampler.state
         run.sampler = self  # type: ignore[assignment]  # as much of one as a run asks for
 
-    def draw(self, step: int, _: Rng) -> Drawn:
+    def draw(self, step: int, _: Rng) -> SampledBatch:
         drawn = self._inner.draw(step, SeededRng(11, step))
         self.drawn.append(drawn.indices.tolist())
         return drawn
@@ -176,12 +176,12 @@ def rows(directory: Path) -> Found:
         ("none", replace(PLAN, sample_rate=1e-12, steps=3), None),
         (
             "fixed",
-            DPSGD(noise_multiplier=SIGMA, delta=1e-5, batch_size=BATCH, steps=5, batches=Batches.FIXED_SIZE),
+            DPSGD(noise_multiplier=SIGMA, delta=1e-5, batch_size=BATCH, steps=5, batches=BatchSampling.FIXED_SIZE),
             None,
         ),
         (
             "shuffled",
-            DPSGD(noise_multiplier=SIGMA, delta=1e-5, batch_size=BATCH, epochs=2, batches=Batches.SHUFFLED),
+            DPSGD(noise_multiplier=SIGMA, delta=1e-5, batch_size=BATCH, epochs=2, batches=BatchSampling.SHUFFLED),
             None,
         ),
     ):
@@ -190,8 +190,7 @@ def rows(directory: Path) -> Found:
             model,
             torch.optim.SGD(model.parameters(), lr=0.1),
             data(),
-            users=users,
-            cap=4 if users is not None else 1,
+            users=None if users is None else UserRows(users, cap=4),
             rng=SeededRng(8),
         )
         drawn = SameRows(run).drawn
@@ -224,7 +223,7 @@ def ledger(directory: Path) -> Found:
     def attached() -> tuple[Run, nn.Module]:
         model = network()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        return plan.attach(model, optimizer, data(), ledger, budget="rows", rng=SeededRng(9)), model
+        return plan.attach(model, optimizer, data(), charge=ledger.budget("rows"), rng=SeededRng(9)), model
 
     run, model = attached()
     state("attached")
@@ -253,15 +252,14 @@ def resumed(directory: Path) -> Found:
     if dist.is_initialized():
         dist.barrier()
     for name, plan in (("quiet", replace(PLAN, noise_multiplier=0.0)), ("loud", replace(PLAN, average=0.9))):
-        place, charged = directory / f"{name}.pt", (ledger, "rows") if name == "loud" else (None, None)
+        place, charge = directory / f"{name}.pt", ledger.budget("rows") if name == "loud" else None
         model = network(dtype=torch.float64)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9)
         run = plan.attach(
             model,
             optimizer,
             data(torch.float64),
-            charged[0],
-            budget=charged[1],
+            charge=charge,
             journal=f"{place}.log",
             rng=SeededRng(7),
         )
@@ -272,13 +270,13 @@ def resumed(directory: Path) -> Found:
             if run.steps == 6:
                 break
         # As a killed process lets go of its files: without a last word.
-        if run._keeper._journal is not None:
-            run._keeper._journal.close()
+        if run._store._journal is not None:
+            run._store._journal.close()
         if dist.is_initialized():
             dist.barrier()
         model = network(seed=rank() + 5, dtype=torch.float64)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        run = plan.resume(place, model, optimizer, data(torch.float64), charged[0], rng=SeededRng(7))
+        run = plan.resume(place, model, optimizer, data(torch.float64), charge=charge, rng=SeededRng(7))
         SameRows(run)
         began = bits(model, run._average)
         after = [[run.steps, bits(model, run._average)] for _, done in trained(run, model) if done]
@@ -290,7 +288,7 @@ def resumed(directory: Path) -> Found:
             "weights": weights,
             "event": run.event.to_json(),
             "release": None if release is None else str(release.guarantee),
-            "again": raised(partial(gone_on, place, plan, charged[0])),
+            "again": raised(partial(gone_on, place, plan, charge)),
         }
     if rank() == 0:
         found["states"] = [entry.state.value for entry in ledger.show("rows").entries]
@@ -302,11 +300,11 @@ def resumed(directory: Path) -> Found:
     return found
 
 
-def gone_on(place: Path, plan: DPSGD, ledger: Ledger | None) -> Run:
+def gone_on(place: Path, plan: DPSGD, charge: Budget | None) -> Run:
     """The same checkpoint once more, while its run is alive or after its release."""
     model = network(dtype=torch.float64)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    return plan.resume(place, model, optimizer, data(torch.float64), ledger, rng=SeededRng(7))
+    return plan.resume(place, model, optimizer, data(torch.float64), charge=charge, rng=SeededRng(7))
 
 
 def failures(directory: Path) -> Found:

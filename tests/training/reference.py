@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Calls
-from privet.training.engine.parts import Part
-from privet.training.rules import RULES, Known
+from privet.training.engine.contributions import Contribution
+from privet.training.rules import RULES, OperationRule
 from tests.training.models import Batch, Case
 
 __all__ = ["Tapped", "assert_exact", "loop", "reference", "sums"]
@@ -46,13 +46,13 @@ def reference(case: Case, dtype: torch.dtype) -> dict[str, Tensor]:
 class Tapped:
     """An engine on a model, without a run around it."""
 
-    def __init__(self, model: nn.Module, rules: Mapping[str, Known] = RULES) -> None:
+    def __init__(self, model: nn.Module, rules: Mapping[str, OperationRule] = RULES) -> None:
         self.model, self.parameters = model, trained(model)
         values = list(self.parameters.values())
         self.engine = Engine(values, list(self.parameters), rules)
         self.calls = Calls.of(model, values)
 
-    def parts(self, loss: Loss, rows: Batch, weights: Tensor | None = None) -> dict[str, Part | None]:
+    def parts(self, loss: Loss, rows: Batch, weights: Tensor | None = None) -> dict[str, Contribution | None]:
         self.calls.open()
         try:
             losses = loss(self.model, *rows)
@@ -61,7 +61,7 @@ class Tapped:
             self.calls.close()
 
 
-def sums(part: Part | None, like: Tensor, factors: Tensor) -> Tensor:
+def sums(part: Contribution | None, like: Tensor, factors: Tensor) -> Tensor:
     """Σ factor · gradient, flat and in double precision."""
     out = torch.zeros_like(like)
     if part is not None:

@@ -119,5 +119,5 @@ def noises(run: Run, steps: int) -> list[Tensor]:
 
 def crashed(run: Run) -> None:
     """Let go of the files as a dead process does: without a last word."""
-    assert run._keeper._journal is not None
-    run._keeper._journal.close()
+    assert run._store._journal is not None
+    run._store._journal.close()

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from privet.training.clipping import Automatic, Flat
+from privet.training.engine.contributions import Contribution, Dense, Lookup, Mixed, Outer, combine
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Lookup, Mixed, Outer, Part, combine
 from privet.training.engine.squares import Squares
 from privet.training.rules import convolution
-from privet.training.rules.convolution import Convolved
+from privet.training.rules.convolution import ConvolutionFactors
 from privet.training.rules.kernels import Geometry, Method, looped, windows_by_channel
 from privet.training.rules.tuning import Way
 from tests.training.models import normal
@@ -35,7 +35,7 @@ def drifting(k: int, width: int) -> Tensor:
     return rows
 
 
-def longest(part_of: Callable[[float], Part], shape: tuple[int, ...]) -> float:
+def longest(part_of: Callable[[float], Contribution], shape: tuple[int, ...]) -> float:
     """The longest of what is added for one example, over all scales, at a clip of 1."""
     found = []
     for scale in SCALES:
@@ -61,10 +61,10 @@ def test_rows_of_an_embedding(k: int, width: int) -> None:
     half = k // 2
     everybody = Groups.of(torch.zeros(k, dtype=torch.int64), k, 1)
 
-    def used_twice(scale: float) -> Part:
+    def used_twice(scale: float) -> Contribution:
         return combine([Lookup(one_place(each.shape[1]), each * scale, 3) for each in (rows[:, :half], rows[:, half:])])
 
-    def of_one_user(scale: float) -> Part:
+    def of_one_user(scale: float) -> Contribution:
         return Lookup(one_place(k).T, rows[0, :, None] * scale, 3).regroup(everybody)
 
     assert longest(used_twice, (3, width)) <= 1.0
@@ -84,7 +84,7 @@ def test_a_tied_embedding(k: int) -> None:
     drift = k * 2.0**-24 * float(rows.double().norm(dim=2).sum())
     assert float(combine([beside, Lookup(one_place(k), rows, 3)]).squares().slack) >= 2 * drift * 0.6 * 2**0.5
 
-    def against(scale: float) -> Part:
+    def against(scale: float) -> Contribution:
         one = torch.zeros(1, k - 1, 3)
         one[:, :, 0] = 1.0
         return combine([Outer(one, rows[:, :-1] * scale), Lookup(one_place(1), rows[:, -1:] * scale, 3)])
@@ -123,8 +123,8 @@ def test_places_of_a_convolution(
         inputs, gradient = torch.zeros(24, 16, places + window - 1), torch.zeros(24, 16, places)
         inputs[0, 0], gradient[0, 0] = 1.0, line.flip(0) if turned else line
 
-        def part_of(scale: float, inputs: Tensor = inputs, gradient: Tensor = gradient) -> Part:
-            return Convolved(inputs, gradient * scale, geometry)
+        def part_of(scale: float, inputs: Tensor = inputs, gradient: Tensor = gradient) -> Contribution:
+            return ConvolutionFactors(inputs, gradient * scale, geometry)
 
         assert longest(part_of, geometry.kernel) <= 1.0
         lengths = float(inputs.double().norm()) * float(gradient.double().norm())

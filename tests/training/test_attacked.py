@@ -17,7 +17,7 @@ import privet
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.training import RunError
-from privet.training.engine.parts import Dense
+from privet.training.engine.contributions import Dense
 
 ROWS = 64
 

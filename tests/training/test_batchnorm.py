@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn.utils import parametrizations
 
 from privet.core.errors import InvalidInput
-from privet.training.batchnorm import Change, replace_batchnorm
-from privet.training.validate import Kind, check, require
+from privet.training.batchnorm import LayerChange, replace_batchnorm
+from privet.training.validate import Severity, check, require
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -214,7 +214,7 @@ def test_the_model_itself_may_be_a_batch_norm() -> None:
     replaced = replace_batchnorm(nn.BatchNorm2d(64))
     assert isinstance(replaced.model, nn.GroupNorm)
     assert replaced.changes == (
-        Change(
+        LayerChange(
             "",
             "BatchNorm2d(64)",
             "GroupNorm(32, 64)",
@@ -259,7 +259,7 @@ def test_replaces_exactly_what_is_refused() -> None:
     )
     model[3](drawn((4, 8)))
     refused = [
-        each.path for each in check(model, torch.optim.SGD(model.parameters(), lr=0.1)) if each.kind is Kind.REFUSAL
+        each.path for each in check(model, torch.optim.SGD(model.parameters(), lr=0.1)) if each.kind is Severity.REFUSAL
     ]
     replaced = replace_batchnorm(model)
     assert [each.path for each in replaced.changes] == refused == ["0", "2", "3"]

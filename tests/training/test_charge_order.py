@@ -19,7 +19,7 @@ from privet.ledger import Ledger
 from privet.ledger.charge import Charge
 from privet.training import DPSGD, Run
 from privet.training.journal import CheckpointError, Journal
-from privet.training.sampling import Poisson
+from privet.training.sampling import PoissonSampler
 from tests.training.conftest import Attach, squared
 from tests.training.models import filled, normal
 
@@ -44,8 +44,8 @@ def ledger(tmp_path: Path) -> Any:
 
 def attached(model: nn.Module, ledger: Ledger | None = None, plan: DPSGD = PLAN, **more: Any) -> Run:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    budget = None if ledger is None else "rows"
-    return plan.attach(model, optimizer, ROWS, ledger, budget=budget, rng=SeededRng(3), **more)
+    charge = None if ledger is None else ledger.budget("rows")
+    return plan.attach(model, optimizer, ROWS, charge=charge, rng=SeededRng(3), **more)
 
 
 def everything(run: Run, model: nn.Module) -> None:
@@ -103,8 +103,7 @@ def test_charge_is_told_before_the_weights_change_in_fit(ledger: Ledger, monkeyp
             PLAN,
             loss=lambda output, target: (output - target).square().sum(1),
             optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
-            ledger=ledger,
-            budget="rows",
+            charge=ledger.budget("rows"),
             rng=SeededRng(3),
         )
     assert torch.equal(weights(model), before)
@@ -176,7 +175,7 @@ def test_poisson_empty_batches_are_as_likely_as_the_event_says(rows: int) -> Non
     5,000 batches, of which (1 − q)^rows are empty; six deviations: a false alarm once in 5e8 tries.
     """
     rate, steps = 0.02, 5000
-    sampler, rng = Poisson(rate, steps, rows), SeededRng(5, rows)
+    sampler, rng = PoissonSampler(rate, steps, rows), SeededRng(5, rows)
     empty = sum(not sampler.draw(step, rng).units for step in range(steps))
     chance = (1 - rate) ** rows
     assert abs(empty - steps * chance) <= 6 * math.sqrt(steps * chance * (1 - chance))
@@ -196,7 +195,7 @@ class Counted(SeededRng):
 
 def test_poisson_draws_once_whatever_comes_of_it() -> None:
     """Fails when the number of draws depends on whether a batch is empty: exactly one byte decides most rows."""
-    sampler, rng = Poisson(2.0**-8, 400, 8), Counted()
+    sampler, rng = PoissonSampler(2.0**-8, 400, 8), Counted()
     for step in range(400):
         before = rng.words_drawn
         sampler.draw(step, rng)
@@ -204,7 +203,7 @@ def test_poisson_draws_once_whatever_comes_of_it() -> None:
         assert 0 <= open_rows <= 8  # one word for eight rows, and one for each row that a byte left open
 
 
-class Scripted(Poisson):
+class Scripted(PoissonSampler):
     """Says beforehand which batches are empty; whoever draws a step twice is found out."""
 
     def draw(self, step: int, rng: Any) -> Any:

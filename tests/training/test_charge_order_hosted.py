@@ -19,7 +19,7 @@ from privet.core.random import SeededRng
 from privet.core.unit import Whose
 from privet.ledger import Ledger
 from privet.ledger.charge import Charge
-from privet.training import DPSGD
+from privet.training import DPSGD, UserRows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.. is deprecated"),
@@ -34,7 +34,7 @@ def by_lightning(place: Path, ledger: Ledger, plan: DPSGD = PLAN, **more: Any) -
     from tests.training.test_lightning import Classifier, X, Y, quiet
 
     module = Classifier()
-    private = PrivateTraining(plan, (X, Y), ledger=ledger, budget="rows", rng=SeededRng(3), **more)
+    private = PrivateTraining(plan, (X, Y), charge=ledger.budget("rows"), rng=SeededRng(3), **more)
 
     def train() -> Any:
         quiet(place, private).fit(module, private.loader)
@@ -52,7 +52,7 @@ def by_hugging_face(
     from tests.training.test_huggingface import gpt2, told, words
 
     model = gpt2()
-    trainer = PrivateTrainer(model, told(place), plan, words(), ledger=ledger, budget="rows", rng=SeededRng(3), **more)
+    trainer = PrivateTrainer(model, told(place), plan, words(), charge=ledger.budget("rows"), rng=SeededRng(3), **more)
 
     def train() -> Any:
         trainer.train()
@@ -99,7 +99,7 @@ def test_users_are_the_unit(by: Callable[..., tuple[nn.Module, Callable[[], Any]
     owners = [row % 8 for row in range(24)]
     with Ledger(tmp_path / "ledger.db") as ledger:
         ledger.create("rows", unit=plan.unit(Whose.USER), epsilon=100.0, delta=1e-2)
-        _, train = by(tmp_path, ledger, plan, users=owners, cap=2)
+        _, train = by(tmp_path, ledger, plan, users=UserRows(owners, cap=2))
         trained = train()
         assert trained.release.unit == plan.unit(Whose.USER)
         assert trained.release.guarantee.unit.whose is Whose.USER

@@ -17,7 +17,7 @@ from privet.core.errors import InvalidInput, LedgerError
 from privet.core.random import SeededRng
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.ledger import Ledger, State, fingerprint_of
-from privet.training import DPSGD, Adaptive, Automatic, Batches, PerLayer, checkpoint
+from privet.training import DPSGD, Adaptive, Automatic, BatchSampling, BudgetCharge, PerLayer, UserRows, checkpoint
 from privet.training.checkpoint import INSIDE
 from privet.training.journal import CheckpointError
 from tests.training.resumable import (
@@ -88,11 +88,11 @@ def test_the_clip_goes_on(path: Path) -> None:
 
 def test_k_and_k_steps_are_2k_on_every_bill(path: Path, ledger: Ledger) -> None:
     """Catches an event, a count or a charge that starts again, that is taken twice, or that is lost at a stop."""
-    whole = go(attached(ledger=ledger, budget="other clinic"))
-    saved(path, steps=6, ledger=ledger, budget="clinic")
+    whole = go(attached(charge=ledger.budget("other clinic")))
+    saved(path, steps=6, charge=ledger.budget("clinic"))
     used = ledger.budget("clinic").used
     assert [entry.state for entry in ledger.show("clinic").entries] == [State.DRAWING]
-    run = resumed(path, ledger=ledger)
+    run = resumed(path, charge=ledger.budget("clinic"))
     assert (run.steps, run.total, run.event, run.unit, run.source) == (6, 12, whole.event, whole.unit, "clinic")
     go(run)
     assert run.steps == whole.steps == 12
@@ -118,7 +118,9 @@ def test_a_calibrated_plan_keeps_its_noise(path: Path) -> None:
 @pytest.mark.parametrize("clipping", [Automatic(0.02), PerLayer(), Adaptive(quantile=0.3)])
 def test_every_kind_of_plan_can_be_saved(path: Path, clipping: Any) -> None:
     """Catches a way to clip, or a kind of batches, that a checkpoint does not know again."""
-    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=20, epochs=4, batches=Batches.SHUFFLED, clipping=clipping)
+    plan = DPSGD(
+        noise_multiplier=1.0, delta=1e-5, batch_size=20, epochs=4, batches=BatchSampling.SHUFFLED, clipping=clipping
+    )
     saved(path, plan)
     run = resumed(path, plan)
     assert run.steps == 5
@@ -131,14 +133,14 @@ def test_users_go_on(path: Path) -> None:
     """Catches a resumed run that protects rows instead of users, or lets a user bring more rows than before."""
     users = np.arange(ROWS) // 3
     plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=5, steps=8, population=20)
-    saved(path, plan, users=users, cap=2)
-    run = resumed(path, plan, users=users, cap=2)
+    saved(path, plan, users=UserRows(users, cap=2))
+    run = resumed(path, plan, users=UserRows(users, cap=2))
     assert run.unit.whose is Whose.USER
     run.close()
     with pytest.raises(InvalidInput, match="users"):
         resumed(path, plan)
     with pytest.raises(InvalidInput, match="cap"):
-        resumed(path, plan, users=users, cap=3)
+        resumed(path, plan, users=UserRows(users, cap=3))
 
 
 def test_a_saved_run_may_just_go_on(path: Path) -> None:
@@ -275,22 +277,22 @@ def test_another_model_or_optimizer_is_refused(path: Path) -> None:
 
 def test_the_ledger_must_be_the_runs(path: Path, tmp_path: Path, ledger: Ledger) -> None:
     """Catches a run that goes on without its charge, or under another one, and a refusal that costs something."""
-    saved(path, ledger=ledger, budget="clinic")
+    saved(path, charge=ledger.budget("clinic"))
     head = ledger.head("clinic")
-    with pytest.raises(InvalidInput, match="ledger is missing, and the run is charged to 'clinic'"):
+    with pytest.raises(InvalidInput, match="charge is missing, and the run is charged to 'clinic'"):
         resumed(path)
-    with pytest.raises(InvalidInput, match="budget is 'other clinic'"):
-        resumed(path, ledger=ledger, budget="other clinic")
+    with pytest.raises(InvalidInput, match="charge is to 'other clinic', and the run"):
+        resumed(path, charge=ledger.budget("other clinic"))
     strange = Ledger(tmp_path / "strange.db")
     strange.create("clinic", epsilon=30.0, delta=1e-5)
     with pytest.raises(LedgerError):
-        resumed(path, ledger=strange)
+        resumed(path, charge=strange.budget("clinic"))
     assert ledger.head("clinic") == head
     free = tmp_path / "free.pt"
     saved(free)
     with pytest.raises(InvalidInput, match="on no bill"):
-        resumed(free, ledger=ledger, budget="clinic")
-    assert resumed(path, ledger=ledger, budget="clinic").steps == 5
+        resumed(free, charge=ledger.budget("clinic"))
+    assert resumed(path, charge=ledger.budget("clinic")).steps == 5
 
 
 def test_other_data_is_refused(path: Path, tmp_path: Path) -> None:
@@ -298,12 +300,12 @@ def test_other_data_is_refused(path: Path, tmp_path: Path) -> None:
     mine, other = fingerprint_of(b"mine"), fingerprint_of(b"other")
     book = Ledger(tmp_path / "bound.db")
     book.create("clinic", epsilon=30.0, delta=1e-5, fingerprint=mine)
-    saved(path, ledger=book, budget="clinic", fingerprint=mine)
+    saved(path, charge=BudgetCharge(book.budget("clinic"), fingerprint=mine))
     for wrong in (other, None):
         with pytest.raises(InvalidInput, match="fingerprint"):
-            resumed(path, ledger=book, fingerprint=wrong)
+            resumed(path, charge=BudgetCharge(book.budget("clinic"), fingerprint=wrong))
     assert mine._digest.hex() not in json.dumps(checkpoint.read(path).record)
-    assert resumed(path, ledger=book, fingerprint=mine).steps == 5
+    assert resumed(path, charge=BudgetCharge(book.budget("clinic"), fingerprint=mine)).steps == 5
 
 
 def exchanged(data: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -359,10 +361,10 @@ def test_rows_that_are_made_when_they_are_read_go_on(path: Path) -> None:
 def test_other_owners_are_refused(path: Path) -> None:
     """Catches rows that are given to other users half-way, by whom they would be clipped."""
     plan, owners = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=5, steps=8, population=20), np.arange(ROWS) // 3
-    saved(path, plan, users=owners, cap=2)
+    saved(path, plan, users=UserRows(owners, cap=2))
     with pytest.raises(InvalidInput, match="rows or users"):
-        resumed(path, plan, users=np.arange(ROWS) % 20, cap=2)
-    assert resumed(path, plan, users=torch.from_numpy(owners.copy()), cap=2).steps == 5
+        resumed(path, plan, users=UserRows(np.arange(ROWS) % 20, cap=2))
+    assert resumed(path, plan, users=UserRows(torch.from_numpy(owners.copy()), cap=2)).steps == 5
 
 
 @pytest.mark.parametrize("how", ["cut", "emptied", "bit", "seal", "edited", "model"])

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from privet.core.event import Gaussian, Joint
 from privet.training import Adaptive, Automatic, Flat, PerLayer
 from privet.training.clipping import Clipping
-from privet.training.engine.parts import Dense, Lookup, Mixed, Outer, Part
+from privet.training.engine.contributions import Contribution, Dense, Lookup, Mixed, Outer
 from privet.training.engine.squares import Squares
 from tests.training.conftest import Attach, squared
 from tests.training.models import filled, generator, normal, tokens
@@ -30,7 +30,7 @@ CLIPPINGS: dict[str, Clipping] = {
 each_clipping = pytest.mark.parametrize("clipping", CLIPPINGS.values(), ids=list(CLIPPINGS))
 
 
-def lengths(clipping: Clipping, parts: list[Part], clip: float, layers: list[int] | None = None) -> Tensor:
+def lengths(clipping: Clipping, parts: list[Contribution], clip: float, layers: list[int] | None = None) -> Tensor:
     """The true length of every example's contribution; gradients and factors as they are, the rest in float64."""
     found = clipping.factors([part.squares() for part in parts], clip, layers or list(range(len(parts))))
     total = torch.zeros(len(parts[0].dense()), dtype=torch.float64)
@@ -42,7 +42,7 @@ def lengths(clipping: Clipping, parts: list[Part], clip: float, layers: list[int
     return total.sqrt()
 
 
-def exactly(part: Part) -> Tensor:
+def exactly(part: Contribution) -> Tensor:
     """The gradients that a part stands for, worked out in float64."""
     if isinstance(part, Outer):
         return Outer(part.left.double(), part.right.double()).dense()
@@ -99,7 +99,7 @@ def test_factors_of_opposite_size(rows: float, slope: float, clip: float) -> Non
 # --- Products that cancel: the ghost norm subtracts large numbers ----------------------------------------------------
 
 
-def cancelling() -> Iterator[tuple[str, Part]]:
+def cancelling() -> Iterator[tuple[str, Contribution]]:
     for k in (2, 7, 64, 300):
         signs = torch.tensor([1.0, -1.0]).repeat(k)[:k].view(1, k, 1)
         for seed, (p, q) in enumerate([(1, 1), (3, 50), (40, 40)]):

@@ -148,6 +148,6 @@ def test_collate_fn_of_single_rows_is_accepted() -> None:
 
 def test_rule_for_batch_norm_refuses_statistics_of_the_batch() -> None:
     """Catches a rule that measures examples one by one although each is normalized by all of them."""
-    arrival: Any = SimpleNamespace(saved={"training": True}.__getitem__)
+    incoming: Any = SimpleNamespace(saved={"training": True}.__getitem__)
     with pytest.raises(InvalidInput, match="normalises with the statistics of the whole batch"):
-        batch_norm(arrival)
+        batch_norm(incoming)

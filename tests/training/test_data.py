@@ -26,9 +26,7 @@ from torch.utils.data import (
 )
 
 from privet.core.errors import InvalidInput
-from privet.core.random import SeededRng, default_rng
 from privet.training.data import Rows
-from privet.training.sampling import Poisson
 
 N = 12
 X = torch.arange(N * 6, dtype=torch.float32).reshape(N, 2, 3) + 1
@@ -126,14 +124,13 @@ def test_a_batch_is_the_rows_of_these_numbers(
     rows = Rows.of(make())
     assert len(rows) == N
     same(rows.batch(np.array(indices)), expected(np.array(indices)))
-    same(next(rows.stream([indices])), expected(np.array(indices)))
 
 
 @in_memory
 def test_the_placeholder_is_one_row_of_zeros(make: Callable[[], Any], expected: Callable[[Any], Any]) -> None:
     """Catches an empty batch that crashes, or that shows somebody's row (no row here has a zero in it)."""
     rows, real = Rows.of(make()), expected(np.array([0]))
-    for blank in (rows.placeholder(), rows.batch([]), rows.batch(np.empty(0, dtype=np.int64)), *rows.stream([[]])):
+    for blank in (rows.placeholder(), rows.batch([]), rows.batch(np.empty(0, dtype=np.int64))):
         for zero, one in zip(leaves(blank), leaves(real), strict=True):
             assert (zero.shape, zero.dtype, zero.device) == (one.shape, one.dtype, one.device)
             assert not zero.any()
@@ -311,73 +308,6 @@ def test_what_cannot_be_blanked_is_refused_at_once() -> None:
         Rows.of([object(), object()])
 
 
-# --- streams and workers -------------------------------------------------------------------------------------------
-
-
-@quiet
-def test_workers_read_the_batches_that_were_drawn_here() -> None:
-    """Catches numbers drawn in a worker, batches out of order or lost, and empty batches that stop a worker."""
-    drawn_by: list[int] = []
-    lists: list[list[int]] = [[], [3, 1], [], [0], [11, 5, 2], [], [], [7], []]
-
-    def indices() -> Iterator[npt.NDArray[np.int64]]:
-        for each in lists:
-            drawn_by.append(os.getpid())
-            yield np.array(each, dtype=np.int64)
-
-    batches = list(Rows.of(Listed(), workers=2).stream(indices()))
-    assert drawn_by == [os.getpid()] * len(lists)
-    assert len(batches) == len(lists)
-    readers = set()
-    for each, batch in zip(lists, batches, strict=True):
-        if each:
-            assert batch["y"].tolist() == [index + 1 for index in each]
-            assert torch.equal(batch["x"], X[each])
-            readers |= set(batch["by"].tolist())
-        else:
-            assert (batch["name"], batch["x"].shape, bool(batch["x"].any())) == ([""], (1, 2, 3), False)
-    assert os.getpid() not in readers
-    assert len(readers) == 2
-
-
-@quiet
-def test_workers_change_nothing_about_what_is_sampled() -> None:
-    """Catches workers that repeat or share the generator: with one seed, the same rows come with and without them."""
-    results = []
-    for workers in (0, 2):
-        sampler, rng = Poisson(0.3, 8, N), SeededRng(3)
-        rows = Rows.of(Listed(), workers=workers)
-        drawn = (sampler.draw(step, rng).indices for step in range(8))
-        results.append([batch["y"].tolist() for batch in rows.stream(drawn)])
-    assert results[0] == results[1]
-    # and the secure one goes on in this process while workers hold a copy of its memory
-    rows, rng_here = Rows.of(Listed(), workers=1), default_rng()
-    seen = [batch["y"].tolist() for batch in rows.stream(rng_here.below(N, 6) for _ in range(6))]
-    assert len(set(map(tuple, seen))) > 1  # six equal lists of six rows: below 1e-30
-
-
-@quiet
-def test_a_stream_reads_ahead_by_a_bounded_number_of_batches() -> None:
-    """Catches a stream that draws a whole run at once, and one that goes on drawing after it was closed."""
-    asked: list[int] = []
-
-    def indices() -> Iterator[list[int]]:
-        for step in range(1000):
-            asked.append(step)
-            yield []
-
-    stream = Rows.of(Listed(), workers=2).stream(indices())
-    for _ in range(3):
-        next(stream)
-    assert len(asked) <= 8
-    stream.close()  # type: ignore[attr-defined]
-    assert len(asked) <= 8
-    lazy = Rows.of(X).stream(indices())
-    asked.clear()
-    next(lazy)
-    assert asked == [0]
-
-
 # --- what is refused -----------------------------------------------------------------------------------------------
 
 
@@ -463,10 +393,3 @@ def test_numbers_that_are_no_rows_are_refused(indices: Any) -> None:
     for data in (X, Listed()):
         with pytest.raises(InvalidInput, match="indices"):
             Rows.of(data).batch(indices)
-
-
-def test_the_number_of_workers_is_checked() -> None:
-    """Catches a negative or fractional number of processes."""
-    for workers in (-1, 1.5):
-        with pytest.raises(InvalidInput, match="workers"):
-            Rows.of(X, workers=workers)  # type: ignore[arg-type]

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
 from privet.training.engine import calls
-from privet.training.engine.parts import Dense, Outer, Part
+from privet.training.engine.contributions import Contribution, Dense, Outer
 from privet.training.native import loops
 from privet.training.rules import convolution
-from privet.training.rules.convolution import Convolved
+from privet.training.rules.convolution import ConvolutionFactors
 from privet.training.rules.kernels import METHODS
 from privet.training.rules.tuning import Way
 from tests.training.composed import CASES
@@ -69,22 +69,24 @@ def test_chosen_way(case: Case, dtype: str) -> None:
     compare(case, DTYPES[dtype], Tapped(case.model(DTYPES[dtype])))
 
 
-def kept(self: Part) -> Part:
+def kept(self: Contribution) -> Contribution:
     return self
 
 
-def written_out(self: Part) -> Part:
+def written_out(self: Contribution) -> Contribution:
     return Dense(self.dense())
 
 
 @pytest.mark.parametrize("settle", [kept, written_out])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_factors_and_written_out(case: Case, settle: Callable[[Part], Part], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_factors_and_written_out(
+    case: Case, settle: Callable[[Contribution], Contribution], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both forms of every product and convolution, whichever would be chosen. Catches a wrong ghost norm, and a cross
     term that is forgotten where a parameter is used twice.
     """
     monkeypatch.setattr(Outer, "settle", settle)
-    monkeypatch.setattr(Convolved, "settle", settle)
+    monkeypatch.setattr(ConvolutionFactors, "settle", settle)
     for dtype in DTYPES.values():
         compare(case, dtype, Tapped(case.model(dtype)))
 
@@ -100,12 +102,12 @@ def test_without_compiled_loops(case: Case, monkeypatch: pytest.MonkeyPatch) -> 
 def test_every_form_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a table of models that no longer leads to one of the forms that a gradient is kept in."""
     monkeypatch.setattr(Outer, "settle", kept)
-    monkeypatch.setattr(Convolved, "settle", kept)
+    monkeypatch.setattr(ConvolutionFactors, "settle", kept)
     reached: set[str] = set()
     for case in CASES:
         parts = Tapped(case.model()).parts(case.loss, case.rows())
         reached |= {type(part).__name__ for part in parts.values() if part is not None}
-    assert reached == {"Convolved", "Dense", "Lookup", "Mixed", "Outer"}
+    assert reached == {"ConvolutionFactors", "Dense", "Lookup", "Mixed", "Outer"}
 
 
 WAYS = {

@@ -62,7 +62,7 @@ def test_losses_that_look_at_other_rows(loss: str, tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.create("clinic", epsilon=30.0, delta=1e-2)
     with pytest.raises(InvalidInput, match=r"loss gives another value for a row .* from that row alone"):
-        fitted(model, COUPLED[loss], ledger=ledger, budget="clinic")
+        fitted(model, COUPLED[loss], charge=ledger.budget("clinic"))
     assert ledger.budget("clinic").epsilon_left == pytest.approx(30.0)
     assert torch.equal(state, torch.random.get_rng_state())
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
@@ -104,7 +104,7 @@ def test_data_without_targets(tmp_path: Path) -> None:
     ledger.create("clinic", epsilon=30.0, delta=1e-2)
     for data, plan in ((DATA[0], PLAN), (DATA, DPSGD(noise_multiplier=1.0, batch_size=10, steps=3, population=ROWS))):
         with pytest.raises(InvalidInput, match=r"pairs|delta is missing"):
-            fitted(network(), data=data, plan=plan, ledger=ledger, budget="clinic")
+            fitted(network(), data=data, plan=plan, charge=ledger.budget("clinic"))
     assert ledger.budget("clinic").epsilon_left == pytest.approx(30.0)
 
 
@@ -117,7 +117,7 @@ def test_a_callback_that_fails_ends_the_run(tmp_path: Path) -> None:
         raise PrivetError(f"stopped at {progress.step} of {progress.total}")
 
     with pytest.raises(PrivetError, match="stopped at 1 of 3"):
-        fitted(network(), ledger=ledger, budget="clinic", callbacks=[stop])
+        fitted(network(), charge=ledger.budget("clinic"), callbacks=[stop])
     assert ledger.budget("clinic").epsilon_left < 29.0
 
 
@@ -168,7 +168,7 @@ def test_callbacks_that_cannot_be_called(callbacks: Any, words: str, tmp_path: P
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.create("clinic", epsilon=30.0, delta=1e-2)
     with pytest.raises(InvalidInput, match=f"callbacks {words}"):
-        fitted(network(), ledger=ledger, budget="clinic", callbacks=callbacks)
+        fitted(network(), charge=ledger.budget("clinic"), callbacks=callbacks)
     assert not ledger.show("clinic").entries
     fitted(network(), callbacks=[lambda *told: None, str])
 

@@ -412,7 +412,7 @@ class TestLoop:
         with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
             ledger.create("texts", unit=plan.unit(), epsilon=100.0, delta=1e-2)
             trainer = PrivateTrainer(
-                gpt2(), told(tmp_path), plan, words(), callbacks=[Halt()], ledger=ledger, budget="texts"
+                gpt2(), told(tmp_path), plan, words(), callbacks=[Halt()], charge=ledger.budget("texts")
             )
             assert trainer.train().global_step == 2
             assert trainer.release is not None

@@ -14,7 +14,7 @@ import torch
 
 from privet.core.errors import LedgerError
 from privet.ledger import Ledger, State
-from privet.training import DPSGD, Batches, Run, RunError, journal
+from privet.training import DPSGD, BatchSampling, Run, RunError, journal
 from privet.training.journal import CheckpointError, Journal
 from tests.training.resumable import DATA, PLAN, ROWS, attached, crashed, go, noises, resumed, saved
 
@@ -75,8 +75,8 @@ def test_lives_share_the_plans_steps(path: Path) -> None:
         run = resumed(path)
         assert run.steps == made
         made += len(noises(run, 2))
-        assert run._keeper._journal is not None
-        assert run._keeper._journal.life == life
+        assert run._store._journal is not None
+        assert run._store._journal.life == life
         run.close()
     last = resumed(path)
     assert (last.steps, list(last.batches())) == (12, [])
@@ -85,31 +85,31 @@ def test_lives_share_the_plans_steps(path: Path) -> None:
 
 def test_a_released_run_does_not_go_on(path: Path, ledger: Ledger) -> None:
     """Catches steps after the bill was closed, with a ledger and without."""
-    run = go(attached(ledger=ledger, budget="clinic"), 2)
+    run = go(attached(charge=ledger.budget("clinic")), 2)
     run.save(path)
     run.release()
     with pytest.raises(RunError, match="ended"):
         run.save(path)
     with pytest.raises(CheckpointError, match="was released"):
-        resumed(path, ledger=ledger)
+        resumed(path, charge=ledger.budget("clinic"))
     lines = Path(f"{path}.journal").read_bytes().splitlines(keepends=True)
     Path(f"{path}.journal").write_bytes(b"".join(lines[:-1]))  # as if it had died before its last line
     with pytest.raises(LedgerError, match="committed"):
-        resumed(path, ledger=ledger)
+        resumed(path, charge=ledger.budget("clinic"))
 
 
 def test_a_run_that_was_closed_before_its_first_step_is_given_back(path: Path, ledger: Ledger) -> None:
     """Catches a reservation that stays though nothing was drawn, and one that is given back though something was."""
-    run = attached(ledger=ledger, budget="clinic")
+    run = attached(charge=ledger.budget("clinic"))
     run.save(path)
     crashed(run)
-    again = resumed(path, ledger=ledger)
+    again = resumed(path, charge=ledger.budget("clinic"))
     assert ledger.show("clinic").entries[0].state is State.RESERVED
     go(again, 1)
     assert ledger.show("clinic").entries[0].state is State.DRAWING
     again.close()
     assert ledger.show("clinic").entries[0].state is State.DRAWING
-    other = attached(ledger=ledger, budget="other clinic")
+    other = attached(charge=ledger.budget("other clinic"))
     other.save(path.with_name("other.pt"))
     other.close()
     assert ledger.show("other clinic").entries[0].state is State.ABORTED
@@ -186,8 +186,8 @@ def test_steps_written_ahead_are_lost_in_a_crash_and_not_otherwise(path: Path, m
     for x, _ in run.batches():
         clock[0] += 1.0
         if run.step(0.0 * run.model(x).sum(1)):
-            assert run._keeper._journal is not None
-            written.append(run._keeper._journal.steps)
+            assert run._store._journal is not None
+            written.append(run._store._journal.steps)
             if run.steps == 11:
                 break
     assert written == [1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13]
@@ -196,7 +196,7 @@ def test_steps_written_ahead_are_lost_in_a_crash_and_not_otherwise(path: Path, m
     run = resumed(path, plan)
     assert run.steps == 11
     noises(run, 4)
-    reached, ahead = run.steps, run._keeper._journal.steps  # type: ignore[union-attr]
+    reached, ahead = run.steps, run._store._journal.steps  # type: ignore[union-attr]
     assert reached < ahead <= reached + 4
     crashed(run)
     assert resumed(path, plan).steps == ahead
@@ -321,7 +321,7 @@ def test_an_epoch_goes_on_where_it_was(path: Path, lost: bool) -> None:
     """Shuffled epochs: over all lives every row is used at most once in an epoch, also after a crash in an epoch that
     the checkpoint knows nothing of. Catches an order that is drawn anew within an epoch.
     """
-    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=10, epochs=3, batches=Batches.SHUFFLED)
+    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=10, epochs=3, batches=BatchSampling.SHUFFLED)
     numbered = torch.cat([torch.arange(ROWS, dtype=torch.float64)[:, None], DATA[0][:, 1:]], 1)
     used: list[int] = []
 

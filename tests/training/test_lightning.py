@@ -299,7 +299,7 @@ class TestRun:
         plan = DPSGD(noise_multiplier=1.0, batch_size=8, epochs=4, population=N, delta=1e-3)
         with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
             ledger.create("rows", unit=plan.unit(), epsilon=100.0, delta=1e-2)
-            private = PrivateTraining(plan, (X, Y), ledger=ledger, budget="rows")
+            private = PrivateTraining(plan, (X, Y), charge=ledger.budget("rows"))
             stop = EarlyStopping("val_loss", stopping_threshold=1e9)
             trainer = quiet(tmp_path, private, stop)
             trainer.fit(Validated(), private.loader, DataLoader(TensorDataset(X, Y), batch_size=8))
@@ -324,13 +324,13 @@ class TestRun:
         with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
             ledger.create("rows", unit=plan.unit(), epsilon=100.0, delta=1e-2)
             module = Failing()
-            private = PrivateTraining(plan, (X, Y), ledger=ledger, budget="rows")
+            private = PrivateTraining(plan, (X, Y), charge=ledger.budget("rows"))
             with pytest.raises(ZeroDivisionError):
                 quiet(tmp_path, private).fit(module, private.loader)
             assert private.release is None
             assert module.automatic_optimization
             assert "training_step" not in vars(module)
-            private = PrivateTraining(plan, (X, Y), ledger=ledger, budget="rows")
+            private = PrivateTraining(plan, (X, Y), charge=ledger.budget("rows"))
             with pytest.raises(InvalidInput, match="train_dataloaders is a DataLoader, which draws batches by itself"):
                 quiet(tmp_path, private).fit(module, DataLoader(TensorDataset(X, Y), batch_size=8))
             assert [entry.state.value for entry in ledger.show("rows").entries] == ["aborted", "drawing"]

@@ -22,8 +22,8 @@ from privet.accounting import epsilon
 from privet.core.errors import InvalidInput
 from privet.core.event import Repeated
 from privet.ledger import Ledger
-from privet.training import DPSGD, Batches, Progress
-from privet.training.loggers import CsvLog, Log, Logbook, MlflowLog, Reached, TensorBoardLog
+from privet.training import DPSGD, BatchSampling, Progress
+from privet.training.loggers import CsvLog, Log, Logbook, LogEntry, MlflowLog, TensorBoardLog
 from tests.training.test_fit import DATA, ROWS, fitted, network
 
 # MLflow uses what the newest SQLAlchemy deprecates.
@@ -54,7 +54,7 @@ class Forgetful:
 
     def begin(self, scores: tuple[str, ...]) -> None: ...
 
-    def write(self, reached: Reached) -> None: ...
+    def write(self, reached: LogEntry) -> None: ...
 
     def write_internal(self, step: int, values: Mapping[str, float]) -> None: ...
 
@@ -124,8 +124,8 @@ def test_spent_is_never_understated() -> None:
     [
         (replace(PLAN, steps=None, epochs=2.0), 0, [4, 8]),
         (replace(PLAN, sample_rate=0.3, steps=8), 0, [4, 7, 8]),
-        (replace(PLAN, steps=None, epochs=3.0, batches=Batches.SHUFFLED, population=None), ROWS, [4, 8, 12]),
-        (replace(PLAN, batches=Batches.FIXED_SIZE, population=None), ROWS, [4, 8]),
+        (replace(PLAN, steps=None, epochs=3.0, batches=BatchSampling.SHUFFLED, population=None), ROWS, [4, 8, 12]),
+        (replace(PLAN, batches=BatchSampling.FIXED_SIZE, population=None), ROWS, [4, 8]),
         (replace(PLAN, batch_size=ROWS, steps=2), 0, [1, 2]),
     ],
 )
@@ -302,8 +302,7 @@ def test_bad_logs_are_refused_before_anything_is_paid(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match=words):
             fitted(
                 network(),
-                ledger=ledger,
-                budget="clinic",
+                charge=ledger.budget("clinic"),
                 callbacks=[Logbook(PLAN, [CsvLog(path, resume=resume)])],
             )
     assert theirs.read_text() == "a,b\n1,2\n"
@@ -345,6 +344,6 @@ for made in (lambda: TensorBoardLog(sys.argv[1]), lambda: MlflowLog("trials", "f
 
 def test_what_a_log_is_told_holds_no_rows() -> None:
     """Fails when a field is added to what every log is told without somebody deciding that it is public."""
-    assert list(Reached.__dataclass_fields__) == ["step", "total", "epoch", "epsilon", "delta", "time", "scores"]
+    assert list(LogEntry.__dataclass_fields__) == ["step", "total", "epoch", "epsilon", "delta", "time", "scores"]
     reached = Logbook(PLAN).reached(4)
     assert json.dumps([reached.step, reached.total, reached.epoch, reached.delta]) == "[4, 8, 1.0, 0.001]"

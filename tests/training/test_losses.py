@@ -215,7 +215,7 @@ def test_a_refused_rehearsal_spends_nothing_and_is_repeated(tmp_path: Path) -> N
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.create("clinic", epsilon=900.0, delta=1e-2)
     model = network()
-    run = attached(model, 16, ledger=ledger, budget="clinic")
+    run = attached(model, 16, charge=ledger.budget("clinic"))
     before = [each.detach().clone() for each in model.parameters()]
     for _ in range(5):
         with pytest.raises(InvalidInput, match="divided by"):
@@ -304,8 +304,8 @@ def test_delta_is_needed_before_anything_is_reserved(tmp_path: Path) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for delta, problem in ((None, "delta is missing"), (0.0, "delta is 0")):
         with pytest.raises(InvalidInput, match=problem):
-            plan.attach(model, optimizer, DATA, ledger, budget="clinic", delta=delta)
+            plan.attach(model, optimizer, DATA, charge=ledger.budget("clinic"), delta=delta)
     assert ledger.budget("clinic").epsilon_left == pytest.approx(900.0)
-    run = plan.attach(model, optimizer, DATA, ledger, budget="clinic", delta=1e-5)
+    run = plan.attach(model, optimizer, DATA, charge=ledger.budget("clinic"), delta=1e-5)
     loop(run, model, entropy)
     assert run.release().guarantee == plan.guarantee(1e-5)

@@ -77,7 +77,7 @@ def test_resumed_run_needs_the_charge_of_its_own_event(tmp_path: Path, monkeypat
         ledger.create("rows", unit=PLAN.unit(), epsilon=100.0, delta=1e-2)
         model = net()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        run = PLAN.attach(model, optimizer, ROWS, ledger, budget="rows", rng=SeededRng(1))
+        run = PLAN.attach(model, optimizer, ROWS, charge=ledger.budget("rows"), rng=SeededRng(1))
         made(run, model, 1)
         run.save(tmp_path / "run.pt")
         run.close()
@@ -88,4 +88,4 @@ def test_resumed_run_needs_the_charge_of_its_own_event(tmp_path: Path, monkeypat
 
         monkeypatch.setattr(Ledger, "entry", other)
         with pytest.raises(CheckpointError, match="for another event than this run's"):
-            PLAN.resume(tmp_path / "run.pt", model, optimizer, ROWS, ledger, rng=SeededRng(1))
+            PLAN.resume(tmp_path / "run.pt", model, optimizer, ROWS, charge=ledger.budget("rows"), rng=SeededRng(1))

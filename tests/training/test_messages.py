@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from privet.core.errors import PrivetError
 from privet.core.unit import Neighbours
-from privet.training import DPSGD, RULES, Batches, Performance, PerLayer, Run, fit
-from privet.training.rules import Known
+from privet.training import DPSGD, RULES, BatchSampling, Performance, PerLayer, Run, fit
+from privet.training.rules import OperationRule
 from tests.training.conftest import Attach, gradient, squared, trained_on
 from tests.training.models import filled, normal
 from tests.training.reference import loop
@@ -74,7 +74,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "groups in a list": (lambda: grouped([0, 0, 1]), "groups is of the type list; give a tensor"),
     "groups in words": (lambda: grouped("abc"), "groups is of the type str; give a tensor"),
     "no optimizer": (lambda: PLAN.attach(network(), None, normal(9, 4)), "optimizer is of the type NoneType; .*SGD"),  # type: ignore[arg-type]
-    "a cap of nobody": (lambda: attached(cap=3), "cap is 3, and there are no users .*; give users="),
     "half a row": (lambda: Performance(micro_batch=2.5), "micro_batch is 2.5"),  # type: ignore[arg-type]
     "a self-test of the mean": (
         lambda: attached().selftest(lambda x: x.mean()),
@@ -90,7 +89,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "neighbours that fixed sizes do not prove": (
         lambda: attached(
-            plan=replace(PLAN, population=9, batches=Batches.FIXED_SIZE, neighbours=Neighbours.ADD_REMOVE)
+            plan=replace(PLAN, population=9, batches=BatchSampling.FIXED_SIZE, neighbours=Neighbours.ADD_REMOVE)
         ),
         "neighbours is add/remove, and fixed-size batches .*; draw Poisson batches, or use zero-out",
     ),
@@ -118,7 +117,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: DPSGD(noise_multiplier=1.0, clipping=PerLayer, batch_size=3, steps=2),  # type: ignore[arg-type]
         "clipping is .*PerLayer'>, .*give one of",
     ),
-    "a ledger's place": (lambda: attached(ledger="l.db", budget="b"), r"ledger is of the type str; .*Ledger\(place\)"),
+    "a ledger's place": (lambda: attached(charge="l.db"), r"charge is of the type str; .*Ledger\(place\)\.budget"),
     "a seed": (lambda: attached(rng=0), r"rng is of the type int, .*SeededRng\(0\)"),
     "a number of rows": (lambda: attached(performance=64), r"performance is of the type int; .*micro_batch="),
     "a bare rule": (lambda: attached(rules=RULES | {"X": print}), r"for 'X'; write \{'X': Known\(rule, \{1\}\)\}"),
@@ -127,7 +126,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "to operations, not to layers; .*grad_fn",
     ),
     "rules in a list": (lambda: attached(rules=[print]), "rules is of the type list; give RULES"),
-    "a slot that is no set": (lambda: Known(print, 1), r"slots is 1; .*\{1\}"),  # type: ignore[arg-type]
+    "a slot that is no set": (lambda: OperationRule(print, 1), r"slots is 1; .*\{1\}"),  # type: ignore[arg-type]
     "a list of columns": (
         lambda: attached(data=[normal(9, 4).float(), torch.arange(9)]),
         r"dataset is a list of 2 tensors .* list of rows; give a tuple of columns: \(X, Y\)",
@@ -228,7 +227,7 @@ def test_a_refused_run_lets_go_of_its_journal(tmp_path: Path) -> None:
     plan = DPSGD(noise_multiplier=1.0, delta=1e-3, batch_size=3, steps=2, population=9)
     rest = (model, torch.optim.SGD(model.parameters(), lr=0.1), normal(9, 4).float())
     with pytest.raises(BudgetExceeded) as caught:
-        plan.attach(*rest, ledger, budget="small", journal=tmp_path / "log")
+        plan.attach(*rest, charge=ledger.budget("small"), journal=tmp_path / "log")
     assert caught.value.__traceback__ is not None  # it keeps what it has seen alive
     plan.attach(*rest, journal=tmp_path / "log").close()
 

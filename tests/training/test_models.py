@@ -11,8 +11,8 @@ from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.data.columns import Category, Number
 from privet.data.schema import Schema
-from privet.training.models import Convolutions, Family, Front, Linear, Pictures, Residual, choose
-from privet.training.models.drawn import drawn
+from privet.training.models import Convolutions, Family, Linear, Pictures, Residual, TableFeatures, choose
+from privet.training.models.synthetic_pictures import synthetic_pictures
 from privet.training.plan import DPSGD
 
 COLUMNS = (
@@ -35,7 +35,7 @@ def pictures() -> Pictures:
 
 def test_rows_have_a_length_of_at_most_one() -> None:
     """Catches a feature that is not counted in the scale: its rows would be clipped harder than others."""
-    front = Front(SCHEMA, bins=5)
+    front = TableFeatures(SCHEMA, bins=5)
     rows = torch.rand(500, 3, generator=generator()) * 2 - 1
     rows[:, 2] = torch.randint(0, 4, (500,), generator=generator())
     rows[::7, 1] = torch.nan
@@ -49,14 +49,14 @@ def test_rows_have_a_length_of_at_most_one() -> None:
 def test_odd_rows_never_raise() -> None:
     """Catches control flow that depends on rows: whatever is in a cell, there are features, and they are finite."""
     odd = torch.tensor([[math.nan] * 3, [math.inf] * 3, [-math.inf] * 3, [1e30, -1e30, 99.0], [0.0, 0.0, -1.0]])
-    found = Front(SCHEMA)(odd)
+    found = TableFeatures(SCHEMA)(odd)
     assert found.isfinite().all()
     assert (found.norm(dim=1) <= 1 + 1e-6).all()
 
 
 def test_missing_numbers_and_unknown_categories_have_features_of_their_own() -> None:
     """Catches a missing number that looks like some number, or an unseen category that looks like a listed one."""
-    front = Front(Schema(COLUMNS[::2] + COLUMNS[3:], target="y"), bins=2)
+    front = TableFeatures(Schema(COLUMNS[::2] + COLUMNS[3:], target="y"), bins=2)
     known, missing, unseen = front(torch.tensor([[0.5, 0.0], [math.nan, 0.0], [0.5, 3.0]])) != 0
     assert known.nonzero().flatten().tolist() == [1, 2, 4]
     assert missing.nonzero().flatten().tolist() == [3, 4]
@@ -65,12 +65,12 @@ def test_missing_numbers_and_unknown_categories_have_features_of_their_own() -> 
 
 def test_money_is_cut_on_a_logarithmic_scale() -> None:
     """Catches bins of equal widths alone, which put nearly all sums of money into the first one."""
-    front = Front(Schema((COLUMNS[1], COLUMNS[3]), target="y"), bins=8)
+    front = TableFeatures(Schema((COLUMNS[1], COLUMNS[3]), target="y"), bins=8)
     few = COLUMNS[1].scaled(torch.tensor([0.0, 50.0, 3000.0, 4000.0]).double().numpy())
     found = front(torch.tensor(few, dtype=torch.float32)[:, None])
     assert len({tuple(row) for row in (found[:, :8] > 0).tolist()}) == 1
     assert (found[:, 8:16] > 0).int().argmax(1).tolist() == [0, 2, 5, 5]
-    assert Front(SCHEMA, bins=8).features == 10 + 18 + 4
+    assert TableFeatures(SCHEMA, bins=8).features == 10 + 18 + 4
 
 
 def test_the_centre_walks_to_the_mean() -> None:
@@ -128,7 +128,7 @@ def test_features_of_pictures_have_length_one_and_depend_on_the_picture_alone(pi
 
 def test_made_up_pictures_come_out_evenly_spread(pictures: Pictures) -> None:
     """Catches axes that are not the principal ones: of made-up pictures, all kept directions vary about as much."""
-    coefficients = pictures(drawn(400, 8, 8))
+    coefficients = pictures(synthetic_pictures(400, 8, 8))
     spread = coefficients.var(0)
     assert spread.max() / spread.min() < 20
     apart = coefficients.T @ coefficients / 400
@@ -137,9 +137,9 @@ def test_made_up_pictures_come_out_evenly_spread(pictures: Pictures) -> None:
 
 def test_drawn_pictures_are_the_same_always() -> None:
     """Catches a generator that is shared or seeded by the clock: the features of one model would not be another's."""
-    first = drawn(9, 8, 12)
+    first = synthetic_pictures(9, 8, 12)
     assert first.shape == (9, 8, 12)
-    assert torch.equal(first, drawn(9, 8, 12))
+    assert torch.equal(first, synthetic_pictures(9, 8, 12))
     assert first.min() >= 0
     assert first.max() <= 1
     assert first.flatten(1).std(1).min() > 0

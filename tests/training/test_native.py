@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from privet.core.random import SeededRng, box_muller
 from privet.core.random.keystream import Keystream
-from privet.training import native, noise
+from privet.training import noise
 from privet.training.native import loops
 
 PROCESSORS = ("plain", "avx2", "avx512")
@@ -33,13 +33,13 @@ def test_they_are_compiled_where_a_compiler_is() -> None:
     """Catches a build that fails without a word, after which every other test is of the code in Python."""
     if shutil.which("cc") is None:
         pytest.skip("no compiler")
-    assert native.processor() is not None
+    assert loops.processor() is not None
 
 
 @pytest.fixture(params=PROCESSORS)
 def kernels(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
     """The compiled module, with the loops for one kind of processor."""
-    if native.processor() is None:
+    if loops.processor() is None:
         pytest.skip("not compiled")
     from privet.training.native import _kernels
 
@@ -84,7 +84,7 @@ def test_the_stream_is_that_of_openssl(kernels: ModuleType, first: int, blocks: 
 def test_a_key_of_another_size_is_refused(kernels: ModuleType) -> None:
     """Catches a key that is read beyond its end."""
     with pytest.raises(ValueError, match="32 bytes"):
-        native.normals(bytes(31), None, 1.0, torch.empty(4))
+        loops.normals(bytes(31), None, 1.0, torch.empty(4))
 
 
 # --- Noise ------------------------------------------------------------------------------------------------------------
@@ -94,12 +94,12 @@ def test_a_key_of_another_size_is_refused(kernels: ModuleType) -> None:
 def test_normals_are_those_of_the_core(kernels: ModuleType, size: int) -> None:
     """Catches a transform that drifts from the core's, words that are used twice or not at all, and a lost tail."""
     key, pairs = SeededRng(size).bits(32), (size + 1) // 2
-    words = np.empty(native.bytes_for(size), dtype=np.uint8)
+    words = np.empty(loops.bytes_for(size), dtype=np.uint8)
     Keystream(key).fill(words)
-    radius, angle = words[: 8 * pairs].view("<i8"), words[native.first_angle(pairs) :].view("<i4")
+    radius, angle = words[: 8 * pairs].view("<i8"), words[loops.first_angle(pairs) :].view("<i4")
     radius[: len(EDGES)], angle[: len(TURNS)] = EDGES[:pairs], TURNS[:pairs]
     out, whole = guarded(size)
-    native.normals(b"", words, 1.7, out)
+    loops.normals(b"", words, 1.7, out)
     assert untouched(whole)
     cosines, sines = np.empty(pairs), np.empty(size - pairs)
     box_muller.transform(radius, (angle.astype(np.int64) << 32) + (1 << 31), 1.7, cosines, sines)
@@ -116,13 +116,13 @@ def test_a_key_gives_what_its_stream_gives(kernels: ModuleType, size: int, threa
     if not kernels.cipher:
         pytest.skip("no instructions")
     key = SeededRng(size).bits(32)
-    words = np.empty(native.bytes_for(size), dtype=np.uint8)
+    words = np.empty(loops.bytes_for(size), dtype=np.uint8)
     Keystream(key).fill(words)
     from_words, from_key = torch.empty(2, size)
-    native.normals(b"", words, 0.5, from_words)
+    loops.normals(b"", words, 0.5, from_words)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    native.normals(key, None, 0.5, from_key)
+    loops.normals(key, None, 0.5, from_key)
     torch.set_num_threads(before)
     assert torch.equal(from_words, from_key)
 
@@ -132,7 +132,7 @@ def test_noise_without_them_is_the_same(size: int, monkeypatch: pytest.MonkeyPat
     """Catches a seed that means other noise on a machine without a compiler, or without instructions for the cipher."""
     drawn = torch.empty(3, size)
     noise.fill(drawn[0], 2.0, SeededRng(3))
-    monkeypatch.setattr(native, "has_cipher", bool)
+    monkeypatch.setattr(loops, "has_cipher", bool)
     noise.fill(drawn[1], 2.0, SeededRng(3))
     monkeypatch.setattr(loops, "_kernels", None)
     noise.fill(drawn[2], 2.0, SeededRng(3))
@@ -147,12 +147,12 @@ def test_noise_without_them_is_the_same(size: int, monkeypatch: pytest.MonkeyPat
 def test_squares_of_rows(kernels: ModuleType, size: int) -> None:
     """Catches numbers that are left out or read beyond a row's end, and slack that is forgotten."""
     rows = normal(9, size + 3)[:, :size]
-    found = native.row_squares(rows, 1e-3, 0.25)
+    found = loops.row_squares(rows, 1e-3, 0.25)
     true = rows.double().square().sum(1)
     assert torch.allclose(found[0].double(), true, rtol=2e-6, atol=0)
     assert torch.allclose(found[1].double(), true * 1e-3 + 0.25, rtol=1e-5, atol=0)
     others = normal(9).square()
-    both = native.product_squares(rows, others, 1e-3, 0.25, 0.5, 0.125)
+    both = loops.product_squares(rows, others, 1e-3, 0.25, 0.5, 0.125)
     assert torch.allclose(both[0].double(), true * others, rtol=2e-6, atol=0)
     slack = true * others * 1e-3 + others * 0.25 + true * 0.5 + 0.125
     assert torch.allclose(both[1].double(), slack.double(), rtol=1e-5, atol=0)
@@ -167,13 +167,13 @@ def test_squares_of_products(kernels: ModuleType, positions: int, time_first: bo
     left, *rights = (normal(*shape, size, seed=size) for size in sizes)
     if time_first:
         left, *rights = (each.transpose(0, 1) for each in (left, *rights))
-    found = native.squares_of_products(left, rights, 1e-3, LEAST)
+    found = loops.squares_of_products(left, rights, 1e-3, LEAST)
     lefts = left.double() @ left.double().mT
     for mine, right in zip(found, rights, strict=True):
         entries = lefts * (right.double() @ right.double().mT)
         assert torch.allclose(mine[0].double(), entries.sum((1, 2)), rtol=1e-5, atol=1e-5 * float(entries.abs().sum()))
         lengths = (left.double().norm(dim=2) * right.double().norm(dim=2)).sum(1)
-        additions = native.additions(left.shape[2]) + native.additions(right.shape[2])
+        additions = loops.additions(left.shape[2]) + loops.additions(right.shape[2])
         slack = lengths.square() * 1.01e-3 * (additions + 24)
         expected = longer(entries.sum((1, 2)), slack, lengths * 1.01e-3 * (positions + 2))
         assert torch.allclose(mine[1].double(), expected, rtol=1e-4, atol=0)
@@ -185,7 +185,7 @@ def test_squares_of_rows_that_are_looked_up(kernels: ModuleType, positions: int,
     """Catches rows for one place that are squared one by one or twice, a row left out, and slack that is forgotten."""
     index = torch.randint(places, (6, positions), generator=torch.Generator().manual_seed(positions))
     right = normal(6, positions, width + 3)[:, :, :width]
-    found = native.lookup_squares(index, right, 1e-3, 0.25, 1e-4)
+    found = loops.lookup_squares(index, right, 1e-3, 0.25, 1e-4)
     spread = index[:, :, None].expand_as(right)
     tables = torch.zeros(6, places, width, dtype=torch.float64).scatter_add_(1, spread, right.double())
     true = tables.square().sum((1, 2))
@@ -212,7 +212,7 @@ def test_gradients_of_a_layer_norm(kernels: ModuleType, positions: int, width: i
     if time_first:
         gradient, inputs = gradient.transpose(0, 1), inputs.transpose(0, 1)
     mean, rstd = normal(3, positions, seed=3), normal(3, positions, seed=4).abs()
-    scale, shift = native.normalised_gradients(gradient, inputs, mean, rstd)
+    scale, shift = loops.normalised_gradients(gradient, inputs, mean, rstd)
     wide = gradient.double()
     terms = wide * (inputs.double() - mean.double()[:, :, None]) * rstd.double()[:, :, None]
     assert torch.all((scale.double() - terms.sum(1)).abs() <= 1e-6 * terms.abs().sum(1) + 1e-30)
@@ -231,14 +231,14 @@ def test_what_is_not_finite_stays_so(kernels: ModuleType, bad: float) -> None:
     twice = torch.tensor([0, 1, 0, 2, 3]).repeat(3, 1)
     numbers = torch.ones(3, 5)
     for values in (
-        native.lookup_squares(twice, left, 1e-6, LEAST, 1e-7)[0],
-        native.lookup_squares(twice + 9, left[:, [2, 0, 1, 3, 4]], 1e-6, LEAST, 1e-7)[0],
-        *(each.sum(1) for each in native.normalised_gradients(left, right[:, :, :8], numbers, numbers)),
-        native.row_squares(rows, 1e-6, LEAST)[0],
-        native.product_squares(rows.abs() + 1, torch.tensor([1.0, bad, 1.0]), 1e-6, LEAST, LEAST, LEAST)[0],
-        native.product_squares(rows, torch.ones(3), 1e-6, LEAST, LEAST, LEAST)[0],
-        native.squares_of_products(left, [right], 1e-6, LEAST)[0, 0],
-        native.convolution_gradients(pictures, gradient, (3, 3), (1, 1), (0, 0), None, 1e-6, LEAST)[0],
+        loops.lookup_squares(twice, left, 1e-6, LEAST, 1e-7)[0],
+        loops.lookup_squares(twice + 9, left[:, [2, 0, 1, 3, 4]], 1e-6, LEAST, 1e-7)[0],
+        *(each.sum(1) for each in loops.normalised_gradients(left, right[:, :, :8], numbers, numbers)),
+        loops.row_squares(rows, 1e-6, LEAST)[0],
+        loops.product_squares(rows.abs() + 1, torch.tensor([1.0, bad, 1.0]), 1e-6, LEAST, LEAST, LEAST)[0],
+        loops.product_squares(rows, torch.ones(3), 1e-6, LEAST, LEAST, LEAST)[0],
+        loops.squares_of_products(left, [right], 1e-6, LEAST)[0, 0],
+        loops.convolution_gradients(pictures, gradient, (3, 3), (1, 1), (0, 0), None, 1e-6, LEAST)[0],
     ):
         assert values.isfinite().tolist() == [True, False, True]
 
@@ -274,8 +274,8 @@ def test_each_examples_gradient_of_a_convolution(
     given = (inputs, gradient, window, stride, padding)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    found = native.convolution_gradients(*given, out, 1e-3, 0.5)
-    alone = native.convolution_gradients(*given, None, 1e-3, 0.5)
+    found = loops.convolution_gradients(*given, out, 1e-3, 0.5)
+    alone = loops.convolution_gradients(*given, None, 1e-3, 0.5)
     torch.set_num_threads(before)
     assert untouched(whole)
     for i in range(5):
@@ -290,11 +290,11 @@ def test_each_examples_gradient_of_a_convolution(
 
 def test_what_does_not_fit_is_refused() -> None:
     """Catches shapes that would be read or written beyond their memory."""
-    if native.processor() is None:
+    if loops.processor() is None:
         pytest.skip("not compiled")
     pictures, gradient = normal(2, 3, 6, 6), normal(2, 4, 4, 4)
     good = (pictures, gradient, (3, 3), (1, 1), (0, 0), None)
-    native.convolution_gradients(*good, 0.0, 0.0)
+    loops.convolution_gradients(*good, 0.0, 0.0)
     wrong = (
         {1: normal(2, 4, 5, 4)},
         {1: normal(1, 4, 4, 4)},
@@ -311,22 +311,22 @@ def test_what_does_not_fit_is_refused() -> None:
     for change in wrong:
         given: list[Any] = [change.get(place, each) for place, each in enumerate((*good, 0.0, 0.0))]
         with pytest.raises(ValueError, match="are needed"):
-            native.convolution_gradients(*given)
+            loops.convolution_gradients(*given)
     for refused in (
-        lambda: native.row_squares(normal(4, 4).T, 0.0, 0.0),
-        lambda: native.row_squares(normal(4), 0.0, 0.0),
-        lambda: native.product_squares(normal(4, 4), normal(5), 0.0, 0.0, 0.0, 0.0),
-        lambda: native.squares_of_products(normal(2, 3, 4), [normal(2, 4, 4)], 0.0, 0.0),
-        lambda: native.squares_of_products(normal(2, 3, 4), [normal(2, 3, 4)] * 5, 0.0, 0.0),
-        lambda: native.lookup_squares(torch.zeros(2, 3, dtype=torch.int32), normal(2, 3, 4), 0.0, 0.0, 0.0),
-        lambda: native.lookup_squares(torch.zeros(3, 2, dtype=torch.int64).T, normal(2, 3, 4), 0.0, 0.0, 0.0),
-        lambda: native.lookup_squares(torch.zeros(2, 4, dtype=torch.int64), normal(2, 3, 4), 0.0, 0.0, 0.0),
-        lambda: native.normalised_gradients(normal(2, 3, 4), normal(2, 3, 5), normal(2, 3), normal(2, 3)),
-        lambda: native.normalised_gradients(normal(2, 3, 4), normal(2, 3, 4), normal(2, 3), normal(2, 4)),
-        lambda: native.normalised_gradients(normal(2, 3, 4), normal(2, 4, 3).mT, normal(2, 3), normal(2, 3)),
-        lambda: native.normals(bytes(32), None, 1.0, torch.empty(4, 2)),
-        lambda: native.normals(bytes(32), None, 1.0, torch.empty(8)[::2]),
-        lambda: native.normals(bytes(32), np.zeros(47, dtype=np.uint8), 1.0, torch.empty(7)),
+        lambda: loops.row_squares(normal(4, 4).T, 0.0, 0.0),
+        lambda: loops.row_squares(normal(4), 0.0, 0.0),
+        lambda: loops.product_squares(normal(4, 4), normal(5), 0.0, 0.0, 0.0, 0.0),
+        lambda: loops.squares_of_products(normal(2, 3, 4), [normal(2, 4, 4)], 0.0, 0.0),
+        lambda: loops.squares_of_products(normal(2, 3, 4), [normal(2, 3, 4)] * 5, 0.0, 0.0),
+        lambda: loops.lookup_squares(torch.zeros(2, 3, dtype=torch.int32), normal(2, 3, 4), 0.0, 0.0, 0.0),
+        lambda: loops.lookup_squares(torch.zeros(3, 2, dtype=torch.int64).T, normal(2, 3, 4), 0.0, 0.0, 0.0),
+        lambda: loops.lookup_squares(torch.zeros(2, 4, dtype=torch.int64), normal(2, 3, 4), 0.0, 0.0, 0.0),
+        lambda: loops.normalised_gradients(normal(2, 3, 4), normal(2, 3, 5), normal(2, 3), normal(2, 3)),
+        lambda: loops.normalised_gradients(normal(2, 3, 4), normal(2, 3, 4), normal(2, 3), normal(2, 4)),
+        lambda: loops.normalised_gradients(normal(2, 3, 4), normal(2, 4, 3).mT, normal(2, 3), normal(2, 3)),
+        lambda: loops.normals(bytes(32), None, 1.0, torch.empty(4, 2)),
+        lambda: loops.normals(bytes(32), None, 1.0, torch.empty(8)[::2]),
+        lambda: loops.normals(bytes(32), np.zeros(47, dtype=np.uint8), 1.0, torch.empty(7)),
     ):
         with pytest.raises(ValueError, match="needed"):
             refused()
@@ -335,28 +335,28 @@ def test_what_does_not_fit_is_refused() -> None:
 def test_the_environment_can_turn_them_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a switch that is only said to be one."""
     monkeypatch.setattr(loops, "_WANTED", False)
-    assert not native.usable(torch.zeros(1))
-    assert native.processor() is None
+    assert not loops.usable(torch.zeros(1))
+    assert loops.processor() is None
 
 
 def test_a_forked_process_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches loops that wait for torch's threads, which no forked process has."""
     monkeypatch.setattr(loops, "_HOME", (1, 1))
-    assert not native.usable(torch.zeros(1))
+    assert not loops.usable(torch.zeros(1))
 
 
 def test_two_threads_do_not_share_working_memory() -> None:
     """Catches one thread's windows or rows that overwrite another's."""
-    if native.processor() is None:
+    if loops.processor() is None:
         pytest.skip("not compiled")
     given = [(normal(8, 32, 12, 12, seed=i), normal(8, 24, 10, 10, seed=i + 50)) for i in range(4)]
 
     def squares(pair: tuple[Tensor, Tensor]) -> Tensor:
-        found = native.convolution_gradients(*pair, (3, 3), (1, 1), (0, 0), None, 0.0, 0.0)
+        found = loops.convolution_gradients(*pair, (3, 3), (1, 1), (0, 0), None, 0.0, 0.0)
         rows = pair[0].flatten(2)
         places = torch.arange(rows.shape[1]).remainder(5).repeat(len(rows), 1)
-        looked_up = native.lookup_squares(places, rows, 0.0, 0.0, 0.0)
-        return torch.cat([found, looked_up, *native.squares_of_products(rows, [rows], 0.0, 0.0)])
+        looked_up = loops.lookup_squares(places, rows, 0.0, 0.0, 0.0)
+        return torch.cat([found, looked_up, *loops.squares_of_products(rows, [rows], 0.0, 0.0)])
 
     alone = [squares(each) for each in given]
     with ThreadPoolExecutor(4) as pool:
@@ -366,5 +366,5 @@ def test_two_threads_do_not_share_working_memory() -> None:
 
 def test_other_types_are_not_for_them() -> None:
     """Catches float64, half precision or a tensor without memory that is read as float32."""
-    assert not any(native.usable(torch.zeros(1, dtype=each)) for each in (torch.float64, torch.bfloat16, torch.int32))
-    assert not native.usable(torch.zeros(1, device="meta"))
+    assert not any(loops.usable(torch.zeros(1, dtype=each)) for each in (torch.float64, torch.bfloat16, torch.int32))
+    assert not loops.usable(torch.zeros(1, device="meta"))

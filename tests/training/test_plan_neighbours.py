@@ -12,14 +12,14 @@ from privet.core.event import Repeated
 from privet.core.unit import Neighbours, Unit
 from privet.ledger import Ledger
 from privet.training import DPSGD
-from privet.training.plan import Batches
+from privet.training.plan import BatchSampling
 
 GIVEN: dict[str, Any] = {"clip": 1.0, "noise_multiplier": 1.0, "batch_size": 10, "epochs": 3.0, "delta": 1e-5}
 COUNTED: dict[str, dict[str, Any]] = {
     "Poisson": {},
-    "fixed size": {"batches": Batches.FIXED_SIZE},
-    "fixed size of a population": {"batches": Batches.FIXED_SIZE, "population": 100},
-    "shuffled": {"batches": Batches.SHUFFLED},
+    "fixed size": {"batches": BatchSampling.FIXED_SIZE},
+    "fixed size of a population": {"batches": BatchSampling.FIXED_SIZE, "population": 100},
+    "shuffled": {"batches": BatchSampling.SHUFFLED},
 }
 
 
@@ -60,6 +60,6 @@ def test_run_is_refused_by_a_budget_of_another_unit(tmp_path: Path) -> None:
         ledger.create("clinic", epsilon=9.0, delta=1e-3, unit=Unit(neighbours=Neighbours.REPLACE))
         plan = DPSGD(**(GIVEN | {"population": 100}))
         data = (torch.zeros(100, 2), torch.zeros(100))
-        with pytest.raises(InvalidInput, match="budget protects one example, replace"):
-            plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), data, ledger, budget="clinic")
+        with pytest.raises(InvalidInput, match="budget that protects one example, replace"):
+            plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), data, charge=ledger.budget("clinic"))
         assert not ledger.show("clinic").entries

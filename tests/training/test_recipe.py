@@ -13,7 +13,7 @@ from privet.core.random import SeededRng
 from privet.core.unit import Neighbours
 from privet.data import Images, named
 from privet.training.models import Linear, Pictures, Residual
-from privet.training.recipe import Kind, recipe
+from privet.training.recipe import DataKind, recipe
 
 CASES = [("table", 30_000, 200, 2), ("pictures", 60_000, 800, 10), ("pictures", 1_400, 144, 10)]
 
@@ -46,9 +46,9 @@ def test_all_steps_together_add_the_same_noise_to_a_logit(kind: str, rows: int, 
 
 
 @pytest.mark.parametrize("rows", [1, 7, 300, 10_000_000])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(DataKind))
 @pytest.mark.parametrize("classes", [0, 2])
-def test_any_number_of_rows_has_a_recipe(rows: int, kind: Kind, classes: int) -> None:
+def test_any_number_of_rows_has_a_recipe(rows: int, kind: DataKind, classes: int) -> None:
     """Catches batches larger than the data, and rates that are not finite, at the ends of the scale."""
     found = recipe(kind, rows, 50, classes, 1.0, 1e-8)
     assert 1 <= (found.plan.batch_size or 0) <= rows

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
-from privet.training import DPSGD, Batches
+from privet.training import DPSGD, BatchSampling
 from tests.training.models import filled, normal
 from tests.training.test_losses import DATA, ROWS, attached, entropy, loop, network
 
@@ -178,7 +178,7 @@ def test_rehearsal_finds_chunks_of_every_size(size: int) -> None:
     """
     torch.manual_seed(1)
     model = network(0.3)
-    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=64, steps=4, batches=Batches.FIXED_SIZE)
+    plan = DPSGD(noise_multiplier=1.0, delta=1e-5, batch_size=64, steps=4, batches=BatchSampling.FIXED_SIZE)
     run = plan.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), DATA)
 
     def chunked(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from privet.training import native
 from privet.training.engine.squares import squares_of_rows
 from privet.training.lattice import error_bound
+from privet.training.native import loops
 
 LEAST = {torch.float32: Fraction(1, 2**149), torch.float64: Fraction(1, 2**1074)}
 UNIT = {torch.float32: Fraction(1, 2**24), torch.float64: Fraction(1, 2**53)}
@@ -54,7 +54,7 @@ def test_slack_of_squares_covers_their_rounding(
 ) -> None:
     """Catches slack that is forgotten where the compiled loops are not used: a norm that came out too small clips too
     little. Rows of every size down to those whose squares vanish; by exact fractions."""
-    monkeypatch.setattr(native, "takes_rows", lambda rows: False)
+    monkeypatch.setattr(loops, "takes_rows", lambda *rows: False)
     drawn = torch.Generator().manual_seed(width)
     for size in (1e-30, 1e-23, 1e-20, 1e-6, 1.0, 1e6):
         rows = (torch.randn(20, width, generator=drawn, dtype=torch.float64) * size).to(dtype)

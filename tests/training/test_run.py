@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.training import DPSGD, Performance, Run, RunError
-from privet.training.accumulate import Sum
+from privet.training.accumulate import GradientSum
 from tests.training.conftest import Attach, gradient, squared, trained_on
 from tests.training.models import Described, described, filled, normal
 from tests.training.reference import loop
@@ -112,17 +112,17 @@ def test_no_gradient_is_added_twice(attach: Attach, monkeypatch: pytest.MonkeyPa
     """
     model = filled(nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))).float()
     run = attach(model, rows()[:1] * 100, steps=3)
-    add = Sum.add
+    add = GradientSum.add
 
-    def broken(self: Sum, parts: Any, factors: Any) -> None:
-        monkeypatch.setattr(Sum, "add", add)
+    def broken(self: GradientSum, parts: Any, factors: Any) -> None:
+        monkeypatch.setattr(GradientSum, "add", add)
         few = parts if late else [*parts[:2], None, None]
         add(self, few, factors)
         raise KeyboardInterrupt
 
     batches = run.batches()
     x = next(batches)
-    monkeypatch.setattr(Sum, "add", broken)
+    monkeypatch.setattr(GradientSum, "add", broken)
     with pytest.raises(KeyboardInterrupt):
         run.step(squared(model, x))
     with pytest.raises(RunError, match="count twice; go on with the next batch"):

@@ -32,7 +32,14 @@ from privet.core.random.keystream import Bytes
 from privet.core.random.rng import Rng
 from privet.core.randomness import Randomness
 from privet.core.unit import Neighbours, Unit, Whose
-from privet.training.sampling import Drawn, FixedSize, Poisson, Sampler, Shuffled, Users
+from privet.training.sampling import (
+    FixedSizeSampler,
+    PoissonSampler,
+    SampledBatch,
+    Sampler,
+    ShuffledSampler,
+    UserSampler,
+)
 from privet.training.sampling.fixed_size import _listed, _marked
 from privet.training.sampling.shuffled import _permutation
 
@@ -69,17 +76,17 @@ def inclusions(draw: Callable[[int], npt.NDArray[np.int64]], rows: int, steps: i
 
 def poisson_by(how: str, rate: float, rows: int, steps: int, seed: int) -> npt.NDArray[np.int64]:
     """Poisson batches by one of the two ways, whatever the number of rows would choose."""
-    sampler, rng = Poisson(rate, steps, rows), SeededRng(seed)
+    sampler, rng = PoissonSampler(rate, steps, rows), SeededRng(seed)
     draw = {"coins": sampler._coins, "skipping": sampler._skipping}[how]
     return inclusions(lambda _: draw(rng), rows, steps)
 
 
 SAMPLERS: dict[str, Callable[[], Sampler]] = {
-    "poisson": lambda: Poisson(0.2, 30, 20),
-    "fixed": lambda: FixedSize(4, 20, 30),
-    "shuffled": lambda: Shuffled(6, 20, 5),
-    "users": lambda: Users(Poisson(0.2, 30, 20), np.arange(60) % 20, 2),
-    "shuffled users": lambda: Users(Shuffled(6, 20, 5), np.arange(60) % 20, 2),
+    "poisson": lambda: PoissonSampler(0.2, 30, 20),
+    "fixed": lambda: FixedSizeSampler(4, 20, 30),
+    "shuffled": lambda: ShuffledSampler(6, 20, 5),
+    "users": lambda: UserSampler(PoissonSampler(0.2, 30, 20), np.arange(60) % 20, 2),
+    "shuffled users": lambda: UserSampler(ShuffledSampler(6, 20, 5), np.arange(60) % 20, 2),
 }
 every = pytest.mark.parametrize("make", SAMPLERS.values(), ids=SAMPLERS)
 
@@ -91,7 +98,7 @@ every = pytest.mark.parametrize("make", SAMPLERS.values(), ids=SAMPLERS)
 def test_poisson_rows_come_as_often_as_the_event_says(rate: float) -> None:
     """Catches a rate taken from the number of batches, and a byte compared with ≤ where < is meant."""
     rows, steps, rng = 300, 400, SeededRng(1)
-    sampler = Poisson(rate, steps, rows)
+    sampler = PoissonSampler(rate, steps, rows)
     event = sampler.event(NOISE, steps)
     assert event == Repeated(Sampled(NOISE, PoissonSampling(rate)), steps)
     table = inclusions(lambda step: sampler.draw(step, rng).indices, rows, steps)
@@ -170,7 +177,7 @@ def test_the_threshold_of_a_coin_is_the_rate_rounded_down(rate: float) -> None:
     if rate >= 2.0**-20:
         assert Fraction(threshold, 2**72) == Fraction(rate)
     first, rest = divmod(threshold, 2**64)
-    sampler = Poisson(rate, 1, 8)
+    sampler = PoissonSampler(rate, 1, 8)
     heads = bytes([first, 0, 255, first, max(first - 1, 0), min(first + 1, 255), first, first])
     tails = {"below": rest - 1, "at": rest}
     for name, tail in tails.items():
@@ -184,7 +191,7 @@ def test_the_threshold_of_a_coin_is_the_rate_rounded_down(rate: float) -> None:
 @given(st.floats(min_value=2.0**-60, max_value=2.0**-10))
 def test_the_chance_when_skipping_is_the_rate_rounded_down(rate: float) -> None:
     """Catches a second coin that is a little too kind: gaps and coin together, in 80 digits."""
-    scale, second = Poisson(rate, 1, 10)._skip
+    scale, second = PoissonSampler(rate, 1, 10)._skip
     with mpmath.workdps(80):
         chance = -mpmath.expm1(mpmath.mpf(-1) / scale) * second / 2**64
         assert 0 <= mpmath.mpf(rate) - chance < mpmath.mpf(2) ** -64
@@ -193,7 +200,7 @@ def test_the_chance_when_skipping_is_the_rate_rounded_down(rate: float) -> None:
 def test_large_data_sets_are_sampled_at_their_rate() -> None:
     """Catches gaps that start a row late, lose the last rows or favour a part of a large data set."""
     rows, steps, rate, rng = 3_000_000, 40, 2e-4, SeededRng(5)
-    sampler = Poisson(rate, steps, rows)
+    sampler = PoissonSampler(rate, steps, rows)
     drawn = [sampler.draw(step, rng).indices for step in range(steps)]
     for each in drawn:
         assert (np.diff(each) > 0).all()
@@ -210,16 +217,16 @@ def test_edges_of_large_data_sets_are_reached() -> None:
 
 def test_a_rate_of_one_takes_every_row_and_a_tiny_one_takes_none() -> None:
     """Catches empty batches that crash, and an off-by-one at the certain end."""
-    everyone = Poisson(1.0, 2, 1000).draw(1, SeededRng(1))
+    everyone = PoissonSampler(1.0, 2, 1000).draw(1, SeededRng(1))
     assert everyone.indices.tolist() == list(range(1000))
-    nobody = Poisson(1e-300, 1, 1000).draw(0, SeededRng(1))
+    nobody = PoissonSampler(1e-300, 1, 1000).draw(0, SeededRng(1))
     assert (nobody.indices.dtype, len(nobody.indices), nobody.units) == (np.dtype(np.int64), 0, 0)
 
 
 def test_one_row_more_changes_neither_the_rate_nor_the_event() -> None:
     """Catches a rate or an event computed from the private number of rows (as where ⌊n·q⌋ moves), on D and D ∪ {x}."""
     for rows in (99, 100, 101, 999, 1000):
-        less, more = Poisson(0.01, 10, rows), Poisson(0.01, 10, rows + 1)
+        less, more = PoissonSampler(0.01, 10, rows), PoissonSampler(0.01, 10, rows + 1)
         assert less.event(NOISE, 10) == more.event(NOISE, 10)
         assert less.state() == more.state()
 
@@ -231,7 +238,7 @@ def test_one_row_more_changes_neither_the_rate_nor_the_event() -> None:
 def test_every_subset_is_equally_likely(batch_size: int, rows: int) -> None:
     """Catches a biased subset, and a complement taken where it should not be: all subsets are counted."""
     steps, rng = 6000, SeededRng(7)
-    sampler = FixedSize(batch_size, rows, steps)
+    sampler = FixedSizeSampler(batch_size, rows, steps)
     counts = Counter(tuple(sampler.draw(step, rng).indices.tolist()) for step in range(steps))
     sets = list(combinations(range(rows), batch_size))
     assert set(counts) <= set(sets)
@@ -254,7 +261,7 @@ def test_both_ways_of_drawing_a_subset_agree() -> None:
 def test_a_fixed_batch_has_exactly_its_size(rows: int, data: st.DataObject) -> None:
     """Catches repeated rows, short batches and rows that do not exist; and an event of another size."""
     batch_size = data.draw(st.integers(1, rows))
-    sampler = FixedSize(batch_size, rows, 2)
+    sampler = FixedSizeSampler(batch_size, rows, 2)
     drawn = sampler.draw(1, SeededRng(rows))
     assert drawn.units == batch_size == len(set(drawn.indices.tolist()))
     assert 0 <= drawn.indices.min() <= drawn.indices.max() < rows
@@ -264,7 +271,7 @@ def test_a_fixed_batch_has_exactly_its_size(rows: int, data: st.DataObject) -> N
 def test_steps_of_fixed_batches_are_independent() -> None:
     """Catches a batch that avoids, or repeats, the rows of the one before."""
     rows, steps, rng = 30, 4000, SeededRng(9)
-    sampler = FixedSize(6, rows, steps)
+    sampler = FixedSizeSampler(6, rows, steps)
     table = inclusions(lambda step: sampler.draw(step, rng).indices, rows, steps)
     frequent(table.sum(axis=0), steps, 6 / 30)
     frequent((table[0::2] * table[1::2]).sum(axis=0), steps // 2, (6 / 30) ** 2)
@@ -277,7 +284,7 @@ def test_steps_of_fixed_batches_are_independent() -> None:
 @given(st.integers(1, 60), st.integers(1, 70), st.integers(1, 4))
 def test_every_epoch_uses_every_row_exactly_once(rows: int, batch_size: int, epochs: int) -> None:
     """Catches a dropped last batch, a repeated row, and an event with another number of batches or epochs."""
-    sampler, rng = Shuffled(batch_size, rows, epochs), SeededRng(rows)
+    sampler, rng = ShuffledSampler(batch_size, rows, epochs), SeededRng(rows)
     batches = math.ceil(rows / batch_size)
     assert sampler.steps_of() == batches * epochs
     for epoch in range(epochs):
@@ -290,7 +297,7 @@ def test_every_epoch_uses_every_row_exactly_once(rows: int, batch_size: int, epo
 
 def test_an_epoch_that_was_begun_is_paid_in_full() -> None:
     """Catches a stopped run that pays for a part of an epoch: the rows already used were used."""
-    sampler = Shuffled(4, 10, 5)
+    sampler = ShuffledSampler(4, 10, 5)
     begun = [sampler.event(NOISE, steps) for steps in (0, 1, 3, 4, 15)]
     assert [event.count for event in begun if isinstance(event, Repeated)] == [0, 1, 1, 2, 5]
 
@@ -298,7 +305,7 @@ def test_an_epoch_that_was_begun_is_paid_in_full() -> None:
 def test_every_order_is_equally_likely_and_epochs_are_independent() -> None:
     """Catches a biased shuffle (24 orders of 4 rows), and an order that follows from the one before."""
     epochs, rng = 6000, SeededRng(10)
-    sampler = Shuffled(1, 4, epochs)
+    sampler = ShuffledSampler(1, 4, epochs)
     drawn = [int(sampler.draw(step, rng).indices[0]) for step in range(4 * epochs)]
     orders = [tuple(drawn[step : step + 4]) for step in range(0, 4 * epochs, 4)]
     counts = Counter(orders)
@@ -327,10 +334,10 @@ def test_equal_keys_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_restarted_epoch_goes_on_where_it_stopped() -> None:
     """Catches a restart that shuffles anew: rows would be used twice in an epoch that is paid once."""
-    first = Shuffled(3, 20, 3)
+    first = ShuffledSampler(3, 20, 3)
     before = [first.draw(step, SeededRng(step)).indices for step in range(10)]
     saved = json.loads(json.dumps(first.state()))
-    second = Shuffled(3, 20, 3)
+    second = ShuffledSampler(3, 20, 3)
     second.load(saved)
     assert second.next_step(10) == 10
     after = [second.draw(step, SeededRng(100 + step)).indices for step in range(10, 21)]
@@ -338,7 +345,7 @@ def test_a_restarted_epoch_goes_on_where_it_stopped() -> None:
     for epoch in range(3):
         assert sorted(np.concatenate(drawn[7 * epoch : 7 * epoch + 7]).tolist()) == list(range(20))
     # what was drawn ahead of use and lost is drawn again as it was, even over the end of an epoch
-    again = Shuffled(3, 20, 3)
+    again = ShuffledSampler(3, 20, 3)
     again.load(saved)
     assert again.draw(5, SeededRng(7)).indices.tolist() == before[5].tolist()
     assert again.draw(9, SeededRng(7)).indices.tolist() == before[9].tolist()
@@ -346,9 +353,9 @@ def test_a_restarted_epoch_goes_on_where_it_stopped() -> None:
 
 def test_an_epoch_whose_order_was_lost_is_not_gone_on_with() -> None:
     """Catches a checkpoint of epoch 0 that goes on in the middle of epoch 1, where rows may have been used already."""
-    first = Shuffled(3, 20, 3)
+    first = ShuffledSampler(3, 20, 3)
     first.draw(0, SeededRng(1))
-    second = Shuffled(3, 20, 3)
+    second = ShuffledSampler(3, 20, 3)
     second.load(first.state())
     with pytest.raises(InvalidInput, match="go on at step 14"):
         second.draw(9, SeededRng(2))
@@ -358,20 +365,25 @@ def test_an_epoch_whose_order_was_lost_is_not_gone_on_with() -> None:
 
 def test_a_state_of_another_plan_or_after_drawing_is_refused() -> None:
     """Catches a run that goes on with another batch size under the event of the first, and orders that are mixed."""
-    state = Shuffled(3, 20, 3).state()
-    for other in (Shuffled(4, 20, 3), Shuffled(3, 21, 3), Shuffled(3, 20, 4), Poisson(0.1, 2, 20)):
+    state = ShuffledSampler(3, 20, 3).state()
+    for other in (
+        ShuffledSampler(4, 20, 3),
+        ShuffledSampler(3, 21, 3),
+        ShuffledSampler(3, 20, 4),
+        PoissonSampler(0.1, 2, 20),
+    ):
         with pytest.raises(InvalidInput, match="another"):
             other.load(state)
-    used = Shuffled(3, 20, 3)
+    used = ShuffledSampler(3, 20, 3)
     used.draw(0, SeededRng(1))
     with pytest.raises(InvalidInput, match="new sampler"):
         used.load(state)
     bad: list[Any] = [{"7": "00" * 32}, {"0": "00"}, {"0": "zz" * 32}, {"x": "00" * 32}, ["00" * 32], None]
     for keys in bad:
         with pytest.raises(InvalidInput, match="keys"):
-            Shuffled(3, 20, 3).load({**state, "keys": keys})
+            ShuffledSampler(3, 20, 3).load({**state, "keys": keys})
     with pytest.raises(InvalidInput, match="state"):
-        Shuffled(3, 20, 3).load([])  # type: ignore[arg-type]
+        ShuffledSampler(3, 20, 3).load([])  # type: ignore[arg-type]
 
 
 # --- all of them ---------------------------------------------------------------------------------------------------
@@ -381,7 +393,7 @@ def test_a_state_of_another_plan_or_after_drawing_is_refused() -> None:
 def test_what_is_offered_is_what_the_accountant_can_price(make: Callable[[], Sampler]) -> None:
     """Catches a sampler that offers neighbours which no theorem covers, or hides some that one does."""
     sampler = make()
-    whose = Whose.USER if isinstance(sampler, Users) else Whose.EXAMPLE
+    whose = Whose.USER if isinstance(sampler, UserSampler) else Whose.EXAMPLE
     for per_step in (NOISE, Joint((Gaussian(1.0), Gaussian(10.0)))):
         event = sampler.event(per_step, sampler.steps_of())
         for neighbours in (Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT, Neighbours.REPLACE):
@@ -432,7 +444,7 @@ def test_the_same_generator_gives_the_same_batches_whatever_the_process_seeded(m
 def test_steps_outside_the_plan_are_refused(make: Callable[[], Sampler]) -> None:
     """Catches a run that trains longer than its noise was chosen for."""
     sampler = make()
-    assert isinstance(sampler.draw(np.int64(0), SeededRng(1)), Drawn)  # type: ignore[arg-type]
+    assert isinstance(sampler.draw(np.int64(0), SeededRng(1)), SampledBatch)  # type: ignore[arg-type]
     for step in (-1, sampler.steps_of(), 10**9, 1.5, True):
         with pytest.raises(InvalidInput, match="step"):
             sampler.draw(step, SeededRng(1))  # type: ignore[arg-type]
@@ -446,18 +458,18 @@ def test_steps_outside_the_plan_are_refused(make: Callable[[], Sampler]) -> None
 @pytest.mark.parametrize(
     ("make", "argument"),
     [
-        (lambda: Poisson(0.0, 1, 1), "sample_rate"),
-        (lambda: Poisson(1.1, 1, 1), "sample_rate"),
-        (lambda: Poisson(math.nan, 1, 1), "sample_rate"),
-        (lambda: Poisson(0.5, 0, 1), "steps"),
-        (lambda: Poisson(0.5, 1, -1), "rows"),
-        (lambda: Poisson(0.5, 1, 2.5), "rows"),  # type: ignore[arg-type]
-        (lambda: FixedSize(0, 5, 1), "batch_size"),
-        (lambda: FixedSize(6, 5, 1), "batch_size"),
-        (lambda: FixedSize(1, 5, 0), "steps"),
-        (lambda: Shuffled(0, 5, 1), "batch_size"),
-        (lambda: Shuffled(2, 0, 1), "rows"),
-        (lambda: Shuffled(2, 5, True), "epochs"),
+        (lambda: PoissonSampler(0.0, 1, 1), "sample_rate"),
+        (lambda: PoissonSampler(1.1, 1, 1), "sample_rate"),
+        (lambda: PoissonSampler(math.nan, 1, 1), "sample_rate"),
+        (lambda: PoissonSampler(0.5, 0, 1), "steps"),
+        (lambda: PoissonSampler(0.5, 1, -1), "rows"),
+        (lambda: PoissonSampler(0.5, 1, 2.5), "rows"),  # type: ignore[arg-type]
+        (lambda: FixedSizeSampler(0, 5, 1), "batch_size"),
+        (lambda: FixedSizeSampler(6, 5, 1), "batch_size"),
+        (lambda: FixedSizeSampler(1, 5, 0), "steps"),
+        (lambda: ShuffledSampler(0, 5, 1), "batch_size"),
+        (lambda: ShuffledSampler(2, 0, 1), "rows"),
+        (lambda: ShuffledSampler(2, 5, True), "epochs"),
     ],
 )
 def test_knobs_that_make_no_sense_are_refused_by_name(make: Callable[[], object], argument: str) -> None:
@@ -470,9 +482,9 @@ def test_numbers_of_numpy_and_torch_are_numbers() -> None:
     """Catches knobs refused for their type, and events that JSON cannot hold because a NumPy number got in."""
     eight: Any = np.int64(8)
     for sampler in (
-        Poisson(np.float32(0.25), eight, torch.tensor(8)),  # type: ignore[arg-type]
-        FixedSize(eight, eight, eight),
-        Shuffled(eight, eight, eight),
+        PoissonSampler(np.float32(0.25), eight, torch.tensor(8)),  # type: ignore[arg-type]
+        FixedSizeSampler(eight, eight, eight),
+        ShuffledSampler(eight, eight, eight),
     ):
         assert json.loads(json.dumps(sampler.state())) == sampler.state()
         event = sampler.event(NOISE, eight)

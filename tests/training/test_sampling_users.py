@@ -12,7 +12,7 @@ import torch
 
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.training.sampling import Poisson, Users, count_units
+from privet.training.sampling import PoissonSampler, UserRows, UserSampler
 from tests.training.test_sampling import NOISE, fits, frequent
 
 
@@ -20,7 +20,7 @@ def test_users_come_at_the_rate_and_bring_at_most_their_cap() -> None:
     """Catches rows sampled where users must be, a cap that is not kept, and rows of others in a group."""
     ids = np.repeat(np.arange(60), 1 + np.arange(60) % 7)[::-1].copy()
     steps, rng = 800, SeededRng(11)
-    users = Users(Poisson(0.15, steps, 60), ids, cap=3)
+    users = UserSampler(PoissonSampler(0.15, steps, 60), ids, cap=3)
     seen = np.zeros(60, dtype=np.int64)
     for step in range(steps):
         drawn = users.draw(step, rng)
@@ -34,14 +34,14 @@ def test_users_come_at_the_rate_and_bring_at_most_their_cap() -> None:
         assert sizes.tolist() == np.minimum(1 + present % 7, 3).tolist()
         seen[present] += 1
     frequent(seen, steps, 0.15)
-    assert users.event(NOISE, steps) == Poisson(0.15, steps, 60).event(NOISE, steps)
+    assert users.event(NOISE, steps) == PoissonSampler(0.15, steps, 60).event(NOISE, steps)
     assert (users.rows, users.units, users.steps_of()) == (len(ids), 60, steps)
 
 
 def test_the_rows_of_a_user_are_chosen_evenly_each_time() -> None:
     """Catches a cap that keeps the first rows: all pairs of a user's five rows come equally often, in any step."""
     ids, steps, rng = [0, 1, 0, 0, 1, 0, 0], 4000, SeededRng(12)
-    users = Users(Poisson(1.0, steps, 2), ids, cap=2)
+    users = UserSampler(PoissonSampler(1.0, steps, 2), ids, cap=2)
     counts: Counter[tuple[int, ...]] = Counter()
     for step in range(steps):
         drawn = users.draw(step, rng)
@@ -65,8 +65,8 @@ def test_the_rows_of_a_user_are_chosen_evenly_each_time() -> None:
 )
 def test_owners_may_be_named_in_any_usual_way(ids: Any) -> None:
     """Catches ids that are told apart, or confused, because of their type."""
-    assert count_units(ids) == 3
-    drawn = Users(Poisson(1.0, 1, 3), ids, cap=9).draw(0, SeededRng(1))
+    assert UserRows(ids).count(len(ids)) == 3
+    drawn = UserSampler(PoissonSampler(1.0, 1, 3), ids, cap=9).draw(0, SeededRng(1))
     assert drawn.groups is not None
     groups = {frozenset(drawn.indices[drawn.groups == g].tolist()) for g in range(3)}
     assert groups == {frozenset({0, 2}), frozenset({1, 4}), frozenset({3})}
@@ -78,24 +78,24 @@ def test_owners_may_be_named_in_any_usual_way(ids: Any) -> None:
 )
 def test_ids_that_could_split_a_person_are_refused(ids: Any) -> None:
     """Catches a person counted as two: 1 and "1", missing names, fractions."""
-    with pytest.raises(InvalidInput, match="ids"):
-        Users(Poisson(1.0, 1, 2), ids, cap=1)
+    with pytest.raises(InvalidInput, match="users"):
+        UserSampler(PoissonSampler(1.0, 1, 2), ids, cap=1)
 
 
 def test_a_sampler_of_another_number_of_users_is_refused_without_saying_how_many_there_are() -> None:
     """Catches a sampler over rows used for users, and an error that tells the private number of users."""
-    with pytest.raises(InvalidInput, match="count_units") as refusal:
-        Users(Poisson(0.1, 5, 1234), np.arange(567), cap=1)
+    with pytest.raises(InvalidInput, match="different ids") as refusal:
+        UserSampler(PoissonSampler(0.1, 5, 1234), np.arange(567), cap=1)
     assert "567" not in str(refusal.value)
     with pytest.raises(InvalidInput, match="inner"):
-        Users(Users(Poisson(0.1, 5, 2), [1, 2], cap=1), [1, 2], cap=1)
+        UserSampler(UserSampler(PoissonSampler(0.1, 5, 2), [1, 2], cap=1), [1, 2], cap=1)
     with pytest.raises(InvalidInput, match="cap"):
-        Users(Poisson(0.1, 5, 2), [1, 2], cap=0)
+        UserSampler(PoissonSampler(0.1, 5, 2), [1, 2], cap=0)
 
 
 def test_a_batch_without_users_is_empty_and_whole() -> None:
     """Catches a crash of the grouping on nobody."""
-    drawn = Users(Poisson(1e-300, 1, 2), [5, 6, 6], cap=1).draw(0, SeededRng(1))
+    drawn = UserSampler(PoissonSampler(1e-300, 1, 2), [5, 6, 6], cap=1).draw(0, SeededRng(1))
     assert drawn.groups is not None
     assert (drawn.indices.tolist(), drawn.groups.tolist(), drawn.units) == ([], [], 0)
     assert drawn.indices.dtype == drawn.groups.dtype == np.int64

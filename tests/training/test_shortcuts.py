@@ -8,14 +8,14 @@ from torch import nn
 
 from privet.training import DPSGD
 from privet.training.clipping import Flat
+from privet.training.engine.contributions import Dense, Lookup, Mixed, Outer
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Lookup, Mixed, Outer
 from privet.training.engine.squares import Squares
 from privet.training.rules import convolution
-from privet.training.rules.convolution import Convolved
+from privet.training.rules.channels_last import ChannelsLast
+from privet.training.rules.convolution import ConvolutionFactors
 from privet.training.rules.kernels import Geometry, Method, has_loops, in_loops, looped, windows_by_channel
 from privet.training.rules.tuning import Way
-from privet.training.rules.turned import Turned
 from privet.training.state import Weights
 from privet.training.step import _not_finite
 from tests.training.models import normal
@@ -36,18 +36,18 @@ def test_norms_in_blocks(width: int, scale: float) -> None:
 def test_a_matrix_measured_beside_its_bias(scale: float) -> None:
     """Catches norms of other numbers than the matrix's own: the bias's, of another layer, or of a sum over places."""
     inputs, gradient = normal(6, 1, 70).float() / scale, normal(6, 130, seed=2).float() * scale
-    bias = Dense(gradient).measured()
-    beside = Outer(inputs, gradient[:, None]).measured_beside(bias).squares()
+    bias = Dense(gradient).with_squares()
+    beside = Outer(inputs, gradient[:, None]).with_squares_beside(bias).squares()
     alone = Outer(inputs, gradient[:, None]).squares()
     true = (inputs[:, 0].double().square().sum(1)) * gradient.double().square().sum(1)
     assert torch.equal(beside.value, alone.value)
     assert torch.all(beside.value.double() + beside.slack.double() >= true)
-    for other in (None, Dense(gradient * 2).measured(), Dense(gradient), Dense(gradient[:, :65]).measured()):
-        part = Outer(inputs, gradient[:, None]).measured_beside(other)
+    for other in (None, Dense(gradient * 2).with_squares(), Dense(gradient), Dense(gradient[:, :65]).with_squares()):
+        part = Outer(inputs, gradient[:, None]).with_squares_beside(other)
         assert torch.equal(part.squares().value, alone.value)
     several = Outer(normal(6, 2, 4).float(), normal(6, 2, 65, seed=3).float())
-    folded = Dense(several.right.reshape(6, 130)).measured()  # the same memory, but two places in each row
-    assert torch.equal(several.measured_beside(folded).squares().value, several.squares().value)
+    folded = Dense(several.right.reshape(6, 130)).with_squares()  # the same memory, but two places in each row
+    assert torch.equal(several.with_squares_beside(folded).squares().value, several.squares().value)
 
 
 def cancelling(k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -89,7 +89,7 @@ def test_places_that_cancel(method: Method, by_places: bool, monkeypatch: pytest
     gradient = torch.ones(2, 2, size, size).mul_(0.1)
     gradient[:, :, ::2] *= -1.0
     geometry = Geometry((2, 3, 1, 1), (1, 1), (0, 0), (1, 1), 1)
-    found = Convolved(pictures, gradient, geometry).squares()
+    found = ConvolutionFactors(pictures, gradient, geometry).squares()
     true = torch.einsum("bohw,bchw->boc", gradient.double(), pictures.double()).square().sum((1, 2))
     assert torch.all(found.value.double() + found.slack.double() >= true)
     assert torch.all(found.slack > 0)
@@ -106,7 +106,7 @@ def test_places_beyond_the_range_of_squares(
     monkeypatch.setattr(convolution, "way", lambda *_: Way(method, keep=False, by_places=by_places))
     pictures = torch.full((2, 8, 6, 6), size)
     gradients = torch.full((2, 8, 4, 4), gradient)
-    found = Convolved(pictures, gradients, Geometry((8, 8, 3, 3), (1, 1), (0, 0), (1, 1), 1)).squares()
+    found = ConvolutionFactors(pictures, gradients, Geometry((8, 8, 3, 3), (1, 1), (0, 0), (1, 1), 1)).squares()
     true = 8 * 8 * 9 * (16 * size * gradient) ** 2
     factor = Flat().factors([found], 1e-6, [0]).by_parameter[0]
     assert factor is not None
@@ -127,7 +127,7 @@ def test_what_is_unknown_adds_nothing(value: float, slack: float) -> None:
 def test_gradients_with_the_channels_last() -> None:
     """Catches norms that were kept for what is no longer the same rows: users' sums, and rows that were blanked."""
     value = normal(6, 4, 3, 2, 5).float()
-    turned = Turned(value).measured()
+    turned = ChannelsLast(value).with_squares()
     plain = Dense(value.movedim(-1, 2).flatten(1))
     groups = Groups.of(torch.tensor([0, 0, 1, 1, 1, 2]), 6, 3)
     bad = torch.tensor([False, True, False, False, True, False])
@@ -136,7 +136,10 @@ def test_gradients_with_the_channels_last() -> None:
         (turned, plain),
         (turned.regroup(groups), plain.regroup(groups)),
         (turned.blank(bad), plain.blank(bad)),
-        (Turned(value.index_fill(0, torch.tensor([1, 4]), torch.nan)).measured().blank(bad), plain.blank(bad)),
+        (
+            ChannelsLast(value.index_fill(0, torch.tensor([1, 4]), torch.nan)).with_squares().blank(bad),
+            plain.blank(bad),
+        ),
     ):
         assert torch.allclose(mine.squares().value, other.squares().value, rtol=1e-5)
         assert torch.allclose(mine.dense(), other.dense())

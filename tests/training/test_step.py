@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
 from privet.core.event import Joint, Poisson, Repeated, Sampled
-from privet.training import Adaptive, Flat, Performance
+from privet.training import Adaptive, Flat, Performance, UserRows
 from privet.training.clipping import Clipping
 from tests.training.conftest import Attach, gradient, squared, trained_on
 from tests.training.models import filled, normal
@@ -106,8 +106,7 @@ def test_micro_batches_change_nothing(clipping: Clipping, users: bool, attach: A
             batch_size=10,
             noise_multiplier=0.5,
             clipping=clipping,
-            users=owners,
-            cap=2 if users else 1,
+            users=None if owners is None else UserRows(owners, cap=2),
             performance=Performance(micro_batch=micro),
             optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
         )
@@ -244,14 +243,14 @@ def test_users_are_clipped_as_one(attach: Attach, network: nn.Module) -> None:
     each = torch.cat(list(loop(network, squared, (rows,)).values()), 1)
     means = torch.stack([each[owners == user].mean(0) for user in range(4)])
     clip = float(means.norm(dim=1).min() * 0.9)
-    run = attach(network, rows, users=owners, cap=6, clip=clip)
+    run = attach(network, rows, users=UserRows(owners, cap=6), clip=clip)
     trained_on(run, network)
     near(gradient(network), (means * clip / means.norm(dim=1)[:, None]).sum(0))
 
 
 def test_a_user_cannot_be_split(attach: Attach, network: nn.Module) -> None:
     """Groups that put one user's rows into several units would multiply what that user moves: refused."""
-    run = attach(network, 100 * normal(12, 4).float(), users=[number // 3 for number in range(12)], cap=3)
+    run = attach(network, 100 * normal(12, 4).float(), users=UserRows([number // 3 for number in range(12)], cap=3))
     with pytest.raises(InvalidInput, match="groups"):  # noqa: PT012
         for x in run.batches():
             run.step(squared(network, x), groups=torch.arange(len(x)) % 2)

@@ -14,20 +14,20 @@ from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
 from privet.data import Category, Number, Schema
 from privet.training.convex import InputPerturbation, LinearModel
-from privet.training.models import Additive, Described, Model, Shortened, restore, store
+from privet.training.models import Additive, Model, ModelDescription, UnitNormLinear, restore, store
 from privet.training.models.choose import Family
 from tests.data.sources import sourced
 
 COLUMNS = (Number("age", 0, 100), Category("ward", ("a", "b")), Category("ill", ("no", "yes")))
 SCHEMA = sourced(Schema(COLUMNS, target="ill"))
-TABLE = Described("linear", SCHEMA.classes, SCHEMA.to_toml())
-PICTURES = Described("convolutions", ("x", "y", "z"), shape=(8, 8), peak=16, scattering=False)
+TABLE = ModelDescription("linear", SCHEMA.classes, SCHEMA.to_toml())
+PICTURES = ModelDescription("convolutions", ("x", "y", "z"), shape=(8, 8), peak=16, scattering=False)
 NUMBERS = replace(SCHEMA, target="age")
 ROWS = torch.tensor([[-1.0, 0.0], [0.3, 1.0], [float("nan"), 2.0]])
 CASES = {
     "linear": (TABLE, ROWS),
     "residual": (replace(TABLE, family="residual"), ROWS),
-    "regression": (Described("linear", (), NUMBERS.to_toml()), torch.tensor([[0.0, 1.0], [1.0, 0.0]])),
+    "regression": (ModelDescription("linear", (), NUMBERS.to_toml()), torch.tensor([[0.0, 1.0], [1.0, 0.0]])),
     "convolutions": (PICTURES, torch.arange(128, dtype=torch.uint8).reshape(2, 8, 8) % 17),
     "pixels": (replace(PICTURES, family="linear"), torch.arange(128, dtype=torch.uint8).reshape(2, 8, 8) % 17),
     "scattering": (replace(PICTURES, family="linear", scattering=True), torch.full((2, 8, 8), 9, dtype=torch.uint8)),
@@ -43,7 +43,7 @@ def _drawn(model: Model) -> Model:
 
 
 @pytest.mark.parametrize(("described", "rows"), CASES.values(), ids=CASES)
-def test_a_stored_model_says_the_same(described: Described, rows: torch.Tensor, tmp_path: Path) -> None:
+def test_a_stored_model_says_the_same(described: ModelDescription, rows: torch.Tensor, tmp_path: Path) -> None:
     """Catches weights that are left out, a front that is built otherwise, and classes that are lost."""
     model = _drawn(described.build())
     store(tmp_path, model, described)
@@ -60,7 +60,9 @@ def test_what_convex_methods_release_is_stored_too(tmp_path: Path) -> None:
     features = int(getattr(front, "features", 0))
     weights = np.random.default_rng(0).normal(size=(2, features + 1))
     convex = LinearModel(weights, radius=1.5)
-    store(tmp_path, Model(front, Shortened.of(convex, 2), Family.LINEAR), replace(TABLE, family="convex", radius=1.5))
+    store(
+        tmp_path, Model(front, UnitNormLinear.of(convex, 2), Family.LINEAR), replace(TABLE, family="convex", radius=1.5)
+    )
     with torch.no_grad():
         found = restore(tmp_path)[0](ROWS).numpy()
     assert found == pytest.approx(convex.scores(front(ROWS).numpy()), abs=1e-5)

@@ -18,26 +18,26 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import parametrizations
 
 from privet.core.errors import InvalidInput
-from privet.training.validate import Finding, Kind, check, listing, require, running_statistics
+from privet.training.validate import ModelFinding, Severity, check, listing, require, running_statistics
 
 
 def sgd(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(model.parameters(), lr=0.1)
 
 
-def found(kind: Kind, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> list[Finding]:
+def found(kind: Severity, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> list[ModelFinding]:
     return [each for each in check(model, optimizer or sgd(model)) if each.kind is kind]
 
 
-def refusals(model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> list[Finding]:
-    return found(Kind.REFUSAL, model, optimizer)
+def refusals(model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> list[ModelFinding]:
+    return found(Severity.REFUSAL, model, optimizer)
 
 
-def notes(model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> list[Finding]:
-    return found(Kind.NOTE, model, optimizer)
+def notes(model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> list[ModelFinding]:
+    return found(Severity.NOTE, model, optimizer)
 
 
-def only(findings: list[Finding]) -> Finding:
+def only(findings: list[ModelFinding]) -> ModelFinding:
     assert len(findings) == 1, [str(each) for each in findings]
     return findings[0]
 

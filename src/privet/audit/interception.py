@@ -26,9 +26,9 @@ from privet.pate.sanitization import SmoothCeiling
 from privet.pate.votes import vote_reach
 from privet.training.clipping import Adaptive
 from privet.training.convex import InputPerturbation, ObjectivePerturbation, OutputPerturbation
-from privet.training.convex.terms import tolerance
-from privet.training.sampling import FixedSize, Poisson, Shuffled, Users
-from privet.training.sampling.protocol import Drawn
+from privet.training.convex.minimum import tolerance
+from privet.training.sampling import FixedSizeSampler, PoissonSampler, ShuffledSampler, UserSampler
+from privet.training.sampling.protocol import SampledBatch
 from privet.training.step import Step
 
 __all__ = ["Interception", "MechanismCall", "Query", "interceptions", "query_distance"]
@@ -135,7 +135,7 @@ def _kept_rows(sampler: Any, output: Any) -> Any:
     return sampler.rows, output
 
 
-def _given_rows(sampler: Any, kept: Any) -> Drawn:
+def _given_rows(sampler: Any, kept: Any) -> SampledBatch:
     """The same rows; a row that the neighbor lacks is left out, and one that it has besides is drawn every time."""
     before, drawn = kept
     groups = drawn.groups if drawn.groups is not None else np.arange(len(drawn.indices))
@@ -144,10 +144,10 @@ def _given_rows(sampler: Any, kept: Any) -> Drawn:
     new = np.arange(before, sampler.rows, dtype=np.int64)
     indices = np.concatenate([indices, new])
     if drawn.groups is None:
-        return Drawn.of_rows(indices)
+        return SampledBatch.of_rows(indices)
     last = int(groups.max(initial=-1)) + 1
     groups = np.concatenate([groups, np.full(len(new), last, dtype=np.int64)])
-    return Drawn(indices, groups, drawn.units + (len(new) > 0))
+    return SampledBatch(indices, groups, drawn.units + (len(new) > 0))
 
 
 _TABLE: Final = (
@@ -159,8 +159,11 @@ _TABLE: Final = (
     Interception(ObjectivePerturbation, "fit", _rows),
     Interception(OutputPerturbation, "fit", _minimum, again=True),
     Interception(Step, "total", _step, again=True, keep=_kept_step, give=_given_step),
-    *(Interception(kind, "draw", _drawn, keep=_kept_rows, give=_given_rows) for kind in (Poisson, FixedSize, Users)),
-    Interception(Shuffled, "draw", _drawn, again=True, keep=_kept_rows, give=_given_rows),  # it remembers its order
+    *(
+        Interception(kind, "draw", _drawn, keep=_kept_rows, give=_given_rows)
+        for kind in (PoissonSampler, FixedSizeSampler, UserSampler)
+    ),
+    Interception(ShuffledSampler, "draw", _drawn, again=True, keep=_kept_rows, give=_given_rows),  # it remembers its order
 )
 
 

@@ -18,7 +18,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.ensemble.learner import EnsembleTask
 from privet.ensemble.seeding import generator, initial_weights
-from privet.training.models import Own
+from privet.training.models import UserModel
 
 __all__ = ["NetworkTraining", "Networks", "Stacked"]
 
@@ -102,7 +102,7 @@ class Stacked(NetworkTraining):
 
     def fit(self, task: EnsembleTask) -> Networks:
         """All members of the task."""
-        Own(self.model, task.classes).check("model", tuple(task.inputs.shape[1:]))
+        UserModel(self.model, task.classes).check("model", tuple(task.inputs.shape[1:]))
         if not bool(task.inputs.isfinite().all()):
             task = replace(task, inputs=task.inputs.nan_to_num(0.0, 0.0, 0.0))
         members = range(len(task.members))

@@ -219,7 +219,7 @@ class Ledger:
         """One budget, without its entries. It knows where its ledger is, so that a run can be charged to it."""
         with self._store.reading() as connection:
             budget = _budget(load(connection, name))
-        budget.__dict__["_location"] = self._location
+        budget.__dict__.update(_location=self._location, _ledger=self)
         return budget
 
     def entry(self, id_: str) -> Entry:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from privet.core import checked
 from privet.core.codec import Record
 from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Unit
+
+if TYPE_CHECKING:
+    from privet.ledger.ledger import Ledger
 
 __all__ = ["NOT_A_GUARANTEE", "Budget", "Entry", "Form", "State", "Statement", "Verification"]
 
@@ -69,6 +73,16 @@ class Budget(Record):
         """The file or URL of its ledger, if `Ledger.budget` gave it. It is no part of the record."""
         location = self.__dict__.get("_location")
         return location if isinstance(location, str) else None
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The open ledger that `Ledger.budget` read it from, or None. It is no part of the record."""
+        ledger: Ledger | None = self.__dict__.get("_ledger")
+        return ledger
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what is pickled: everything but the open ledger, whose connections belong to one process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_ledger"}
 
     @property
     def spent(self) -> float:

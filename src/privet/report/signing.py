@@ -37,7 +37,7 @@ SIGNATURE = "signature.json"
 _FORMAT = 1
 _DOMAIN = b"privet card signature 1\n"
 _DESCRIPTION, _WEIGHTS = "model.json", "model.safetensors"
-"""As `privet.training.models.stored` names them; a reader of cards does not need PyTorch."""
+"""As `privet.training.models.storage` names them; a reader of cards does not need PyTorch."""
 _FROM_PUBLIC_ROWS = "The schema was read from the public rows."
 """The condition on a card of PATE whose schema nobody wrote."""
 _RETRAIN = "train again with a schema that somebody vouches for (privet schema confirm)"

@@ -43,7 +43,7 @@ from privet.runs.provenance import record_rows
 from privet.runs.request import TrainRequest
 from privet.runs.scoring import accuracy_margin, expected_interval
 from privet.training.models import Model
-from privet.training.recipe import Kind
+from privet.training.recipe import DataKind
 
 __all__ = ["build_card", "large_delta_remark", "plan_choices", "versions"]
 
@@ -169,7 +169,7 @@ def _model(done: RunResult) -> str:
     family = done.described.family
     name = {"convex": "linear", "convolutions": "convolutions with tanh units"}.get(family, family)
     on = ""
-    if done.inputs.facts.kind is Kind.PICTURES:
+    if done.inputs.facts.kind is DataKind.PICTURES:
         on = " on scattering features" if done.described.scattering else " on pixels"
     return f"{name}{on}, {numbers:,} numbers"
 
@@ -179,13 +179,13 @@ def _conditions(done: RunResult) -> tuple[str, ...]:
     if not done.inputs.facts.is_schema_released and done.inputs.facts.schema is not None:
         rows = " and the number of rows" if done.inputs.facts.rows is not None else ""
         found.append(f"Which columns there are, their kinds{rows} are known without the rows.")
-    if done.inputs.facts.kind is Kind.PICTURES:
+    if done.inputs.facts.kind is DataKind.PICTURES:
         found.append("Shape, classes and number of pictures are known without the pictures.")
     if done.inputs.facts.has_test_rows:
         found.append("The test file is public: nothing in it needs protection.")
     if done.inputs.facts.whose is Whose.USER:
         found.append("Every row has the id of the person it is about.")
-    elif done.inputs.facts.kind is Kind.TABLE:
+    elif done.inputs.facts.kind is DataKind.TABLE:
         found.append("One row is about one person, and one person is in one row.")
     if done.described.own:
         found.append("The model's code looks at each row by itself.")

@@ -19,7 +19,7 @@ from privet.core.guarantee import Guarantee
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
 from privet.core.unit import Unit
-from privet.training.models import Described, Model, restore, store
+from privet.training.models import Model, ModelDescription, restore, store
 
 __all__ = [
     "HIDDEN",
@@ -195,7 +195,7 @@ class RunDirectory(Generic[A]):
         found = json.loads(place.read_text(encoding="utf-8"))
         return decode_release(found, found["value"])
 
-    def keep_model(self, name: str, release: Release[Model], described: Described) -> None:
+    def keep_model(self, name: str, release: Release[Model], described: ModelDescription) -> None:
         """Keep a model that was trained."""
         place = self.hidden / _KEPT / f"{name}-model"
         place.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from math import ceil
 
 from privet.core.unit import Unit, Whose
 from privet.data import Number, Schema
-from privet.training.recipe import Kind
+from privet.training.recipe import DataKind
 
 __all__ = ["PublicFacts"]
 
@@ -33,9 +33,9 @@ class PublicFacts:
     """Whether there are public rows to evaluate on."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> DataKind:
         """Whether the rows are a table or images."""
-        return Kind.TABLE if self.shape is None else Kind.PICTURES
+        return DataKind.TABLE if self.shape is None else DataKind.PICTURES
 
     @property
     def is_regression(self) -> bool:

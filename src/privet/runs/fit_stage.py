@@ -30,8 +30,8 @@ from privet.runs.row_sets import HELD, OWN_ROWS, TEST, RowSets
 from privet.runs.scoring import score_exactly
 from privet.runs.selection import SelectionCheckpoint, TuningPlan, select_best
 from privet.training.loggers import Log
-from privet.training.models import Additive, Described, Model
-from privet.training.recipe import Kind
+from privet.training.models import Additive, Model, ModelDescription
+from privet.training.recipe import DataKind
 from privet.training.state import Weights
 
 __all__ = ["FitStage", "TrainedModel", "TrainingHistory", "as_block"]
@@ -76,7 +76,7 @@ class FitStage:
     plan: RunPlan
     model: Model
     """Untrained."""
-    described: Described
+    described: ModelDescription
     rows: RowSets
     directory: RunDirectory[TrainRequest]
     payment: Payment
@@ -266,7 +266,7 @@ class FitStage:
 
     @property
     def _is_images(self) -> bool:
-        return self.facts.kind is Kind.PICTURES
+        return self.facts.kind is DataKind.PICTURES
 
     def _usable(self, model: nn.Module) -> nn.Module:
         """A model that takes rows as the row sets have them: features of images, and tables as they were read."""

@@ -24,7 +24,7 @@ from privet.runs.plan import RunPlan, describe_model, make_plan
 from privet.runs.request import TrainRequest
 from privet.runs.row_sets import split_rows
 from privet.training.loggers import Log
-from privet.training.models import Described, Model
+from privet.training.models import Model, ModelDescription
 
 __all__ = ["RunResult", "TrainingRun"]
 
@@ -40,7 +40,7 @@ class RunResult:
     guarantee: Guarantee
     main_plan: MethodPlan
     """Of the method that was asked for; of a tuned run, the candidate that was selected."""
-    described: Described
+    described: ModelDescription
     model: Model
     trained: tuple[TrainedModel, ...]
     """The method that was asked for first, and then those to compare."""
@@ -62,7 +62,7 @@ class TrainingRun:
     command: str
     resume: bool = False
     callbacks: RunCallbacks = field(default_factory=RunCallbacks)
-    _built: tuple[Described, Model] | None = None
+    _built: tuple[ModelDescription, Model] | None = None
     """The untrained model: the features of images take a while to prepare."""
 
     def execute(self) -> RunResult:

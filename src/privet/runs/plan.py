@@ -22,8 +22,8 @@ from privet.runs.methods.table import METHODS
 from privet.runs.request import FeaturesName, TrainRequest
 from privet.runs.scoring import PrivateScoring
 from privet.runs.selection import TuningPlan
-from privet.training.models import Described, Family, Model, decided
-from privet.training.recipe import Kind
+from privet.training.models import Family, Model, ModelDescription, decided
+from privet.training.recipe import DataKind
 
 __all__ = ["ASKED", "RULE", "RunPlan", "choose_delta", "describe_model", "make_plan", "require_within"]
 
@@ -31,7 +31,7 @@ ASKED, RULE = "asked for", "a rule from public experience"
 """Why a setting is what it is."""
 _COUNT_SHARE = 0.02
 """The part of ε that counts the rows, where a schema does not say how many there are."""
-_PLURAL = {Kind.TABLE: "tables", Kind.PICTURES: "pictures"}
+_PLURAL = {DataKind.TABLE: "tables", DataKind.PICTURES: "pictures"}
 _FORMAT = 1
 
 
@@ -43,12 +43,12 @@ def choose_delta(asked: float | None, units: int | None) -> tuple[float, str]:
     return default_delta(units), why
 
 
-def describe_model(request: TrainRequest, facts: PublicFacts, rows: int) -> Described:
+def describe_model(request: TrainRequest, facts: PublicFacts, rows: int) -> ModelDescription:
     """Return the model that is trained, with `auto` decided by public facts."""
     is_pixels = request.features is FeaturesName.PIXELS or (
         request.features is FeaturesName.AUTO and request.model == Family.CONVOLUTIONS.value
     )
-    if facts.kind is Kind.TABLE and request.features is not FeaturesName.AUTO:
+    if facts.kind is DataKind.TABLE and request.features is not FeaturesName.AUTO:
         raise InvalidInput("features", f"is {request.features.value}, which is for pictures", "leave it out")
     if request.model == Family.CONVOLUTIONS.value and request.features is FeaturesName.SCATTERING:
         raise InvalidInput("features", "is scattering, and convolutions see pixels", "leave one of them out")
@@ -56,12 +56,12 @@ def describe_model(request: TrainRequest, facts: PublicFacts, rows: int) -> Desc
     if request.model not in names and ":" not in request.model:
         problem = f"is {request.model!r}, which is no model"
         raise InvalidInput("model", problem, f"use one of: {', '.join(names)}; or module.py:factory")
-    fits = {Family.RESIDUAL: Kind.TABLE, Family.CONVOLUTIONS: Kind.PICTURES}
+    fits = {Family.RESIDUAL: DataKind.TABLE, Family.CONVOLUTIONS: DataKind.PICTURES}
     wrong = [family for family, kind in fits.items() if request.model == family.value and facts.kind is not kind]
     if wrong:
         raise InvalidInput("model", f"is {request.model}, which is for {_PLURAL[fits[wrong[0]]]}", "use auto or linear")
     schema = None if facts.schema is None else facts.schema.to_toml()
-    described = Described(request.model, facts.classes, schema, facts.shape, facts.peak, not is_pixels)
+    described = ModelDescription(request.model, facts.classes, schema, facts.shape, facts.peak, not is_pixels)
     shape = facts.schema or facts.shape or ()
     return described if described.own else replace(described, family=decided(shape, rows, request.model).value)
 

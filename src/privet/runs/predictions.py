@@ -13,7 +13,7 @@ from privet.core.errors import InvalidInput
 from privet.data import NAMES, Images, Number, named, read
 from privet.runs.inputs import arrays_in
 from privet.runs.scoring import model_outputs, predictions
-from privet.training.models import Described, Model
+from privet.training.models import Model, ModelDescription
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,7 +22,12 @@ __all__ = ["predict_rows"]
 
 
 def predict_rows(
-    model: Model, described: Described, data: str, *, data_dir: str | Path | None = None, probabilities: bool = False
+    model: Model,
+    described: ModelDescription,
+    data: str,
+    *,
+    data_dir: str | Path | None = None,
+    probabilities: bool = False,
 ) -> pl.DataFrame:
     """Predict with the model of a run. This costs no privacy: it is post-processing of the model.
 
@@ -60,7 +65,7 @@ def predict_rows(
     return pl.DataFrame(columns)
 
 
-def _rows(data: str, data_dir: str | Path | None, described: Described) -> Tensor:
+def _rows(data: str, data_dir: str | Path | None, described: ModelDescription) -> Tensor:
     schema = described.table
     if data in NAMES:
         test = named(data, data_dir).test

@@ -16,7 +16,7 @@ from privet.runs.payment import public_rows_digest
 from privet.runs.request import TrainRequest
 from privet.runs.scoring import LabeledRows
 from privet.training.models import Model, Pictures
-from privet.training.recipe import Kind
+from privet.training.recipe import DataKind
 
 __all__ = ["HELD", "OWN_ROWS", "TEST", "LabeledRows", "RowSets", "split_rows"]
 
@@ -65,7 +65,7 @@ def _split(data: Data, share: float) -> tuple[Data, Data]:
 def _rows(inputs: TrainingInputs, model: Model, data: Data, cache: Path) -> LabeledRows:
     x, y = torch.from_numpy(data.x), torch.from_numpy(np.asarray(data.y))
     facts = inputs.facts
-    if facts.kind is Kind.TABLE:
+    if facts.kind is DataKind.TABLE:
         label = None if facts.schema is None else facts.schema.label
         users = data.users if isinstance(data, Table) else None
         return LabeledRows(x, y, label if isinstance(label, Number) else None, users)

@@ -32,7 +32,7 @@ from privet.report.score_intervals import (
     SAMPLING_INDEPENDENT,
     share_interval,
 )
-from privet.training.models import each_alone
+from privet.training.models import apply_rowwise
 
 __all__ = [
     "LabeledRows",
@@ -198,7 +198,7 @@ class PrivateScoring:
 
     Guarantee: pure ε for `unit`, by one draw (`ScoreMechanism`): a row scores 1 if it is right and 0 if not, or for
     numbers 1 less its error as a share of the target's range. The model must not depend on the rows but through a
-    release that is charged. What it predicts for a row follows from that row (`each_alone`). No row raises: rows on
+    release that is charged. What it predicts for a row follows from that row (`apply_rowwise`). No row raises: rows on
     which a model gives no number count as wrong, or as the largest error.
 
     Attributes:
@@ -235,7 +235,7 @@ class PrivateScoring:
             source: The name of the data, for the release.
             on: Which rows these are, in words.
         """
-        outputs = each_alone(copy.deepcopy(model).eval(), rows.x)  # a copy: nothing of the rows stays in what leaves
+        outputs = apply_rowwise(copy.deepcopy(model).eval(), rows.x)  # a copy: nothing of the rows stays in what leaves
         users = rows.users if self.unit.whose is Whose.USER else None
         scores = np.zeros(0)
         if len(rows) and self.classes:

@@ -21,7 +21,7 @@ from privet.report import Score
 from privet.runs.directory import RunDirectory
 from privet.runs.methods.protocol import MethodPlan
 from privet.runs.request import TrainRequest
-from privet.training.models import Described, Model, restore, store
+from privet.training.models import Model, ModelDescription, restore, store
 from privet.training.tuning import Best, Standing, select
 
 __all__ = ["ScoredModel", "SelectionCheckpoint", "TuningPlan", "select_best"]
@@ -61,7 +61,7 @@ class SelectionCheckpoint:
     """What a selection that was stopped goes on from: internal, and thrown away at the end."""
 
     place: RunDirectory[TrainRequest]
-    described: Described
+    described: ModelDescription
     whole: Callable[[nn.Module], Model]
     part: Callable[[Model], nn.Module]
 

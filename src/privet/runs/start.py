@@ -14,7 +14,7 @@ from privet.report import require_folder
 from privet.report.runs import INTERNAL_CARD, INTERNAL_PAGE, REPORT
 from privet.runs.directory import HIDDEN, LOCK, A, RunDirectory
 from privet.runs.plan_file import PLAN
-from privet.training.models.stored import DESCRIPTION, WEIGHTS
+from privet.training.models.storage import DESCRIPTION, WEIGHTS
 
 __all__ = ["hold_directory"]
 

@@ -22,7 +22,7 @@ from privet.runs.attacks.rows import require_finished
 from privet.runs.plan import RunPlan
 from privet.runs.plan_file import read_plan
 from privet.runs.predictions import predict_rows
-from privet.training.models import Described, Model, restore
+from privet.training.models import Model, ModelDescription, restore
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,7 +61,7 @@ class TrainedRun:
         return load(self.folder, internal=(self.folder / INTERNAL_CARD).exists())
 
     @cached_property
-    def _restored(self) -> tuple[Model, Described]:
+    def _restored(self) -> tuple[Model, ModelDescription]:
         return restore(self.folder)
 
     @property

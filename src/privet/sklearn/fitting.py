@@ -26,9 +26,10 @@ from privet.data.bounds_source import assumptions_of
 from privet.ledger import Ledger
 from privet.sklearn.rows import Bounds, Columns, cells, plain
 from privet.sklearn.sources import SourceLike, sources_of
-from privet.training.models import Family, Model, choose, each_alone
+from privet.training import BudgetCharge
+from privet.training.models import Family, Model, apply_rowwise, choose
 from privet.training.plan import DPSGD
-from privet.training.recipe import Kind, Recipe, recipe
+from privet.training.recipe import DataKind, Recipe, recipe
 
 __all__ = ["PrivateEstimator"]
 
@@ -114,7 +115,7 @@ class PrivateEstimator:
         if not delta:
             raise InvalidInput("delta", "is 0, which no normal noise meets", "give one far below 1 over the rows")
         chosen = _cached_recipe(
-            Kind.TABLE,
+            DataKind.TABLE,
             rows,
             model.features,
             outputs,
@@ -132,16 +133,7 @@ class PrivateEstimator:
     def _train(self, chosen: Recipe, model: Model, data: tuple[torch.Tensor, ...]) -> Release[Model]:
         optimizer = chosen.optimizer(model)
         with ExitStack() as open_:
-            ledger = self._ledger(open_, chosen)
-            run = chosen.plan.attach(
-                model,
-                optimizer,
-                data,
-                ledger,
-                budget=self.budget,
-                purpose=f"{type(self).__name__}.fit",
-                rng=self._rng(),
-            )
+            run = chosen.plan.attach(model, optimizer, data, charge=self._charge(open_, chosen), rng=self._rng())
             open_.callback(run.close)
             for inputs, targets, counts in run.batches():
                 chosen.anneal(optimizer, run.steps - 1)
@@ -149,19 +141,22 @@ class PrivateEstimator:
             release: Release[Any] = run.release()
             return release
 
-    def _ledger(self, open_: ExitStack, chosen: Recipe) -> Ledger | None:
+    def _charge(self, open_: ExitStack, chosen: Recipe) -> BudgetCharge | None:
         if self.ledger is None:
+            if self.budget is not None:
+                raise InvalidInput("ledger", "is missing, and a budget is named", "give the ledger's path or URL")
             return None
         if not isinstance(self.ledger, (str, os.PathLike)):
             problem = f"is a {type(self.ledger).__name__}, and scikit-learn copies the arguments of an estimator"
             raise InvalidInput("ledger", problem, "give the path or URL of the ledger, and the budget's name as budget")
-        ledger = open_.enter_context(Ledger(self.ledger))
-        unit = chosen.plan.unit()
-        if self.budget is not None and ledger.budget(self.budget).unit != unit:
-            problem = f"protects {ledger.budget(self.budget).unit}, and this fit protects {unit}"
+        if self.budget is None:
+            raise InvalidInput("budget", "is missing", "name the budget that the fit is charged to")
+        budget, unit = open_.enter_context(Ledger(self.ledger)).budget(self.budget), chosen.plan.unit()
+        if budget.unit != unit:
+            problem = f"protects {budget.unit}, and this fit protects {unit}"
             advice = "give rows, a public number" if self.rows is None else "create one for the default unit"
             raise InvalidInput("budget", problem, f"{advice}; or charge a budget that was created for the fit's unit")
-        return ledger
+        return BudgetCharge(budget, purpose=f"{type(self).__name__}.fit")
 
     def _rng(self) -> Rng | None:
         if self.random_state is None:
@@ -177,7 +172,7 @@ class PrivateEstimator:
         rows = torch.from_numpy(self.columns_.table(cells(self, X, reset=False)))
         model = self.release_.value
         weights = {name: each.detach().double() for name, each in model.state_dict().items()}
-        said = each_alone(lambda some: torch.as_tensor(functional_call(model, weights, (some,))), rows)
+        said = apply_rowwise(lambda some: torch.as_tensor(functional_call(model, weights, (some,))), rows)
         found: npt.NDArray[np.float64] = said.double().numpy()
         return found
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from privet.training.batchnorm import replace_batchnorm
+from privet.training.budget_charge import BudgetCharge
 from privet.training.clipping import Adaptive, Automatic, Flat, PerLayer
 from privet.training.explain import Explanation
 from privet.training.fit import Progress, fit
 from privet.training.journal import CheckpointError
 from privet.training.notices import PrivateWarning, TrainingWarning
 from privet.training.performance import Performance
-from privet.training.plan import DPSGD, Batches, Noise
+from privet.training.plan import DPSGD, BatchSampling, Noise
 from privet.training.rules import RULES
 from privet.training.run import Run, RunError
+from privet.training.sampling import UserRows
 
 __all__ = [
     "DPSGD",
     "RULES",
     "Adaptive",
     "Automatic",
-    "Batches",
+    "BatchSampling",
+    "BudgetCharge",
     "CheckpointError",
     "Explanation",
     "Flat",
@@ -30,6 +33,7 @@ __all__ = [
     "Run",
     "RunError",
     "TrainingWarning",
+    "UserRows",
     "fit",
     "replace_batchnorm",
 ]

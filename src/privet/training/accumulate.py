@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from privet.training.engine.parts import Part
+from privet.training.engine.contributions import Contribution
 
-__all__ = ["Sum"]
+__all__ = ["GradientSum"]
 
 
-class Sum:
+class GradientSum:
     """Σ of clipped gradients for a list of parameters, in float32 or better, as one vector with a view for each."""
 
     def __init__(self, parameters: Sequence[Tensor], *, wide: bool = False) -> None:
@@ -25,7 +25,7 @@ class Sum:
             for piece, parameter in zip(torch.split(self.flat, sizes), parameters, strict=True)
         ]
 
-    def add(self, parts: Sequence[Part | None], factors: Sequence[Tensor | None]) -> None:
+    def add(self, parts: Sequence[Contribution | None], factors: Sequence[Tensor | None]) -> None:
         """Add Σ_i factor_i · gradient_i for every parameter, in whatever precision its gradients are."""
         for view, part, factor in zip(self.views, parts, factors, strict=True):
             if part is not None and factor is not None:
@@ -36,7 +36,7 @@ class Sum:
                     view.add_(out)
 
 
-def _dtype_of(part: Part) -> torch.dtype:
+def _dtype_of(part: Contribution) -> torch.dtype:
     """In which precision a part is kept: that of its computation, which need not be the parameter's."""
     for each in vars(part).values():
         if isinstance(each, Tensor) and each.is_floating_point():

@@ -18,14 +18,14 @@ from privet.core.checked import count
 from privet.core.errors import InvalidInput
 from privet.training.validate import running_statistics, wrapper
 
-__all__ = ["Change", "Replaced", "replace_batchnorm"]
+__all__ = ["BatchNormReplacement", "LayerChange", "replace_batchnorm"]
 
 _REASON = "mixes the examples of a batch"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 @dataclass(frozen=True)
-class Change:
+class LayerChange:
     """One layer that was replaced; a layer in two places is two changes to one new layer."""
 
     path: str
@@ -35,11 +35,11 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Replaced:
+class BatchNormReplacement:
     """The new model, and how it differs from the one that was given; `print` it."""
 
     model: nn.Module
-    changes: tuple[Change, ...]
+    changes: tuple[LayerChange, ...]
 
     def __str__(self) -> str:
         lines = ["No BatchNorm to replace; the model is a plain copy."]
@@ -56,7 +56,7 @@ class Replaced:
         return "\n".join(lines)
 
 
-def replace_batchnorm(model: nn.Module, *, groups: int = 32) -> Replaced:
+def replace_batchnorm(model: nn.Module, *, groups: int = 32) -> BatchNormReplacement:
     """A copy of `model` with GroupNorm for each BatchNorm that private training refuses, and what was changed.
 
     The number of groups is the largest divisor of the channels that is at most `groups` and leaves enough channels in
@@ -99,7 +99,7 @@ def replace_batchnorm(model: nn.Module, *, groups: int = 32) -> Replaced:
         if new is not memo[id(old)] or not isinstance(new, nn.GroupNorm):
             raise InvalidInput("model", f"copies {path!r} in its own way (__deepcopy__)", "replace BatchNorm by hand")
         changes.append(_change(path, old, new))
-    return Replaced(new_model, tuple(changes))
+    return BatchNormReplacement(new_model, tuple(changes))
 
 
 def _wrapped(model: nn.Module) -> Iterator[str]:
@@ -140,12 +140,12 @@ def _divisor(old: _BatchNorm, groups: int) -> int:
     )
 
 
-def _change(path: str, old: _BatchNorm, new: nn.GroupNorm) -> Change:
+def _change(path: str, old: _BatchNorm, new: nn.GroupNorm) -> LayerChange:
     kept = "weight and bias kept" if new.affine else "no weight and bias, as before"
     dropped = "" if old.running_mean is None else ", running statistics dropped"
     # Of two values normalised together only the larger one's place is left.
     order = "; on inputs (N, 2) only the order of the two channels is left" if new.num_channels == 2 else ""
-    return Change(
+    return LayerChange(
         path,
         f"{type(old).__name__}({old.num_features})",
         f"GroupNorm({new.num_groups}, {new.num_channels})",

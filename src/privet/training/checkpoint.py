@@ -30,11 +30,11 @@ from privet.training.plan import DPSGD
 from privet.training.sampling import Sampler
 
 if TYPE_CHECKING:
-    from privet.ledger import Ledger
     from privet.ledger.charge import Charge
     from privet.ledger.fingerprint import Fingerprint
+    from privet.training.budget_charge import BudgetCharge
 
-__all__ = ["INSIDE", "Fixed", "Keeper", "Saved", "continued", "read"]
+__all__ = ["INSIDE", "Checkpoint", "CheckpointStore", "FixedTerms", "next_randomness", "read"]
 
 _FORMAT: Final = "privet checkpoint"
 _VERSION: Final = 2
@@ -46,7 +46,7 @@ _PIECE: Final = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Fixed:
+class FixedTerms:
     """What of a run was fixed when it was attached."""
 
     asked: DPSGD
@@ -73,22 +73,24 @@ class Fixed:
         }
 
 
-class Keeper:
+class CheckpointStore:
     """Keeps a run's journal, and writes its checkpoints."""
 
-    def __init__(self, fixed: Fixed, sampler: Sampler, run: str | None = None, journal: Journal | None = None) -> None:
-        self._fixed, self._sampler, self._journal = fixed, sampler, journal
+    def __init__(
+        self, terms: FixedTerms, sampler: Sampler, run: str | None = None, journal: Journal | None = None
+    ) -> None:
+        self.terms, self.sampler, self._journal = terms, sampler, journal
         self._run = secrets.token_hex(16) if run is None else run
 
-    def keep(self, path: str | os.PathLike[str], steps: int = 0, *, replace: bool = False) -> Journal:
-        """The journal, made at this place if there is none yet."""
+    def open_journal(self, path: str | os.PathLike[str], steps: int = 0, *, replace: bool = False) -> Journal:
+        """Return the run's journal; create it at this path if there is none yet."""
         if self._journal is None:
             self._journal = Journal.create(
                 Path(path),
                 run=self._run,
-                total=self._sampler.steps_of(),
+                total=self.sampler.steps_of(),
                 steps=steps,
-                sampler=self._sampler.state(),
+                sampler=self.sampler.state(),
                 replace=replace,
             )
         return self._journal
@@ -96,7 +98,7 @@ class Keeper:
     def begin(self, number: int) -> None:
         """To be called before anything of a step is drawn."""
         if self._journal is not None:
-            self._journal.begin(number, self._sampler.state())
+            self._journal.begin(number, self.sampler.state())
 
     def save(
         self,
@@ -118,16 +120,16 @@ class Keeper:
             "optimizer": optimizer.state_dict(),
             "average": None if average is None else average.state_dict(),
         }
-        record = self._fixed.record(self._run) | {
+        record = self.terms.record(self._run) | {
             "charge": None if charge is None else {"id": charge.id, "token": charge.token, "budget": charge.budget},
             "steps": steps,
             "clip": clip,
-            "sampler": self._sampler.state(),
+            "sampler": self.sampler.state(),
             "model": _structure(model),
             "optimizer": _groups(model, optimizer),
         }
-        journal = self.keep(f"{place}.journal", steps, replace=True)
-        journal.settle(steps, self._sampler.state())
+        journal = self.open_journal(f"{place}.journal", steps, replace=True)
+        journal.settle(steps, self.sampler.state())
         where = os.path.relpath(journal.path, place.parent)
         _write(place, record | {"journal": {"path": Path(where).as_posix(), "head": journal.head}}, tensors)
 
@@ -140,12 +142,12 @@ class Keeper:
             if released:
                 self._journal.end(steps)
             else:
-                self._journal.settle(steps, self._sampler.state())
+                self._journal.settle(steps, self.sampler.state())
         self._journal.close()
 
 
 @dataclass(frozen=True, eq=False)
-class Saved:
+class Checkpoint:
     """A checkpoint that was read: whole, and of this version."""
 
     path: Path
@@ -156,12 +158,6 @@ class Saved:
     def run(self) -> str:
         """The run's name: a random one, the same in all its lives."""
         return str(self.record["run"])
-
-    @property
-    def budget(self) -> str | None:
-        """The budget that the run is charged to."""
-        own = self.record["charge"]
-        return None if own is None else str(own["budget"])
 
     @property
     def clip(self) -> float:
@@ -180,9 +176,9 @@ class Saved:
         advice = "resume with the plan that the run was attached with; a new plan is a new run, with a new bill"
         raise InvalidInput("plan", f"is not that of the checkpoint: {'; '.join(different)}", advice)
 
-    def check(self, fixed: Fixed, model: nn.Module, optimizer: torch.optim.Optimizer, rng: Rng) -> None:
+    def check(self, fixed: FixedTerms, model: nn.Module, optimizer: torch.optim.Optimizer, rng: Rng) -> None:
         """Refuse whatever is not what the run was attached to. Nothing has been changed when this raises."""
-        continued(rng, 0)
+        next_randomness(rng, 0)
         own = fixed.record(self.run)
         if own["unit"] != self.record["unit"]:
             advice = "give users= exactly if the run was attached with it"
@@ -208,12 +204,7 @@ class Saved:
             )
 
     def revive(
-        self,
-        sampler: Sampler,
-        event: Event,
-        ledger: Ledger | None,
-        budget: str | None,
-        at: str | os.PathLike[str] | None,
+        self, sampler: Sampler, event: Event, charge: BudgetCharge | None, at: str | os.PathLike[str] | None
     ) -> tuple[Journal, Charge | None, bool]:
         """The journal, in its next life and for this process alone; the charge; and whether it is drawing already."""
         from privet.ledger.records import State
@@ -224,25 +215,25 @@ class Saved:
         with ExitStack() as refused:
             refused.callback(journal.close)  # a traceback that somebody keeps would keep it locked
             sampler.load(self.record["sampler"] if journal.sampler is None else journal.sampler)
-            charge = self._charge(ledger, budget, event)
+            resumed = self._resume_charge(charge, event)
             journal.go_on(int(self.record["steps"]))
             refused.pop_all()
-        return journal, charge, charge is not None and charge.state is State.DRAWING
+        return journal, resumed, resumed is not None and resumed.state is State.DRAWING
 
-    def _charge(self, ledger: Ledger | None, budget: str | None, event: Event) -> Charge | None:
+    def _resume_charge(self, charge: BudgetCharge | None, event: Event) -> Charge | None:
         own = self.record["charge"]
         if own is None:
-            if ledger is not None or budget is not None:
+            if charge is not None:
                 problem = "is given, and the run was attached without one, so that its steps so far are on no bill"
-                raise InvalidInput("ledger", problem, "leave it out, or attach a new run")
+                raise InvalidInput("charge", problem, "leave it out, or attach a new run")
             return None
-        if ledger is None:
-            raise InvalidInput("ledger", f"is missing, and the run is charged to {own['budget']!r}", "give its ledger")
-        if budget is not None and budget != own["budget"]:
-            raise InvalidInput("budget", f"is {budget!r}, and the run is charged to {own['budget']!r}", "leave it out")
-        if ledger.entry(own["id"]).event != event:
+        if charge is None or charge.budget.name != own["budget"]:
+            problem = "is missing" if charge is None else f"is to {charge.budget.name!r}"
+            advice = "give the budget that the run was attached with"
+            raise InvalidInput("charge", f"{problem}, and the run is charged to {own['budget']!r}", advice)
+        if charge.ledger.entry(own["id"]).event != event:
             raise CheckpointError(f"entry {own['id']} of the ledger is for another event than this run's")
-        return ledger.resume(own["id"], own["token"])
+        return charge.ledger.resume(own["id"], own["token"])
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, average: nn.Module | None) -> None:
         """Put everything back."""
@@ -252,7 +243,7 @@ class Saved:
             average.load_state_dict(self.tensors["average"])
 
 
-def continued(rng: Rng, life: int) -> Rng:
+def next_randomness(rng: Rng, life: int) -> Rng:
     """Randomness for the next life of a run: none of the noise of an earlier life may come again."""
     if rng.kind is Randomness.SECURE:
         return rng
@@ -262,7 +253,7 @@ def continued(rng: Rng, life: int) -> Rng:
     raise InvalidInput("rng", problem, "leave it out, or give a SeededRng")
 
 
-def read(path: str | os.PathLike[str]) -> Saved:
+def read(path: str | os.PathLike[str]) -> Checkpoint:
     """A checkpoint, checked against its own checksum before anything in it is read; nothing in it is executed."""
     place = Path(path).absolute()
     if not place.is_file():
@@ -274,7 +265,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
         raise CheckpointError(f"{place} cannot be read by this version of torch: {error}") from error
     if found[_FORMAT] != _VERSION:
         raise CheckpointError(f"{place} has version {found[_FORMAT]!r}, and this code reads version {_VERSION}")
-    return Saved(place, json.loads(found["record"]), found[INSIDE])
+    return Checkpoint(place, json.loads(found["record"]), found[INSIDE])
 
 
 def _write(place: Path, record: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import exp, inf, sqrt
 from typing import Protocol
 
@@ -38,11 +38,9 @@ class Clipping(Protocol):
 
     def factors(self, squares: Sequence[Squares | None], clip: float, layers: Sequence[int]) -> Factors:
         """The factors, from each parameter's squared norms; `layers` numbers the layer that owns each parameter."""
-        ...
 
     def leaf(self, noise_multiplier: float) -> Leaf:
         """What one step releases of its batch."""
-        ...
 
 
 def _norms(squares: Squares) -> Tensor:
@@ -60,26 +58,34 @@ def _total(squares: Sequence[Squares | None]) -> Squares | None:
     return Squares(values.sum(0, dtype=torch.float64), slacks.sum(0, dtype=torch.float64))
 
 
-@dataclass(frozen=True)
-class Flat:
-    """One norm over all parameters: a gradient longer than the clip is scaled down to it (Abadi et al. 2016)."""
+class _WholeGradient:
+    """What is common to clipping by the norm over all parameters."""
 
     def factors(self, squares: Sequence[Squares | None], clip: float, layers: Sequence[int]) -> Factors:
-        """min(1, clip / norm)."""
+        """Return one factor an example, for all of its parameters."""
         total = _total(squares)
         if total is None:
             return Factors([None] * len(squares), torch.ones(0, dtype=torch.bool))
         norms = _norms(total)
-        factors = (clip * _MARGIN) / norms.clamp(min=clip * _MARGIN)
-        return Factors([None if each is None else factors for each in squares], norms <= clip)
+        factors = self._scale(norms, clip)
+        return Factors([None if square is None else factors for square in squares], norms <= clip)
 
     def leaf(self, noise_multiplier: float) -> Leaf:
-        """The noisy sum."""
+        """Return the event of the noisy sum."""
         return Gaussian(noise_multiplier)
+
+    def _scale(self, norms: Tensor, clip: float) -> Tensor:
+        """Return min(1, clip / norm)."""
+        return (clip * _MARGIN) / norms.clamp(min=clip * _MARGIN)
 
 
 @dataclass(frozen=True)
-class Automatic:
+class Flat(_WholeGradient):
+    """One norm over all parameters: a gradient longer than the clip is scaled down to it (Abadi et al. 2016)."""
+
+
+@dataclass(frozen=True)
+class Automatic(_WholeGradient):
     """Every gradient is scaled to (almost) the same length: clip / (norm + stability) (Bu et al. 2023)."""
 
     stability: float = 0.01
@@ -87,22 +93,13 @@ class Automatic:
     def __post_init__(self) -> None:
         checked.positive("stability", self.stability)
 
-    def factors(self, squares: Sequence[Squares | None], clip: float, layers: Sequence[int]) -> Factors:
-        """clip / (norm + stability), which leaves no gradient longer than the clip."""
-        total = _total(squares)
-        if total is None:
-            return Factors([None] * len(squares), torch.ones(0, dtype=torch.bool))
-        norms = _norms(total)
-        factors = (clip * _MARGIN) / (norms + self.stability)
-        return Factors([None if each is None else factors for each in squares], norms <= clip)
-
-    def leaf(self, noise_multiplier: float) -> Leaf:
-        """The noisy sum."""
-        return Gaussian(noise_multiplier)
+    def _scale(self, norms: Tensor, clip: float) -> Tensor:
+        """Return clip / (norm + stability), which leaves no gradient longer than the clip."""
+        return (clip * _MARGIN) / (norms + self.stability)
 
 
 @dataclass(frozen=True)
-class PerLayer:
+class PerLayer(_WholeGradient):
     """Every layer is clipped by itself, to clip / √(number of layers), so that together they are within the clip."""
 
     def factors(self, squares: Sequence[Squares | None], clip: float, layers: Sequence[int]) -> Factors:
@@ -111,18 +108,14 @@ class PerLayer:
         found: dict[int, Factors] = {}
         for layer in sorted(set(layers)):
             own = [each if number == layer else None for each, number in zip(squares, layers, strict=True)]
-            found[layer] = Flat().factors(own, share, layers)
+            found[layer] = super().factors(own, share, layers)
         known = [each.unclipped for each in found.values() if len(each.unclipped)]
         unclipped = torch.stack(known).all(0) if known else torch.ones(0, dtype=torch.bool)
         return Factors([found[layer].by_parameter[place] for place, layer in enumerate(layers)], unclipped)
 
-    def leaf(self, noise_multiplier: float) -> Leaf:
-        """The noisy sum."""
-        return Gaussian(noise_multiplier)
-
 
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(_WholeGradient):
     """The clip follows a quantile of the norms, learned from a noisy count (Andrew et al. 2021).
 
     In each step the number of gradients within the clip is released too, as Σ (b_i − ½), which one unit moves by at
@@ -134,17 +127,12 @@ class Adaptive:
     """Deviation of the noise on the count; a twentieth of the batch is a usual choice."""
     rate: float = 0.2
     """How fast the clip moves: it is multiplied by exp(−rate · (share within it − quantile))."""
-    flat: Flat = field(default=Flat(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         checked.positive("count_noise", self.count_noise)
         checked.positive("rate", self.rate)
         if not 0 < checked.finite("quantile", self.quantile) < 1:
             raise InvalidInput("quantile", f"is {self.quantile}", "give a share between 0 and 1, such as 0.5")
-
-    def factors(self, squares: Sequence[Squares | None], clip: float, layers: Sequence[int]) -> Factors:
-        """As flat clipping with the clip of this step."""
-        return self.flat.factors(squares, clip, layers)
 
     def leaf(self, noise_multiplier: float) -> Leaf:
         """The noisy sum and the noisy count, of one batch."""

@@ -6,31 +6,32 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from privet.training.engine.arrival import Arrival
-from privet.training.engine.claims import leaves
+from privet.training.engine.contributions import Contribution
+from privet.training.engine.coverage import leaves
 from privet.training.engine.graph import read
-from privet.training.engine.parts import Part
-from privet.training.engine.stems import makes_stems
+from privet.training.engine.incoming_gradient import IncomingGradient
+from privet.training.engine.parameter_expressions import makes_expression
 from privet.training.engine.sweep import sweep
-from privet.training.rules import Known
+from privet.training.rules import OperationRule
 
 if TYPE_CHECKING:
     from privet.training.step import Step
 
-__all__ = ["Cost", "Noted", "measured"]
+__all__ = ["Cost", "TimedRules", "measure_cost"]
 
 _PASSES = 4
 """The quickest counts: in the first the engine may still find out where the examples are."""
 
 
 @dataclass
-class Noted:
+class TimedRules:
     """Rules that say when they are used, and how long they take."""
 
     used: dict[int, dict[str, None]] = field(default_factory=dict)
@@ -38,23 +39,23 @@ class Noted:
     seconds: dict[int, float] = field(default_factory=dict)
     """By `id` of a parameter, the time of its rules."""
 
-    def rules(self, rules: Mapping[str, Known]) -> dict[str, Known]:
+    def rules(self, rules: Mapping[str, OperationRule]) -> dict[str, OperationRule]:
         """The same rules, noted."""
-        return {kind: Known(self._noted(known), known.slots) for kind, known in rules.items()}
+        return {kind: OperationRule(self._noted(known), known.slots) for kind, known in rules.items()}
 
-    def _noted(self, known: Known) -> Callable[[Arrival], Part]:
+    def _noted(self, known: OperationRule) -> Callable[[IncomingGradient], Contribution]:
         name = getattr(known.rule, "__name__", type(known.rule).__name__)
 
-        def rule(arrival: Arrival) -> Part:
+        def rule(incoming: IncomingGradient) -> Contribution:
             began = _now()
-            part = known.rule(arrival).settle()
+            contribution = known.rule(incoming).settle()
             lasted = _now() - began
-            stem = arrival.node.next_functions[arrival.slot][0]
-            for leaf in leaves(stem) if stem is not None else ():
+            expression = incoming.node.next_functions[incoming.slot][0]
+            for leaf in leaves(expression) if expression is not None else ():
                 self.used.setdefault(id(leaf), {})[name] = None
                 self.seconds[id(leaf)] = self.seconds.get(id(leaf), 0.0) + lasted
                 lasted = 0.0
-            return part
+            return contribution
 
         return rule
 
@@ -68,10 +69,10 @@ class Cost:
     """By `id`: ours, and the ordinary one. An operation's time stands with the first of its parameters."""
     rest: float
     """Seconds of our pass that no operation explains: modules that are called again, and reading the graph."""
-    parts: list[Part | None]
+    parts: list[Contribution | None]
 
 
-def measured(step: Step, noted: Noted, losses_of: Callable[[], Tensor]) -> Cost:
+def measure_cost(step: Step, noted: TimedRules, losses_of: Callable[[], Tensor]) -> Cost:
     """Time an ordinary backward pass and ours, several times; the quickest of each counts."""
     found = [_once(step, noted, losses_of) for _ in range(_PASSES)]
     quickest = min(found, key=lambda each: each.ours)
@@ -90,10 +91,10 @@ class _Times:
     rest: float
     plain: dict[int, float]
     own: dict[int, float]
-    parts: list[Part | None]
+    parts: list[Contribution | None]
 
 
-def _once(step: Step, noted: Noted, losses_of: Callable[[], Tensor]) -> _Times:
+def _once(step: Step, noted: TimedRules, losses_of: Callable[[], Tensor]) -> _Times:
     step.watch()
     try:
         losses = losses_of()
@@ -101,8 +102,8 @@ def _once(step: Step, noted: Noted, losses_of: Callable[[], Tensor]) -> _Times:
     finally:
         step.calls.close()
     places = {id(parameter): place for place, parameter in enumerate(step.parameters)}
-    graph = read(losses, places, makes_stems, frozenset())
-    owners = {node: id(leaves(uses[0].stem.node)[0]) for node, uses in graph.joins.items()}
+    graph = read(losses, places, makes_expression, frozenset())
+    owners = {node: id(leaves(uses[0].expression.node)[0]) for node, uses in graph.joins.items()}
     ones = torch.ones_like(losses)
     with _clock(owners) as plain:
         began = _now()
@@ -119,11 +120,11 @@ def _once(step: Step, noted: Noted, losses_of: Callable[[], Tensor]) -> _Times:
     rest = ours - bare - sum(noted.seconds.values())
     for key, seconds in noted.seconds.items():
         own[key] = own.get(key, 0.0) + seconds
-    for parameter, part in zip(step.parameters, parts, strict=True):
-        if part is not None:
+    for parameter, contribution in zip(step.parameters, parts, strict=True):
+        if contribution is not None:
             began = _now()
-            squares = part.squares().value
-            part.add_to(torch.zeros_like(parameter, dtype=squares.dtype), torch.zeros_like(squares))
+            squares = contribution.squares().value
+            contribution.add_to(torch.zeros_like(parameter, dtype=squares.dtype), torch.zeros_like(squares))
             lasted = _now() - began
             own[id(parameter)] = own.get(id(parameter), 0.0) + lasted
             ours += lasted
@@ -136,20 +137,14 @@ def _clock(owners: Mapping[Node, int]) -> Iterator[dict[int, float]]:
     spent: dict[int, float] = {}
     began: dict[Node, float] = {}
 
-    def before(node: Node) -> Callable[[object], None]:
-        def hook(_: object) -> None:
-            began[node] = _now()
+    def before(node: Node, *_: object) -> None:
+        began[node] = _now()
 
-        return hook
+    def after(node: Node, owner: int, *_: object) -> None:
+        spent[owner] = spent.get(owner, 0.0) + _now() - began[node]
 
-    def after(node: Node, owner: int) -> Callable[[object, object], None]:
-        def hook(*_: object) -> None:
-            spent[owner] = spent.get(owner, 0.0) + _now() - began[node]
-
-        return hook
-
-    handles = [node.register_prehook(before(node)) for node in owners]
-    handles += [node.register_hook(after(node, owner)) for node, owner in owners.items()]
+    handles = [node.register_prehook(partial(before, node)) for node in owners]
+    handles += [node.register_hook(partial(after, node, owner)) for node, owner in owners.items()]
     try:
         yield spent
     finally:

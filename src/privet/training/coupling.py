@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,13 +20,10 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 
 from privet.core.errors import InvalidInput
 from privet.training.engine.calls import Call
-from privet.training.micro import TELLING
-from privet.training.state import Attributes, restored
+from privet.training.micro import RowInputs, remember_rows
+from privet.training.state import Attributes, alike, restored
 
-__all__ = ["Inputs", "check_collate", "check_forward", "check_losses", "same_randomness", "untouched"]
-
-Inputs: TypeAlias = dict[tuple[int, int], list[bool]]
-"""By a module's `id` and how many inputs a call of it had: which of them have rows."""
+__all__ = ["check_collate", "check_forward", "check_losses", "same_randomness", "untouched"]
 
 _TOLERANCE = 1e-5
 """Relative; rows keep their places, so that hardly anything rounds differently."""
@@ -35,7 +32,7 @@ _LOOSE = 1e-2
 
 
 def check_forward(
-    model: nn.Module, calls: Sequence[Call], examples: int, before: Attributes, known: Inputs, *, judge: bool = True
+    model: nn.Module, calls: Sequence[Call], examples: int, before: Attributes, known: RowInputs, *, judge: bool = True
 ) -> None:
     """Refuse a model whose outputs for some rows, or what it keeps, change with the other rows.
 
@@ -57,18 +54,14 @@ def check_forward(
         now.put_back()
 
 
-def _check_call(call: Call, model: nn.Module, examples: int, before: Attributes, known: Inputs, judge: bool) -> None:
+def _check_call(call: Call, model: nn.Module, examples: int, before: Attributes, known: RowInputs, judge: bool) -> None:
     kept: list[Attributes] = []
     drawn: set[str] = set()
 
     flat, spec = tree_flatten((call.args, dict(call.kwargs)))
     flat = [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in flat]
     with_rows = [any(_has_rows(leaf, axis, examples) for axis in (0, 1)) for leaf in flat]
-    key = id(call.module), len(flat)
-    if examples in TELLING:
-        known[key] = with_rows
-    # What had no rows there has none here, though it may be as long as the batch now.
-    with_rows = [here and may for here, may in zip(with_rows, known.get(key, with_rows), strict=True)]
+    with_rows = remember_rows(known, call.module, with_rows, examples)
     if not judge:
         return
     given = [leaf for leaf, here in zip(flat, with_rows, strict=True) if here]
@@ -198,17 +191,9 @@ def same_randomness(drawn: set[str]) -> Iterator[None]:
         yield
     finally:
         for name, (before, put_back, now) in states.items():
-            if not _equal(now(), before):
+            if not alike(now(), before):
                 drawn.add(name)
                 put_back(before)
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Whether two states of a generator are the same: a tensor, or tuples of numbers, texts and arrays."""
-    if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    same = one == other
-    return bool(same.all()) if hasattr(same, "all") else bool(same)
 
 
 def _coupled(

@@ -1,23 +1,23 @@
 """A data set as numbered rows: whoever draws the row numbers decides the batches, and nobody else.
 
-Tensors in memory are gathered with one call each. Other data sets are read row by row, in worker processes if asked.
+Tensors in memory are gathered with one call each. Other data sets are read row by row.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, default_collate
+from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset, default_collate
 
 from privet.core.errors import InvalidInput
 from privet.training.coupling import check_collate
-from privet.training.sampling.protocol import Indices, whole
+from privet.training.sampling.protocol import Indices
 
 __all__ = ["Collate", "Rows", "spread"]
 
@@ -51,29 +51,28 @@ class Rows:
         self._blank = source.blank()
 
     @staticmethod
-    def of(dataset: Any, *, collate_fn: Collate | None = None, workers: int = 0, may_be_empty: bool = False) -> Rows:
+    def of(dataset: Any, *, collate_fn: Collate | None = None, may_be_empty: bool = False) -> Rows:
         """Any of these, with at least one row (tensors may have none, where that must not be told: `may_be_empty`):
 
         - a tensor or an array, whose first dimension counts the rows; a tuple or a dict of them, also nested; a
           `TensorDataset`; a `Subset` of one. They stay in memory, and a batch has the structure that they have;
         - any data set with `__len__` and `__getitem__` (a list of rows, too). Its rows are made into a batch by
-          `collate_fn`, or as torch's `default_collate` does; `workers` processes read ahead in `stream`.
+          `collate_fn`, or as torch's `default_collate` does.
 
         A `DataLoader` is refused, as it samples by itself, and so are data sets that cannot be read in any order.
         """
         _sampled_by_nobody(dataset)
-        reading = whole("workers", workers, 0)
         base, where = _unwrapped(dataset)
         _no_columns(base)
         source: _Columns | _Samples
         if where is None and isinstance(base, (tuple, Mapping)):
             source = _Columns(_columns(base))
             if collate_fn is not None:
-                source = _Samples(source, collate_fn, reading)
+                source = _Samples(source, collate_fn)
         elif collate_fn is None and (_plain(base, TensorDataset) or isinstance(base, (torch.Tensor, np.ndarray))):
             source = _Columns(_columns(base.tensors if isinstance(base, TensorDataset) else base), where)
         else:
-            source = _Samples(dataset, collate_fn or default_collate, reading)
+            source = _Samples(dataset, collate_fn or default_collate)
         if not len(source) and not (may_be_empty and isinstance(source, _Columns)):
             raise InvalidInput("dataset", "has no rows", "give a data set with at least one row")
         return Rows(source)
@@ -111,26 +110,6 @@ class Rows:
         """
         return _mapped(_zeroed, self._blank)
 
-    def stream(self, indices: Iterable[npt.ArrayLike]) -> Iterator[Any]:
-        """One batch for each list of row numbers, in order. With workers, up to two batches for each are read ahead.
-
-        The numbers are asked for in this process and thread alone, so that no worker ever draws one.
-        """
-        chosen = (_chosen(each, len(self)) for each in indices)
-        if isinstance(self._source, _Samples) and self._source.workers:
-            loader = DataLoader(
-                self._source,
-                batch_size=None,
-                sampler=_Once(each.tolist() for each in chosen),
-                num_workers=self._source.workers,
-                collate_fn=_as_it_is,
-            )
-            for batch in loader:
-                yield batch.value if batch is not None else self.placeholder()
-        else:
-            for each in chosen:
-                yield self.batch(each)
-
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
@@ -155,20 +134,12 @@ class _Columns:
         return _mapped(lambda column: column[index], self.columns)
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A batch on its way from a worker, so that none at all can be told from whatever `collate_fn` makes."""
-
-    value: Any
-
-
 @dataclass(frozen=True, eq=False)
-class _Samples(Dataset[Any]):
+class _Samples:
     """Rows read one by one, or many at once where the data set offers it, and made into batches."""
 
     dataset: Any
     collate_fn: Collate
-    workers: int
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -189,9 +160,6 @@ class _Samples(Dataset[Any]):
             problem = "is needed: torch's default_collate cannot make a batch of these rows"
             raise InvalidInput("collate_fn", problem, "pass a function from a list of rows to tensors") from error
 
-    def __getitem__(self, indices: list[int]) -> _Read | None:
-        return _Read(self.read(indices)) if indices else None
-
     def read(self, indices: list[int]) -> Any:
         """A batch of these rows."""
         many = getattr(self.dataset, "__getitems__", None)
@@ -204,20 +172,6 @@ class _Samples(Dataset[Any]):
             problem = "cannot make one batch of several rows" if len(rows) > 1 else "cannot make a batch of a row"
             advice = "rows of unequal length must be padded there (Hugging Face: data_collator=)"
             raise InvalidInput("collate_fn", problem, advice) from error
-
-
-@dataclass(frozen=True, eq=False)
-class _Once:
-    """Gives a loader the row numbers that it is told, as a sampler of whole batches."""
-
-    lists: Iterator[list[int]]
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return self.lists
-
-
-def _as_it_is(batch: Any) -> Any:
-    return batch
 
 
 def _sampled_by_nobody(dataset: Any) -> None:

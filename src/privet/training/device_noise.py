@@ -20,7 +20,7 @@ from torch import Tensor
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
-from privet.training.noise import transform
+from privet.training.noise import ANGLES, transform
 
 __all__ = ["STRENGTH", "blocks", "fill"]
 
@@ -34,7 +34,6 @@ _MOST: Final = 1 << 32
 """Blocks under one key and nonce: the counter has 32 bits."""
 _PASS: Final = 1 << 16
 """Blocks in one pass: 4 MB of random bits."""
-_TURNS: Final = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
 def blocks(key: bytes, nonce: bytes, first: int, count: int, device: torch.device) -> Tensor:
@@ -76,11 +75,11 @@ def fill(tensor: Tensor, std: float, rng: Rng) -> None:
     They reach beyond 9σ and are independent, as far as anyone can tell who cannot tell ChaCha20 from randomness.
     """
     checked.nonnegative("std", std)
-    if tensor.dtype not in _TURNS or not tensor.is_contiguous():
-        problem = f"is of {tensor.dtype}" if tensor.dtype not in _TURNS else "is not contiguous"
+    if tensor.dtype not in ANGLES or not tensor.is_contiguous():
+        problem = f"is of {tensor.dtype}" if tensor.dtype not in ANGLES else "is not contiguous"
         raise InvalidInput("tensor", problem, "give a contiguous one of float32 or float64")
     key, flat = rng.bits(_KEY_BYTES), tensor.detach().view(-1)
-    turn = _TURNS[tensor.dtype]
+    turn = ANGLES[tensor.dtype]
     pairs_per_pass = _PASS * _WORDS * 4 // (8 + turn.itemsize)
     used = 0
     with torch.no_grad():

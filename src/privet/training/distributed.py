@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from privet.core.errors import InvalidInput
-from privet.training.meeting import Meeting, Place, ProcessError, Together
-from privet.training.sampling import Drawn
+from privet.training.rendezvous import ProcessError, Rendezvous, SharedErrors, SyncPoint
+from privet.training.sampling import SampledBatch
 
 if TYPE_CHECKING:
     from privet.core.random import Rng
@@ -48,7 +48,7 @@ class Turn:
     """A step's number, and what of its batch a process works on."""
 
     number: int
-    drawn: Drawn
+    drawn: SampledBatch
 
 
 class World:
@@ -58,15 +58,15 @@ class World:
     (1, True)
     """
 
-    def __init__(self, meeting: Meeting | None = None) -> None:
-        self._meeting = Meeting() if meeting is None else meeting
+    def __init__(self, meeting: Rendezvous | None = None) -> None:
+        self._meeting = Rendezvous() if meeting is None else meeting
         self.rank, self.size = self._meeting.rank, self._meeting.size
 
     @classmethod
     def here(cls) -> World:
         """The processes that `torch.distributed` knows of, or this one alone."""
         if dist.is_available() and dist.is_initialized():
-            return cls(Meeting(dist.get_rank(), dist.get_world_size(), dist.get_backend_config()))
+            return cls(Rendezvous(dist.get_rank(), dist.get_world_size(), dist.get_backend_config()))
         if dist.is_available() and dist.is_torchelastic_launched():
             raise ProcessError(
                 "torchrun started this process, and torch.distributed is not initialised: every process would train, "
@@ -79,7 +79,7 @@ class World:
         """Whether this is the process that draws, adds noise and pays."""
         return self.rank == 0
 
-    def together(self) -> Together:
+    def together(self) -> SharedErrors:
         """A block in which an error on this process becomes an error on all of them, where they meet next."""
         return self._meeting.together()
 
@@ -87,14 +87,8 @@ class World:
         """Let process 0 do what no other may do; if it raises, all do. The others get None."""
         with self.together():
             done = action() if self.leads else None
-        self._meeting.meet(Place.ACTION)
+        self._meeting.meet(SyncPoint.ACTION)
         return done
-
-    def led(self, tensor: Tensor, change: Callable[[], None]) -> None:
-        """Let process 0 alone change a tensor; all have its bits then."""
-        self.lead(change)
-        if self.size > 1:
-            self._meeting.spread([tensor])
 
     def agree(self, given: Mapping[str, str], model: nn.Module) -> None:
         """Refuse processes that were given different things, and let all begin with the weights of process 0.
@@ -105,7 +99,7 @@ class World:
         """
         if self.size == 1:
             return
-        table = self._meeting.meet(Place.SETUP, [_digest(text.encode()) for text in given.values()])
+        table = self._meeting.meet(SyncPoint.SETUP, [_digest(text.encode()) for text in given.values()])
         for argument, told in zip(given, zip(*table, strict=True), strict=False):
             if len(set(told)) > 1:
                 advice = "run the same program on all of them, each with the whole data set and not a part of it"
@@ -117,7 +111,7 @@ class World:
         noise = plan.noise_multiplier
         if self.size == 1 or noise is None:
             return plan
-        return replace(plan, noise_multiplier=_number(self._meeting.meet(Place.ACTION, [_bits(noise)])[0][0]))
+        return replace(plan, noise_multiplier=_number(self._meeting.meet(SyncPoint.ACTION, [_bits(noise)])[0][0]))
 
     def turn(self, take: Callable[[], Turn | None], replica: Sequence[Tensor], clip: float) -> Turn | None:
         """The next step, with this process's share of its batch; None if there is no further step.
@@ -134,7 +128,7 @@ class World:
             told = [_checksum(replica), _bits(clip), -1, 0, 0]
             if own is not None:
                 told[2:] = own.number, len(own.drawn.indices), int(own.drawn.groups is not None)
-        table = self._meeting.meet(Place.BATCH, told)
+        table = self._meeting.meet(SyncPoint.BATCH, told)
         if len({tuple(row[:2]) for row in table}) > 1:
             problem = "the weights are no longer the same on all processes"
             advice = "give all of them one optimizer and schedule, and change weights between steps on all or on none"
@@ -148,33 +142,33 @@ class World:
             drawn.copy_(torch.from_numpy(np.stack(columns)))
         self._meeting.spread([drawn])
         indices, groups = drawn[0].numpy(), drawn[1].numpy() if grouped else None
-        return Turn(number, share(Drawn(indices, groups, rows), self.rank, self.size))
+        return Turn(number, share(SampledBatch(indices, groups, rows), self.rank, self.size))
 
     def total(self, flat: Tensor, count: float) -> float:
         """Add up over all processes: `flat` in place, and `count`; both have the same bits on all of them then."""
         if self.size == 1:
             return count
-        table = self._meeting.meet(Place.SUM, [_bits(count)])
+        table = self._meeting.meet(SyncPoint.SUM, [_bits(count)])
         self._meeting.add_up(flat)
         return sum(_number(row[0]) for row in table)
 
 
-def share(drawn: Drawn, rank: int, size: int) -> Drawn:
+def share(drawn: SampledBatch, rank: int, size: int) -> SampledBatch:
     """The part of a batch that one of `size` processes works on: about as many rows as the others, of whole units.
 
-    >>> batch = Drawn(np.array([3, 1, 4, 5, 9]), np.array([0, 0, 0, 1, 2]), 3)
+    >>> batch = SampledBatch(np.array([3, 1, 4, 5, 9]), np.array([0, 0, 0, 1, 2]), 3)
     >>> [share(batch, rank, 2).indices.tolist() for rank in range(2)]
     [[3, 1, 4], [5, 9]]
     """
     rows, groups = len(drawn.indices), drawn.groups
     first, last = rows * rank // size, rows * (rank + 1) // size
     if groups is None:
-        return Drawn.of_rows(drawn.indices[first:last])
+        return SampledBatch.of_rows(drawn.indices[first:last])
     # A unit goes where the first of its rows would go.
     starts = np.concatenate([np.flatnonzero(np.diff(groups, prepend=-1)), [rows]])
     first, last = (int(starts[np.searchsorted(starts, cut)]) for cut in (first, last))
     own = groups[first:last]
-    return Drawn(drawn.indices[first:last], own - own[:1], int(own[-1] - own[0]) + 1 if len(own) else 0)
+    return SampledBatch(drawn.indices[first:last], own - own[:1], int(own[-1] - own[0]) + 1 if len(own) else 0)
 
 
 def described(

@@ -16,20 +16,20 @@ from torch.utils._pytree import tree_map
 from privet.core.errors import InvalidInput, NotProven
 from privet.core.random import default_rng
 from privet.training import validate
-from privet.training.cost import Cost, Noted, measured
+from privet.training.cost import Cost, TimedRules, measure_cost
 from privet.training.coupling import untouched
 from privet.training.data import Rows
-from privet.training.engine.parts import Dense, Part, numbers
-from privet.training.madeup import Made, guesses, like, losses_on
+from privet.training.engine.contributions import Contribution, Dense, numbers
 from privet.training.micro import Micro
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
 from privet.training.rehearsal import rehearse
-from privet.training.rules import Known, all_known
-from privet.training.rules.convolution import Convolved
+from privet.training.rules import OperationRule, checked_rules
+from privet.training.rules.channels_last import ChannelsLast
+from privet.training.rules.convolution import ConvolutionFactors
 from privet.training.rules.tuning import way
-from privet.training.rules.turned import Turned
 from privet.training.step import Step
+from privet.training.synthetic_rows import BatchMaker, guesses, like, losses_on
 
 __all__ = ["Explanation", "Layer", "Norms", "Share", "explain"]
 
@@ -144,24 +144,22 @@ def explain(
     loss: Callable[[Any], Tensor] | None = None,
     collate_fn: Any = None,
     performance: Performance | None = None,
-    rules: Mapping[str, Known] | None = None,
+    rules: Mapping[str, OperationRule] | None = None,
 ) -> Explanation:
     """What `DPSGD.explain` does."""
-    if not isinstance(model, nn.Module):
-        raise InvalidInput("model", f"is a {type(model).__name__}", "give the torch.nn.Module that is to be trained")
     findings = validate.check(model)
-    refused = [each for each in findings if each.kind is validate.Kind.REFUSAL]
+    refused = [each for each in findings if each.kind is validate.Severity.REFUSAL]
     plain = Explanation(
         layers=tuple(_bare(model)),
         refusals=tuple(validate.listing(refused).removeprefix("- ").split("\n- ")) if refused else (),
-        notes=tuple(str(each) for each in findings if each.kind is validate.Kind.NOTE),
+        notes=tuple(str(each) for each in findings if each.kind is validate.Severity.NOTE),
         source="not looked at" if refused else "unknown",
         frozen=sum(each.numel() for each in model.parameters() if not each.requires_grad),
         batch_size=plan.batch_size or 1,
     )
     if refused:
         return plain
-    look = _Look(plan, model, loss, performance or Performance(), all_known(rules), plain)
+    look = _Look(plan, model, loss, performance or Performance(), checked_rules(rules), plain)
     if dataset is not None:
         rows = Rows.of(dataset, collate_fn=collate_fn)
         if weak := validate.large_delta(plan.delta, plan.public(len(rows))):
@@ -196,23 +194,23 @@ class _Look:
     model: nn.Module
     loss: Callable[[Any], Tensor] | None
     performance: Performance
-    rules: Mapping[str, Known]
+    rules: Mapping[str, OperationRule]
     plain: Explanation
 
-    def __call__(self, made: Made, source: str) -> Explanation:
-        found, noted = replace(self.plain, source=source), Noted()
+    def __call__(self, made: BatchMaker, source: str) -> Explanation:
+        found, noted = replace(self.plain, source=source), TimedRules()
         with untouched(self.model):
             try:
                 step = self._step(noted)
                 self._examined(step, made)
                 rows = min(step.most_rows or _TIMED, self.plan.batch_size or 1, _TIMED)
-                cost = measured(step, noted, lambda: self._losses(made(max(2, rows))))
+                cost = measure_cost(step, noted, lambda: self._losses(made(max(2, rows))))
             except (InvalidInput, NotProven) as error:
                 return replace(found, refusals=(str(error),))
         layers = tuple(_explained(found.layers, step, noted, cost, self.plan.noise is Noise.LATTICE, self.model))
         return replace(found, layers=layers, rows=max(2, rows), micro_batch=step.most_rows, cost=cost.total)
 
-    def _step(self, noted: Noted) -> Step:
+    def _step(self, noted: TimedRules) -> Step:
         """A step that is never begun, so that it draws nothing, and never finished, so that it changes nothing."""
         optimizer = torch.optim.SGD([each for each in self.model.parameters() if each.requires_grad], lr=0.0)
         plan = (
@@ -222,7 +220,7 @@ class _Look:
         )
         return Step(plan, self.model, optimizer, noted.rules(self.rules), self.performance, default_rng())
 
-    def _examined(self, step: Step, made: Made) -> None:
+    def _examined(self, step: Step, made: BatchMaker) -> None:
         """All that the first piece of a run is looked at for."""
         step.watch()
         try:
@@ -259,7 +257,7 @@ def _bare(model: nn.Module) -> Iterator[Layer]:
 
 
 def _explained(
-    layers: tuple[Layer, ...], step: Step, noted: Noted, cost: Cost, lattice: bool, model: nn.Module
+    layers: tuple[Layer, ...], step: Step, noted: TimedRules, cost: Cost, lattice: bool, model: nn.Module
 ) -> Iterator[Layer]:
     aliases: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -283,16 +281,16 @@ def _explained(
         yield replace(layer, shares=tuple(shares), cost=ours / plain if plain else None)
 
 
-def _rows_of(part: Part) -> int:
+def _rows_of(part: Contribution) -> int:
     return max(1, len(part.squares().value))
 
 
-def _norms(part: Part | None) -> Norms:
+def _norms(part: Contribution | None) -> Norms:
     if part is None:
         return Norms.UNUSED
-    if isinstance(part, Dense | Turned):
+    if isinstance(part, Dense | ChannelsLast):
         return Norms.INSTANTIATED
-    if isinstance(part, Convolved) and not way(part.geometry, part.inputs, part.gradient).by_places:
+    if isinstance(part, ConvolutionFactors) and not way(part.geometry, part.inputs, part.gradient).by_places:
         return Norms.IN_PIECES
     return Norms.GHOST
 

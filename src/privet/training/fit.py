@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,14 +20,16 @@ from privet.training.data import Rows, spread
 from privet.training.loop import train_steps
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
+from privet.training.state import modes_restored
 from privet.training.validate import running_statistics
 
 if TYPE_CHECKING:
     import torch
 
-    from privet.ledger import Ledger
-    from privet.ledger.fingerprint import Fingerprint
-    from privet.training.rules import Known
+    from privet.ledger import Budget
+    from privet.training.budget_charge import BudgetCharge
+    from privet.training.rules import OperationRule
+    from privet.training.sampling import Ids, UserRows
 
 __all__ = ["Progress", "fit"]
 
@@ -53,15 +54,11 @@ def fit(
     loss: Callable[[Any, Any], Tensor],
     optimizer: torch.optim.Optimizer,
     callbacks: Sequence[Callable[[Progress], None]] = (),
-    ledger: Ledger | None = None,
-    budget: str | None = None,
-    fingerprint: Fingerprint | None = None,
-    purpose: str = "training",
-    users: Any = None,
-    cap: int = 1,
+    charge: BudgetCharge | Budget | None = None,
+    users: UserRows | Ids | None = None,
     collate_fn: Any = None,
     performance: Performance | None = None,
-    rules: Mapping[str, Known] | None = None,
+    rules: Mapping[str, OperationRule] | None = None,
     rng: Rng | None = None,
     delta: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -69,17 +66,29 @@ def fit(
     """Train `model` privately on pairs (input, target).
 
     Args:
-        model: any module; it is trained in place and stays what it is. One in eval mode is put into training mode and
-            back again, but for layers with running statistics, which stay frozen.
-        dataset: pairs of tensors, or a data set of pairs, with a length.
-        plan: the public knobs.
-        loss: from the model's output and the target to one loss for each example (`reduction="none"`).
-        optimizer: any optimizer of `model`'s parameters.
-        callbacks: functions of a `Progress`, called after each step, for learning-rate schedules and progress bars.
-        ledger, budget, fingerprint, purpose, users, cap, collate_fn, performance, rules, rng: as for `DPSGD.attach`.
-        delta: for the release's guarantee; the plan's by default.
-        checkpoint: a file where the run is saved every 20 seconds and when it is interrupted. If it exists, the run
-            resumes from it, with the same model, optimizer, data set and ledger.
+        model: Any module, trained in place. One in eval mode is put into training mode and back again, except for
+            layers with running statistics, which stay frozen.
+        dataset: Pairs of tensors, or a data set of pairs, with a length.
+        plan: The public settings of the run.
+        loss: From the model's output and the target to one loss for each example (`reduction="none"`).
+        optimizer: Any optimizer of `model`'s parameters.
+        callbacks: Functions of a `Progress`, called after each step, for learning-rate schedules and progress bars.
+        charge: As for `DPSGD.attach`: the budget that pays.
+        users: As for `DPSGD.attach`: the user of each row, if users are protected.
+        collate_fn: As for `DPSGD.attach`.
+        performance: As for `DPSGD.attach`.
+        rules: As for `DPSGD.attach`.
+        rng: As for `DPSGD.attach`.
+        delta: δ of the release's guarantee; the plan's by default.
+        checkpoint: Path where the run is saved every 20 seconds and when it is interrupted. If the file exists, the run
+            resumes from it, with the same model, optimizer, data set, users and charge.
+
+    Returns:
+        The trained model and its guarantee.
+
+    Raises:
+        InvalidInput: An argument cannot be used for private training; nothing is charged then.
+        BudgetExceeded: The plan does not fit into the budget.
 
     Guarantee: that of `plan`, for `plan.unit()` (see `DPSGD`), provided that `loss` looks at each example by itself.
     That is tried out before the first step, on a few rows of which half are exchanged; a refusal costs nothing.
@@ -88,8 +97,9 @@ def fit(
         problem = f"is of the type {type(plan).__name__}"
         raise InvalidInput("plan", problem, "give privet.DPSGD(…), after the model and the data set")
     _check_callbacks(callbacks)
-    modes = _modes(model)
-    try:
+    if not isinstance(model, nn.Module):
+        raise InvalidInput("model", f"is a {type(model).__name__}", "give the torch.nn.Module that is to be trained")
+    with modes_restored(model):
         _to_training(model)
         path = None if checkpoint is None else Path(checkpoint)
         start = plan.attach if path is None or not path.exists() else partial(plan.resume, path)
@@ -97,12 +107,8 @@ def fit(
             model,
             optimizer,
             dataset,
-            ledger,
-            budget=budget,
-            fingerprint=fingerprint,
-            purpose=purpose,
+            charge=charge,
             users=users,
-            cap=cap,
             collate_fn=collate_fn,
             performance=performance,
             rules=rules,
@@ -126,10 +132,9 @@ def fit(
             release = run.release()
         finally:
             run.close()  # gives back what was reserved, if nothing was drawn; after a release it does nothing
-        _put_back(release.value, modes)  # an average of the weights is a copy
-        return release
-    finally:
-        _put_back(model, modes)
+    for released, module in zip(release.value.modules(), model.modules(), strict=True):
+        released.training = module.training  # an average of the weights is a copy
+    return release
 
 
 def _check_callbacks(callbacks: Any) -> None:
@@ -137,36 +142,24 @@ def _check_callbacks(callbacks: Any) -> None:
     if callable(callbacks) or not isinstance(callbacks, Iterable):
         problem = f"is of the type {type(callbacks).__name__}, and not a list"
         raise InvalidInput("callbacks", problem, "give a list of functions: callbacks=[report]")
-    for each in callbacks:
-        fits = callable(each)
-        if fits:
-            with suppress(ValueError):  # some of Python's own functions do not say what they take
-                try:
-                    inspect.signature(each).bind(None)
-                except TypeError:
-                    fits = False
-        if not fits:
-            problem = f"has {getattr(each, '__name__', repr(each))}, which cannot be called with one argument"
-            raise InvalidInput("callbacks", problem, "give functions of one Progress (step, total, model)")
+    for callback in callbacks:
+        try:
+            inspect.signature(callback).bind(None)
+        except TypeError:  # not callable, or not with one argument
+            problem = f"has {getattr(callback, '__name__', repr(callback))}, which cannot be called with one argument"
+            raise InvalidInput("callbacks", problem, "give functions of one Progress (step, total, model)") from None
+        except ValueError:  # some of Python's own functions do not say what they take
+            continue
 
 
-def _modes(model: Any) -> list[bool]:
-    return [module.training for module in model.modules()] if isinstance(model, nn.Module) else []
-
-
-def _to_training(model: Any) -> None:
-    """Out of eval mode, but for layers with running statistics, which are frozen in it."""
-    if isinstance(model, nn.Module) and not model.training:
-        frozen = [each for each in model.modules() if not each.training]
+def _to_training(model: nn.Module) -> None:
+    """Put a model in eval mode into training mode, except for layers with running statistics, which stay frozen."""
+    if not model.training:
+        frozen = [module for module in model.modules() if not module.training]
         model.train()
         for module in frozen:
             if running_statistics(module):
                 module.training = False
-
-
-def _put_back(model: Any, modes: list[bool]) -> None:
-    for module, mode in zip(model.modules() if modes else (), modes, strict=True):
-        module.training = mode
 
 
 def _check(model: nn.Module, rows: Rows, loss: Callable[[Any, Any], Tensor]) -> None:

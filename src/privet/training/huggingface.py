@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from math import isclose
@@ -20,11 +19,11 @@ from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.training.data import Rows, spread
-from privet.training.hosted import Steps, epochs_of, steps_per_epoch
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
 from privet.training.run import Run, RunError
-from privet.training.sampling import owners_of
+from privet.training.sampling import UserRows, count_units
+from privet.training.trainer_schedule import StepLoader, TrainerSchedule
 
 if find_spec("transformers") is None:
     raise MissingExtra("transformers", "transformers")
@@ -38,9 +37,10 @@ from transformers.trainer_utils import TrainOutput
 if TYPE_CHECKING:
     from privet.core.random import Rng
     from privet.core.release import Release
-    from privet.ledger import Ledger
-    from privet.ledger.fingerprint import Fingerprint
-    from privet.training.rules import Known
+    from privet.ledger import Budget
+    from privet.training.budget_charge import BudgetCharge
+    from privet.training.rules import OperationRule
+    from privet.training.sampling import Ids
 
 __all__ = ["Losses", "PrivateTrainer"]
 
@@ -112,14 +112,10 @@ class PrivateTrainer(Trainer):
         callbacks: Any = None,
         optimizers: tuple[torch.optim.Optimizer | None, Any] = (None, None),
         optimizer_cls_and_kwargs: Any = None,
-        ledger: Ledger | None = None,
-        budget: str | None = None,
-        fingerprint: Fingerprint | None = None,
-        purpose: str = "training",
-        users: Any = None,
-        cap: int = 1,
+        charge: BudgetCharge | Budget | None = None,
+        users: UserRows | Ids | None = None,
         performance: Performance | None = None,
-        rules: Mapping[str, Known] | None = None,
+        rules: Mapping[str, OperationRule] | None = None,
         rng: Rng | None = None,
         delta: float | None = None,
         show_private: bool = False,
@@ -127,18 +123,30 @@ class PrivateTrainer(Trainer):
         """Check everything that can be checked before a row is used.
 
         Args:
-            model: a model of Hugging Face's, with or without adapters of PEFT's.
-            args: what the Trainer is told.
-            plan: the public knobs of privacy.
-            train_dataset: rows, each of one unit; a list of dicts, or a data set with a length.
-            losses: for models that are no language models or classifiers, from the model's output (which was not given
-                "labels") and the batch to one loss for each row.
-            eval_dataset, data_collator, processing_class, compute_metrics, preprocess_logits_for_metrics, callbacks:
-                as for `Trainer`.
-            optimizers, optimizer_cls_and_kwargs: as for `Trainer`.
-            ledger, budget, fingerprint, purpose, users, cap, performance, rules, rng: as for `DPSGD.attach`.
-            delta: for the release's guarantee; the plan's by default.
-            show_private: let the losses of private batches into the logs, which are private then.
+            model: A model of Hugging Face's, with or without adapters of PEFT's.
+            args: As for `Trainer`.
+            plan: The public settings of the run.
+            train_dataset: Rows, each of one unit; a list of dicts, or a data set with a length.
+            losses: For models that are no language models or classifiers, a function from the model's output (which was
+                not given "labels") and the batch to one loss for each row.
+            eval_dataset: As for `Trainer`.
+            data_collator: As for `Trainer`.
+            processing_class: As for `Trainer`.
+            compute_metrics: As for `Trainer`.
+            preprocess_logits_for_metrics: As for `Trainer`.
+            callbacks: As for `Trainer`.
+            optimizers: As for `Trainer`.
+            optimizer_cls_and_kwargs: As for `Trainer`.
+            charge: As for `DPSGD.attach`: the budget that pays.
+            users: As for `DPSGD.attach`: the user of each row, if users are protected.
+            performance: As for `DPSGD.attach`.
+            rules: As for `DPSGD.attach`.
+            rng: As for `DPSGD.attach`.
+            delta: δ of the release's guarantee; the plan's by default.
+            show_private: Let the losses of private batches into the logs, which are private then.
+
+        Raises:
+            InvalidInput: An argument cannot be used for private training.
         """
         others = eval_dataset.values() if isinstance(eval_dataset, dict) else [eval_dataset]
         if any(each is train_dataset for each in others):
@@ -168,17 +176,14 @@ class PrivateTrainer(Trainer):
         collate = self._get_collator_with_removed_columns(self.data_collator, description="Training")
         rows = Rows.of(train_dataset, collate_fn=collate)
         rows.batch(spread(len(rows)))  # rows that cannot be put together show here, before anything is charged
-        units = len(rows) if users is None else owners_of(users, len(rows))
-        self._epoch = _agree(self.args, args, plan, units)
+        schedule = TrainerSchedule.of(plan, count_units(UserRows.of(users), len(rows)))
+        _require_length(args, schedule)
+        self.args.max_steps, self._steps_per_epoch = schedule.steps, schedule.steps_per_epoch
         self._attach = partial(
             plan.attach,
             dataset=train_dataset,
-            ledger=ledger,
-            budget=budget,
-            fingerprint=fingerprint,
-            purpose=purpose,
+            charge=charge,
             users=users,
-            cap=cap,
             collate_fn=collate,
             performance=performance or _performance(args),
             rules=rules,
@@ -223,7 +228,7 @@ class PrivateTrainer(Trainer):
 
     def get_train_dataloader(self) -> Any:
         """Stands for a loader: as many entries as an epoch has steps, and nothing in them."""
-        return Steps(self._epoch, lambda _: {})
+        return StepLoader(self._steps_per_epoch, lambda _: {})
 
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
         """As the Trainer does, for the optimizer that the run steps; the Trainer's own loop must not step it again."""
@@ -330,25 +335,20 @@ _DEFAULT_EPOCHS = TrainingArguments.num_train_epochs
 
 
 def _performance(args: TrainingArguments) -> Performance:
-    """Accumulated gradients are micro-batches; the workers of the loader read the rows."""
-    plain = Performance(workers=args.dataloader_num_workers)
+    """Accumulated gradients are micro-batches."""
     several = args.gradient_accumulation_steps > 1
-    return replace(plain, micro_batch=args.per_device_train_batch_size) if several else plain
+    return Performance(micro_batch=args.per_device_train_batch_size) if several else Performance()
 
 
-def _agree(ours: TrainingArguments, args: TrainingArguments, plan: DPSGD, units: int) -> int:
-    """Let the arguments have the plan's length, unless they say another; returns how many steps an epoch has."""
-    steps, epochs = plan.sampler(units).steps_of(), epochs_of(plan, units)
-    if args.max_steps > 0 and args.max_steps != steps:
-        problem = f"is {args.max_steps}, and the plan has {steps} steps, for which its noise is meant"
-        raise InvalidInput("args.max_steps", problem, "leave it out, or give the plan other epochs or steps")
-    given = args.num_train_epochs
+def _require_length(args: TrainingArguments, schedule: TrainerSchedule) -> None:
+    """Refuse arguments that ask for another length than the plan's."""
+    given, epochs = args.num_train_epochs, schedule.epochs
+    if args.max_steps > 0:
+        schedule.require_steps("args.max_steps", args.max_steps)
     # The default is what the arguments say when nobody said anything.
-    if args.max_steps <= 0 and given != _DEFAULT_EPOCHS and not isclose(given, epochs, rel_tol=1e-6):
+    elif given != _DEFAULT_EPOCHS and not isclose(given, epochs, rel_tol=1e-6):
         problem = f"is {given:g}, and the plan has {epochs:g} epochs"
         raise InvalidInput("args.num_train_epochs", problem, "leave it out, or give the plan other epochs or steps")
-    ours.max_steps = steps
-    return steps_per_epoch(plan, units)
 
 
 def _refuse_packed(batch: Mapping[str, Any]) -> None:

@@ -1,9 +1,9 @@
 """Noise that keeps its promise in floating point: exact normals on a grid of powers of two.
 
 A sum that was computed in floating point is rounded to whole multiples of `step`, and the nearest multiple to a true
-normal is added (`privet.training.rounded`). Integers add exactly, so the result is, to the last bit, what rounding
-would make of an ideal Gaussian mechanism. Every output is a whole number of steps whatever the data are, which closes
-the way that Mironov (2012) found.
+normal is added (`privet.training.rounded_normal`). Integers add exactly, so the result is, to the last bit, what
+rounding would make of an ideal Gaussian mechanism. Every output is a whole number of steps whatever the data are, which
+prevents the attack of Mironov (2012).
 
 Guarantee: that of `Gaussian(sigma / sensitivity)`, for the unit that the clip is for.
 
@@ -35,7 +35,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Gaussian
 from privet.core.random import Rng
-from privet.training.rounded import LARGEST_SCALE, add_rounded_normal
+from privet.training.rounded_normal import LARGEST_SCALE, add_rounded_normal
 
 __all__ = ["Lattice", "error_bound"]
 

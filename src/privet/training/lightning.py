@@ -21,10 +21,10 @@ from torch import Tensor, nn
 from privet.core.errors import InvalidInput, MissingExtra
 from privet.training import validate
 from privet.training.data import Rows
-from privet.training.hosted import Steps, epochs_of, steps_per_epoch
 from privet.training.plan import DPSGD
 from privet.training.run import Run, RunError
-from privet.training.sampling import owners_of
+from privet.training.sampling import UserRows, count_units
+from privet.training.trainer_schedule import StepLoader, TrainerSchedule
 
 if find_spec("pytorch_lightning") is None:
     raise MissingExtra("pytorch-lightning", "lightning")
@@ -35,10 +35,11 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 if TYPE_CHECKING:
     from privet.core.random import Rng
     from privet.core.release import Release
-    from privet.ledger import Ledger
-    from privet.ledger.fingerprint import Fingerprint
+    from privet.ledger import Budget
+    from privet.training.budget_charge import BudgetCharge
     from privet.training.performance import Performance
-    from privet.training.rules import Known
+    from privet.training.rules import OperationRule
+    from privet.training.sampling import Ids
 
 __all__ = ["PrivateTraining"]
 
@@ -69,14 +70,10 @@ class PrivateTraining(Callback):
         dataset: Any,
         *,
         collate_fn: Any = None,
-        ledger: Ledger | None = None,
-        budget: str | None = None,
-        fingerprint: Fingerprint | None = None,
-        purpose: str = "training",
-        users: Any = None,
-        cap: int = 1,
+        charge: BudgetCharge | Budget | None = None,
+        users: UserRows | Ids | None = None,
         performance: Performance | None = None,
-        rules: Mapping[str, Known] | None = None,
+        rules: Mapping[str, OperationRule] | None = None,
         rng: Rng | None = None,
         delta: float | None = None,
         show_private: bool = False,
@@ -84,31 +81,31 @@ class PrivateTraining(Callback):
         """Take a plan and the rows that it is for.
 
         Args:
-            plan: the public knobs of privacy.
-            dataset: tensors, or a data set with a length; never a loader, whose batches nobody has priced.
-            collate_fn, ledger, budget, fingerprint, purpose, users, cap, performance, rules, rng: as for
-                `DPSGD.attach`.
-            delta: for the release's guarantee; the plan's by default.
-            show_private: let what `training_step` logs into the logs, which are private then.
+            plan: The public settings of the run.
+            dataset: Tensors, or a data set with a length; never a loader, whose batches are not those of the plan.
+            collate_fn: As for `DPSGD.attach`.
+            charge: As for `DPSGD.attach`: the budget that pays.
+            users: As for `DPSGD.attach`: the user of each row, if users are protected.
+            performance: As for `DPSGD.attach`.
+            rules: As for `DPSGD.attach`.
+            rng: As for `DPSGD.attach`.
+            delta: δ of the release's guarantee; the plan's by default.
+            show_private: Let what `training_step` logs into the logs, which are private then.
         """
         self.plan, self.show_private = plan, show_private
         self.run: Run | None = None
         self.release: Release[nn.Module] | None = None
-        rows = len(Rows.of(dataset, collate_fn=collate_fn))
-        self._units = rows if users is None else owners_of(users, rows)
-        self.loader: Steps[int] = Steps(steps_per_epoch(plan, self._units), lambda step: step)
+        units = count_units(UserRows.of(users), len(Rows.of(dataset, collate_fn=collate_fn)))
+        self._schedule = TrainerSchedule.of(plan, units)
+        self.loader: StepLoader[int] = StepLoader(self._schedule.steps_per_epoch, lambda step: step)
         """What `fit` is given as `train_dataloaders`: it has the length of an epoch, and no rows."""
         self._batches = cast("Iterator[Any]", iter(()))
         self._dropped: set[str] = set()
         self._attach = partial(
             plan.attach,
             dataset=dataset,
-            ledger=ledger,
-            budget=budget,
-            fingerprint=fingerprint,
-            purpose=purpose,
+            charge=charge,
             users=users,
-            cap=cap,
             collate_fn=collate_fn,
             performance=performance,
             rules=rules,
@@ -166,14 +163,13 @@ class PrivateTraining(Callback):
 
     def _limits(self, trainer: Trainer) -> int:
         """The plan's number of steps; refuses limits that say otherwise."""
-        steps, epochs = self.plan.sampler(self._units).steps_of(), epochs_of(self.plan, self._units)
+        steps, epochs = self._schedule.steps, self._schedule.epochs
         for name, usual in (("limit_train_batches", 1.0), ("overfit_batches", 0.0)):
             if getattr(trainer, name) != usual:
                 problem = f"is {getattr(trainer, name)}, and which batches there are is the plan's to say"
                 raise InvalidInput(name, problem, "leave it out, or give the plan other epochs or steps")
-        if trainer.max_steps not in (-1, steps):
-            problem = f"is {trainer.max_steps}, and the plan has {steps} steps, for which its noise is meant"
-            raise InvalidInput("max_steps", problem, "leave it out, or give the plan other epochs or steps")
+        if trainer.max_steps != -1:
+            self._schedule.require_steps("max_steps", trainer.max_steps)
         if trainer.max_epochs not in (None, -1, _UNSET_EPOCHS, epochs, -(-steps // len(self.loader))):
             problem = f"is {trainer.max_epochs}, and the plan has {epochs:g} epochs"
             raise InvalidInput("max_epochs", problem, "give -1: the plan says when to stop")

@@ -6,18 +6,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from privet.training.sampling import Drawn
+from privet.training.sampling import SampledBatch
 
-__all__ = ["TELLING", "Micro", "split"]
+__all__ = ["TELLING", "Micro", "RowInputs", "remember_rows", "split"]
 
 _SURVEY = (17, 13, 11, 7, 5, 3, 2)
 """Sizes of the first piece: primes, so that hardly any other size in the model is a multiple of it."""
 TELLING = (11, 13, 17)
 """Those of them that are so large that hardly any other number in a model is one of them."""
+
+
+RowInputs: TypeAlias = dict[tuple[int, int], list[bool]]
+"""By a module's `id` and how many inputs a call of it had: which of them have rows."""
+
+
+def remember_rows(known: RowInputs, module: object, with_rows: list[bool], examples: int) -> list[bool]:
+    """Return which inputs have rows: those that look like it now and did so in a batch of a telling size.
+
+    A mask of 12 × 12 that all examples share looks like one of 12 examples, now and then.
+    """
+    key = id(module), len(with_rows)
+    if examples in TELLING:
+        known[key] = with_rows
+    return [now and before for now, before in zip(with_rows, known.get(key, with_rows), strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +53,7 @@ class Micro:
         return max(1, len(self.indices))
 
 
-def split(drawn: Drawn, most: int | None, *, survey: bool) -> Iterator[Micro]:
+def split(drawn: SampledBatch, most: int | None, *, survey: bool) -> Iterator[Micro]:
     """Pieces of at most `most` rows, or all at once; at least one piece, and a unit is never cut."""
     if drawn.groups is None and not survey and (most is None or len(drawn.indices) <= most):
         yield Micro(drawn.indices, None, len(drawn.indices), last=True)

@@ -26,16 +26,17 @@ from privet.core.random import Rng
 from privet.core.random.keystream import KEY_BYTES, Bytes, Keystream
 from privet.core.random.lineage import here
 from privet.core.random.tensors import view_of, was_written
-from privet.training import native
+from privet.training.native import loops
 
-__all__ = ["Scratch", "fill", "transform"]
+__all__ = ["ANGLES", "Scratch", "fill", "transform"]
 
 # Pairs per pass: long enough to keep several threads busy, short enough for what they touch to stay in their caches.
 _PAIRS: Final = 1 << 18
 # Beyond these, squares of deviations would leave the range of float32.
 _LEAST_STD: Final = 2.0**-50
 _MOST_STD: Final = 2.0**50
-_TURNS: Final = {torch.float32: torch.int32, torch.float64: torch.int64}
+ANGLES: Final = {torch.float32: torch.int32, torch.float64: torch.int64}
+"""The type of the random words of angles, for each type of normals."""
 # Where torch's threads live. A forked child inherits the belief that they run, and would wait for them for ever.
 _HOME: Final = here()
 _HALF_WORD: Final = torch.tensor(2.0**-65, dtype=torch.float64, device="cpu")
@@ -63,10 +64,10 @@ class Scratch(threading.local):
         bits, rows = self.memory(pairs * (8 + self._rows.itemsize), pairs)
         rng.fill_bits(bits)
         words = torch.from_numpy(bits)
-        return words[: 8 * pairs].view(torch.int64), words[8 * pairs :].view(_TURNS[self.dtype]), rows
+        return words[: 8 * pairs].view(torch.int64), words[8 * pairs :].view(ANGLES[self.dtype]), rows
 
 
-_SCRATCH: Final = {dtype: Scratch(dtype) for dtype in _TURNS}
+_SCRATCH: Final = {dtype: Scratch(dtype) for dtype in ANGLES}
 
 
 def fill(tensor: Tensor, std: float, rng: Rng) -> None:
@@ -75,7 +76,7 @@ def fill(tensor: Tensor, std: float, rng: Rng) -> None:
     A contiguous float32 or float64 tensor is filled on as many threads as torch uses. What else `rng.fill_normal` takes
     is left to it, and so is everything in a forked process. A seeded generator gives the same numbers again.
     """
-    plain = tensor.dtype in _TURNS and tensor.is_contiguous() and _LEAST_STD <= std <= _MOST_STD
+    plain = tensor.dtype in ANGLES and tensor.is_contiguous() and _LEAST_STD <= std <= _MOST_STD
     if not plain or here() != _HOME:
         rng.fill_normal(tensor, std)
         return
@@ -89,18 +90,18 @@ def _expand(out: Tensor, std: float, rng: Rng) -> None:
     """From a fresh key, used for this alone: its stream can be made in pieces, on several threads."""
     key = np.empty(KEY_BYTES, dtype=np.uint8)
     rng.fill_bits(key)
-    compiled = native.usable(out)
-    if compiled and native.has_cipher():
-        native.normals(key.tobytes(), None, std, out)
+    compiled = loops.usable(out)
+    if compiled and loops.has_cipher():
+        loops.normals(key.tobytes(), None, std, out)
         return
     size = out.numel()
     pairs = (size + 1) // 2
-    words, rows = _SCRATCH[out.dtype].memory(native.bytes_for(size), 0 if compiled else pairs)
+    words, rows = _SCRATCH[out.dtype].memory(loops.bytes_for(size), 0 if compiled else pairs)
     Keystream(key.tobytes()).fill(words)
     if compiled:
-        native.normals(key.tobytes(), words, std, out)
+        loops.normals(key.tobytes(), words, std, out)
         return
-    bits, angles = torch.from_numpy(words), native.first_angle(pairs)
+    bits, angles = torch.from_numpy(words), loops.first_angle(pairs)
     transform(bits[: 8 * pairs].view(torch.int64), bits[angles:].view(torch.int32), std, out[:pairs], out[pairs:], rows)
 
 

@@ -21,12 +21,9 @@ class Performance:
     micro_batch: int | str | None = "auto"
     """At most this many rows go through the model at once; None is all; "auto" takes so many that what is kept of them
     until they are clipped stays small (200 MB), which saves memory and, with large models, time."""
-    workers: int = 0
-    """Processes that read a data set which is not in memory."""
 
     def __post_init__(self) -> None:
         if isinstance(self.micro_batch, str) and self.micro_batch != "auto":
             raise InvalidInput("micro_batch", f"is {self.micro_batch!r}", 'give a number, "auto" or None')
         if self.micro_batch is not None and not isinstance(self.micro_batch, str):
             checked.count("micro_batch", self.micro_batch)
-        checked.count("workers", self.workers, 0)

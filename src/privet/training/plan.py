@@ -17,24 +17,25 @@ from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.training.clipping import Adaptive, Automatic, Clipping, Flat, PerLayer
-from privet.training.sampling import FixedSize, Poisson, Sampler, Shuffled
+from privet.training.sampling import FixedSizeSampler, PoissonSampler, Sampler, ShuffledSampler
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
     from privet.core.random import Rng
-    from privet.ledger import Ledger
-    from privet.ledger.fingerprint import Fingerprint
+    from privet.ledger import Budget
+    from privet.training.budget_charge import BudgetCharge
     from privet.training.explain import Explanation
     from privet.training.performance import Performance
-    from privet.training.rules import Known
+    from privet.training.rules import OperationRule
     from privet.training.run import Run
+    from privet.training.sampling import Ids, UserRows
 
-__all__ = ["DPSGD", "Batches", "Noise"]
+__all__ = ["DPSGD", "BatchSampling", "Noise"]
 
 
-class Batches(Enum):
+class BatchSampling(Enum):
     """How batches are drawn."""
 
     POISSON = "poisson"
@@ -77,7 +78,7 @@ class DPSGD:
     steps: int | None = None
     population: int | None = None
     """How many units there are, as a public number: a round one, or one published before."""
-    batches: Batches = Batches.POISSON
+    batches: BatchSampling = BatchSampling.POISSON
     neighbours: Neighbours | None = None
     """Which neighbours count; by default the strongest kind that the sampling proves."""
     clipping: Clipping = field(default=Flat())
@@ -88,7 +89,7 @@ class DPSGD:
     After t steps the decay is at most t / (t + 9), so that what the weights were at first is soon forgotten."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "batches", checked.member("batches", self.batches, Batches))
+        object.__setattr__(self, "batches", checked.member("batches", self.batches, BatchSampling))
         object.__setattr__(self, "noise", checked.member("noise", self.noise, Noise))
         if self.neighbours is not None:
             object.__setattr__(self, "neighbours", checked.member("neighbours", self.neighbours, Neighbours))
@@ -132,19 +133,19 @@ class DPSGD:
             checked.count("population", self.population)
         if self.sample_rate is not None:
             checked.probability("sample_rate", self.sample_rate)
-            if self.batches is not Batches.POISSON:
+            if self.batches is not BatchSampling.POISSON:
                 raise InvalidInput(
                     "sample_rate", f"is given, and {self.batches.value} batches have none", "leave it out"
                 )
             if self.steps is None:
                 raise InvalidInput("epochs", "is given with sample_rate", "give steps: an epoch is then 1/sample_rate")
-        if self.batches is Batches.SHUFFLED and (self.epochs is None or self.epochs != int(self.epochs)):
+        if self.batches is BatchSampling.SHUFFLED and (self.epochs is None or self.epochs != int(self.epochs)):
             raise InvalidInput("epochs", f"is {self.epochs}", "shuffled batches need a whole number of epochs")
 
     @property
     def counts_rows(self) -> bool:
         """Whether the plan needs the number of rows of the data set, which is then public by definition."""
-        return self.batches is not Batches.POISSON or (self.population is None and self.sample_rate is None)
+        return self.batches is not BatchSampling.POISSON or (self.population is None and self.sample_rate is None)
 
     def public(self, rows: int) -> int | None:
         """How many of so many units may be said to be there; None where their number is private."""
@@ -155,24 +156,22 @@ class DPSGD:
         if self.batch_size is None:
             raise InvalidInput("batch_size", "is missing")
         public = self.population if self.population is not None else rows
-        if self.batches is not Batches.POISSON and public != rows:
+        if self.batches is not BatchSampling.POISSON and public != rows:
             problem = f"is {public}, and {self.batches.value} batches need the exact number of rows"
             raise InvalidInput("population", problem, "leave it out, or draw Poisson batches")
-        if self.batches is Batches.SHUFFLED:
-            return Shuffled(self.batch_size, rows, int(self.epochs or 0))
+        if self.batches is BatchSampling.SHUFFLED:
+            return ShuffledSampler(self.batch_size, rows, int(self.epochs or 0))
         if self.sample_rate is None and self.batch_size > public:
-            if self.population is not None:
-                advice = "give a smaller one, or the population that there is"
-                raise InvalidInput("batch_size", f"is {self.batch_size}, above population={public}", advice)
-            advice = (
-                "give a smaller one; or a tuple (X, Y), if the data set is a list [X, Y]: a list is read row by row"
-            )
-            raise InvalidInput("batch_size", f"is {self.batch_size}, above the {public} units there are", advice)
+            most, advice = f"population={public}", "give a smaller one, or the population that there is"
+            if self.population is None:
+                most = f"the {public} units there are"
+                advice = "give a smaller one; or a tuple (X, Y), if the data set is a list [X, Y]: lists hold rows"
+            raise InvalidInput("batch_size", f"is {self.batch_size}, above {most}", advice)
         steps = self.steps or ceil(round((self.epochs or 0) * public / self.batch_size, 9))
-        if self.batches is Batches.FIXED_SIZE:
-            return FixedSize(self.batch_size, rows, steps)
+        if self.batches is BatchSampling.FIXED_SIZE:
+            return FixedSizeSampler(self.batch_size, rows, steps)
         rate = self.sample_rate if self.sample_rate is not None else self.batch_size / public
-        return Poisson(rate, steps, rows)
+        return PoissonSampler(rate, steps, rows)
 
     def unit(self, whose: Whose = Whose.EXAMPLE) -> Unit:
         """Whose data is protected, and which neighbours count."""
@@ -180,7 +179,7 @@ class DPSGD:
         neighbours = self.neighbours or next(iter(proven))
         if neighbours not in proven:
             others = " or ".join(each.value for each in proven)
-            if self.batches is not Batches.POISSON:
+            if self.batches is not BatchSampling.POISSON:
                 why = f"{self.batches.value} batches are of a number of rows that everybody knows"
                 advice = f"draw Poisson batches, or use {others}"
             elif neighbours is Neighbours.ADD_REMOVE:
@@ -223,10 +222,25 @@ class DPSGD:
 
     def guarantee(self, delta: float | None = None, rows: int = 0, whose: Whose = Whose.EXAMPLE) -> Guarantee:
         """What the whole run costs."""
+        return price(self.event(rows), self.stated_delta(delta), unit=self.unit(whose))
+
+    def stated_delta(self, delta: float | None = None) -> float:
+        """Return the δ at which ε is stated: the given one, or else the plan's.
+
+        Args:
+            delta: In place of the plan's.
+
+        Returns:
+            A number from 0 to 1.
+
+        Raises:
+            InvalidInput: Neither is given, so that no ε could be stated.
+        """
         chosen = delta if delta is not None else self.delta
         if chosen is None:
-            raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
-        return price(self.event(rows), chosen, unit=self.unit(whose))
+            problem = "is missing, and without it no ε can be stated"
+            raise InvalidInput("delta", problem, "give one below 1 over the number of rows, such as delta=1e-5")
+        return checked.share("delta", chosen)
 
     def _rows(self, rows: int) -> int:
         if rows:
@@ -243,7 +257,7 @@ class DPSGD:
         loss: Callable[[Any], torch.Tensor] | None = None,
         collate_fn: Any = None,
         performance: Performance | None = None,
-        rules: Mapping[str, Known] | None = None,
+        rules: Mapping[str, OperationRule] | None = None,
     ) -> Explanation:
         """What a run would do with a model: for each layer the rule, the memory and the cost; and what is refused.
 
@@ -266,16 +280,12 @@ class DPSGD:
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         dataset: Any,
-        ledger: Ledger | None = None,
         *,
-        budget: str | None = None,
-        fingerprint: Fingerprint | None = None,
-        purpose: str = "training",
-        users: Any = None,
-        cap: int = 1,
+        charge: BudgetCharge | Budget | None = None,
+        users: UserRows | Ids | None = None,
         collate_fn: Any = None,
         performance: Performance | None = None,
-        rules: Mapping[str, Known] | None = None,
+        rules: Mapping[str, OperationRule] | None = None,
         rng: Rng | None = None,
         journal: str | os.PathLike[str] | None = None,
         delta: float | None = None,
@@ -283,46 +293,33 @@ class DPSGD:
         """Start a run: calibrate the noise, check model, optimizer and data set, and reserve the charge.
 
         Args:
-            model: any module; it is not wrapped, and stays what it is.
-            optimizer: any optimizer of `model`'s parameters.
-            dataset: tensors, or a data set with a length; never a loader, whose batches nobody has priced.
-            ledger: where the run is charged, to the budget named `budget`.
-            budget: the budget's name.
-            fingerprint: of the data set, if the budget has one.
-            purpose: a word for the ledger.
-            users: for each row the user it belongs to; then users are protected, sampled and clipped.
-            cap: the most rows of a user in one batch.
-            collate_fn: makes a batch of rows, as for torch's `DataLoader`.
-            performance: knobs that change neither result nor promise.
-            rules: rules for further operations.
-            rng: a seeded one for tests, which taints the release.
-            journal: where the run's journal is kept, if it is saved; by default beside its first checkpoint.
-            delta: at which the release states its ε, where the plan has none.
-        """
-        from privet.training.attach import attach
-        from privet.training.distributed import World
+            model: Any module; it is not wrapped.
+            optimizer: Any optimizer of `model`'s parameters.
+            dataset: Tensors, or a data set with a length; never a loader, whose batches are not those of the plan.
+            charge: The budget that pays, as `Ledger.budget` returns it, or a `BudgetCharge`, which also has the data's
+                fingerprint and a purpose. None charges no budget.
+            users: For each row the user it belongs to, or `UserRows`, which also says how many rows of a user a batch
+                may hold (one by default). Users are protected, sampled and clipped then, and not rows.
+            collate_fn: Makes a batch of rows, as for torch's `DataLoader`.
+            performance: Options that change neither the result nor the guarantee.
+            rules: Gradient rules for further operations.
+            rng: A seeded generator for tests, which taints the release.
+            journal: Path of the run's journal, if the run is saved; by default next to its first checkpoint.
+            delta: δ at which the release states its ε, where the plan has none.
 
-        world = World.here()
-        with world.together():
-            return attach(
-                self,
-                model,
-                optimizer,
-                dataset,
-                ledger=ledger,
-                budget=budget,
-                fingerprint=fingerprint,
-                purpose=purpose,
-                users=users,
-                cap=cap,
-                collate_fn=collate_fn,
-                performance=performance,
-                rules=rules,
-                rng=rng,
-                journal=journal,
-                delta=delta,
-                world=world,
-            )
+        Returns:
+            The run, before its first step.
+
+        Raises:
+            InvalidInput: An argument cannot be used for private training; nothing is charged then.
+            BudgetExceeded: The plan does not fit into the budget.
+        """
+        from privet.training.attach import RunSetup
+
+        setup = RunSetup(
+            self, model, optimizer, dataset, charge, users, collate_fn, performance, rules, rng, journal, delta
+        )
+        return setup.start()
 
     def resume(
         self,
@@ -330,61 +327,47 @@ class DPSGD:
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         dataset: Any,
-        ledger: Ledger | None = None,
         *,
-        budget: str | None = None,
-        fingerprint: Fingerprint | None = None,
-        purpose: str = "training",
-        users: Any = None,
-        cap: int = 1,
+        charge: BudgetCharge | Budget | None = None,
+        users: UserRows | Ids | None = None,
         collate_fn: Any = None,
         performance: Performance | None = None,
-        rules: Mapping[str, Known] | None = None,
+        rules: Mapping[str, OperationRule] | None = None,
         rng: Rng | None = None,
         journal: str | os.PathLike[str] | None = None,
         delta: float | None = None,
     ) -> Run:
-        """Go on with a run from a checkpoint that `Run.save` wrote, under the charge that it has paid already.
+        """Resume a run from a checkpoint that `Run.save` wrote, under the charge that it has paid already.
 
-        The run has as many steps left as its journal says have not begun; steps that were lost in a crash are not
-        made again. Over all its lives it makes no more than the plan's, with fresh noise for each, so that its
-        guarantee is the plan's. Another plan, model, optimizer or data set, a file that was cut or edited, and a run
-        that is alive or was released, are refused, and nothing is changed.
+        The run has as many steps left as its journal says have not started; steps that were lost in a crash are not
+        repeated. However often it is resumed, it takes no more steps than the plan has, with fresh noise for each, so
+        that its guarantee is the plan's. Another plan, model, optimizer or data set, a file that was cut or edited, and
+        a run that is still open or was released, are refused, and nothing is changed.
 
         Args:
-            path: the checkpoint; its journal must lie where it lay, seen from there.
-            model: built as it was; its weights are overwritten.
-            optimizer: built as it was; its state, learning rates included, is overwritten.
-            dataset, users, cap, fingerprint: as the run was attached with.
-            ledger: the run's, exactly if it was attached with one; `budget` may be left out.
-            purpose: stands in the ledger already, and is not asked for.
-            collate_fn, performance, rules, rng: as for `attach`; a seeded rng gives noise of its own to each life.
-            journal: where the journal is, if it was moved.
-            delta: as the run was attached with.
-        """
-        from privet.training import checkpoint
-        from privet.training.attach import attach
-        from privet.training.distributed import World
+            path: The checkpoint; its journal must have the same relative path as when it was saved.
+            model: Built as it was; its weights are overwritten.
+            optimizer: Built as it was; its state, learning rates included, is overwritten.
+            dataset: The data set that the run was attached with.
+            charge: The budget that the run was attached with; its purpose is in the ledger already.
+            users: The users that the run was attached with.
+            collate_fn: As for `attach`.
+            performance: As for `attach`.
+            rules: As for `attach`.
+            rng: As for `attach`; a seeded generator gives other noise each time the run is resumed.
+            journal: Path of the journal, if it was moved.
+            delta: As for `attach`.
 
-        world = World.here()
-        with world.together():
-            return attach(
-                self,
-                model,
-                optimizer,
-                dataset,
-                ledger=ledger,
-                budget=budget,
-                fingerprint=fingerprint,
-                purpose=purpose,
-                users=users,
-                cap=cap,
-                collate_fn=collate_fn,
-                performance=performance,
-                rules=rules,
-                rng=rng,
-                journal=journal,
-                delta=delta,
-                saved=checkpoint.read(path),
-                world=world,
-            )
+        Returns:
+            The run, before its next step.
+
+        Raises:
+            InvalidInput: An argument is not what the run was attached with.
+            CheckpointError: The checkpoint or its journal cannot be read or trusted.
+        """
+        from privet.training.attach import RunSetup
+
+        setup = RunSetup(
+            self, model, optimizer, dataset, charge, users, collate_fn, performance, rules, rng, journal, delta
+        )
+        return setup.start(path)

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from privet.core.release import Release
     from privet.training.loop import StepFunction
     from privet.training.run import Run
+    from privet.training.sampling import Ids, UserRows
 
-__all__ = ["Kind", "Recipe", "recipe"]
+__all__ = ["DataKind", "Recipe", "recipe"]
 
 
-class Kind(Enum):
+class DataKind(Enum):
     """What is learned from."""
 
     TABLE = "table"
@@ -49,10 +50,11 @@ class _Rules:
     """The deviation that the noise of all steps together may add to a logit."""
     stride: float
     """How far one step goes at first: learning rate times clip."""
-    steps: tuple[int, int]
-    rate: float
+    steps: tuple[int, int] = (100, 400)
+    """The fewest and the most steps."""
+    rate: float = 1 / 4
     """The share of the rows in a batch."""
-    most: int
+    most: int = 16384
     """The most rows in a batch."""
     momentum: float = 0.0
 
@@ -60,14 +62,14 @@ class _Rules:
 # Labels of pictures are nearly certain: a small clip looks at those that are still wrong. In tables the same row may
 # have either label, and a small clip would move the balance.
 _RULES = {
-    (Kind.TABLE, Family.LINEAR): _Rules(clip=0.5, noise=1.2, stride=80, steps=(100, 400), rate=1 / 4, most=16384),
-    (Kind.TABLE, Family.RESIDUAL): _Rules(clip=0.5, noise=0.4, stride=30, steps=(100, 400), rate=1 / 4, most=16384),
-    (Kind.PICTURES, Family.LINEAR): _Rules(clip=0.1, noise=1.2, stride=80, steps=(100, 400), rate=1 / 4, most=16384),
-    (Kind.PICTURES, Family.CONVOLUTIONS): _Rules(
+    (DataKind.TABLE, Family.LINEAR): _Rules(clip=0.5, noise=1.2, stride=80),
+    (DataKind.TABLE, Family.RESIDUAL): _Rules(clip=0.5, noise=0.4, stride=30),
+    (DataKind.PICTURES, Family.LINEAR): _Rules(clip=0.1, noise=1.2, stride=80),
+    (DataKind.PICTURES, Family.CONVOLUTIONS): _Rules(
         clip=0.1, noise=0.1, stride=1, steps=(500, 4000), rate=1 / 60, most=4096, momentum=0.9
     ),
 }
-_REGRESSION = _Rules(clip=0.5, noise=0.1, stride=0.5, steps=(100, 400), rate=1 / 4, most=16384)
+_REGRESSION = _Rules(clip=0.5, noise=0.1, stride=0.5)
 _PULL = 0.2
 """The centre's part in an example's gradient, over the clip: it takes 4 % of the squared length."""
 _CENTRE_NOISE = 0.1
@@ -126,21 +128,34 @@ class Recipe:
         dataset: Any,
         *,
         callbacks: Sequence[Callable[[int], None]] = (),
-        users: Any = None,
-        cap: int = 1,
+        users: UserRows | Ids | None = None,
         rng: Rng | None = None,
     ) -> Release[nn.Module]:
-        """Train a model that has `losses` on pairs (inputs, targets); callbacks get the number of each finished step.
+        """Train a model on pairs (inputs, targets).
 
-        `users` and `cap` are those of `DPSGD.attach`.
+        Args:
+            model: A model that has `losses`, such as those of `privet.training.models`.
+            dataset: Pairs of tensors, or a data set of pairs.
+            callbacks: Functions that get the number of each finished step.
+            users: As for `DPSGD.attach`.
+            rng: As for `DPSGD.attach`.
+
+        Returns:
+            The trained model and its guarantee.
 
         Guarantee: that of the plan's event, for one example (or user) and add/remove neighbours (see `DPSGD`): the
         number of rows in the plan is a public one, and losses look at each row by itself.
         """
         optimizer = self.optimizer(model)
-        run = self.plan.attach(model, optimizer, dataset, users=users, cap=cap, rng=rng)
+        run = self.plan.attach(model, optimizer, dataset, users=users, rng=rng)
+
+        def after_step(_: float) -> None:
+            for callback in callbacks:
+                callback(run.steps)
+
         try:
-            train_steps(run, self.step_of(run, model, optimizer), after_step=_counted(run, callbacks))
+            take_step = self.step_of(run, model, optimizer)
+            train_steps(run, take_step, after_step=after_step if callbacks else None)
             return run.release()
         finally:
             run.close()
@@ -168,19 +183,8 @@ class Recipe:
         return Recipe(**{**settings, "plan": DPSGD(**settings["plan"])})
 
 
-def _counted(run: Run, callbacks: Sequence[Callable[[int], None]]) -> Callable[[float], None] | None:
-    if not callbacks:
-        return None
-
-    def after_step(loss: float) -> None:
-        for callback in callbacks:
-            callback(run.steps)
-
-    return after_step
-
-
 def recipe(
-    kind: Kind | str,
+    kind: DataKind | str,
     rows: int,
     features: int,
     classes: int,
@@ -212,7 +216,7 @@ def recipe(
     >>> found.steps, found.plan.batch_size, found.plan.clip
     (131, 8141, 0.5)
     """
-    both = checked.member("kind", kind, Kind), checked.member("family", family, Family)
+    both = checked.member("kind", kind, DataKind), checked.member("family", family, Family)
     if both not in _RULES:
         problem = f"is {both[1].value}, and the kind is {both[0].value}"
         raise InvalidInput("family", problem, "ask for the family that privet.training.models.choose took")

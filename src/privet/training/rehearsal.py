@@ -17,8 +17,8 @@ Losses of other rows than those that were drawn, or with other rows' targets, ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from torch.utils._pytree import tree_leaves
 from privet.core.errors import InvalidInput
 from privet.training.coupling import same_randomness
 from privet.training.micro import Micro
-from privet.training.state import restored
+from privet.training.state import modes_restored, restored
 
 __all__ = ["REHEARSED", "Rehearsal", "rehearse"]
 
@@ -194,7 +194,8 @@ class Rehearsal:
     ) -> Generator[Micro, None, _Outcome]:
         """Let the loop's body run once, and note the gradients of these sets of rows."""
         self._staying = staying
-        self._refusals = self._during.enter_context(_restored(self._model, evaluate=evaluate))
+        self._during.enter_context(modes_restored(self._model, evaluate=evaluate))
+        self._refusals = self._during.enter_context(restored(self._model))
         self._during.enter_context(same_randomness(self._drawn))
         yield micro
         return _Outcome(self._losses, self._shapes, self._leaves, self._norms)
@@ -224,20 +225,6 @@ def rehearse(
     finally:
         rehearsal.close()
     return None
-
-
-@contextmanager
-def _restored(model: nn.Module, *, evaluate: bool) -> Iterator[list[InvalidInput]]:
-    """Restore what a pass changes in the model; in the meantime it may be in eval mode."""
-    modes = [(module, module.training) for module in model.modules()]
-    try:
-        with restored(model) as refusals:
-            for module, mode in modes:
-                module.training = mode and not evaluate
-            yield refusals
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 def _rows_differ(first: tuple[Tensor, ...], other: tuple[Tensor, ...], chosen: npt.NDArray[np.bool_]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, ref
@@ -15,24 +15,18 @@ from torch import Tensor, nn
 from privet.accounting import CONTINUOUS_NOISE
 from privet.accounting import epsilon as price
 from privet.core.errors import InvalidInput
-from privet.core.event import Event
 from privet.core.guarantee import Guarantee
-from privet.core.random import Rng
 from privet.core.release import Release
-from privet.core.unit import Unit
-from privet.training.checkpoint import Keeper, Saved
+from privet.training.checkpoint import Checkpoint, CheckpointStore
 from privet.training.data import Rows
 from privet.training.device_noise import STRENGTH
-from privet.training.distributed import Turn, World
+from privet.training.distributed import Turn
 from privet.training.grid import ASSUMPTION
 from privet.training.guard import RunError, guard, unguard
 from privet.training.micro import Micro, split
 from privet.training.notices import warn_of_rates, warn_of_unrepeatable
-from privet.training.performance import Performance
-from privet.training.plan import DPSGD, Noise
+from privet.training.plan import Noise
 from privet.training.rehearsal import REHEARSED, Rehearsal
-from privet.training.rules import Known
-from privet.training.sampling import Sampler
 from privet.training.selftest import SelfTest, selftest
 from privet.training.step import Step
 
@@ -79,32 +73,22 @@ class Run:
 
     def __init__(
         self,
+        step: Step,
         *,
-        plan: DPSGD,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
         rows: Rows,
-        sampler: Sampler,
-        event: Event,
-        unit: Unit,
         delta: float,
         source: str,
         charge: Charge | None,
-        keeper: Keeper,
-        performance: Performance,
-        rules: Mapping[str, Known],
-        rng: Rng,
-        world: World,
+        store: CheckpointStore,
     ) -> None:
-        self.plan, self.model, self.optimizer, self.unit, self.event = plan, model, optimizer, unit, event
-        self.sampler, self.performance, self.source = sampler, performance, source
-        self._rows, self._charge, self._keeper, self._rng = rows, charge, keeper, rng
-        self.world, self.delta = world, delta
-        self._step = Step(plan, model, optimizer, rules, performance, rng, world)
+        self._step, self.plan, self.model, self.optimizer = step, step.plan, step.model, step.optimizer
+        self.unit, self.event, self.sampler, self.source = store.terms.unit, store.terms.event, store.sampler, source
+        self._rows, self._charge, self._store, self._rng = rows, charge, store, step.rng
+        self.world, self.performance, self.delta = step.world, step.performance, delta
         self._progress = _Progress()
         self._loop: ReferenceType[Generator[Any, None, None]] | None = None
-        guard(optimizer, self._step)
-        self._average = copy.deepcopy(model) if plan.average else None
+        guard(self.optimizer, step)
+        self._average = copy.deepcopy(self.model) if self.plan.average else None
 
     @property
     def steps(self) -> int:
@@ -328,7 +312,7 @@ class Run:
         self._progress.released = True
         self._stop_rehearsal()
         unguard(self.optimizer)
-        self._keeper.close(self.steps, released=True)
+        self._store.close(self.steps, released=True)
         value = self.model if self._average is None else self._average
         return Release.of(
             value,
@@ -362,7 +346,7 @@ class Run:
         if not self._progress.released:
             if self._charge is not None and not self._progress.drawing:
                 self._charge.abort()
-            self._keeper.close(self.steps)
+            self._store.close(self.steps)
         self._step.calls.close()
         self._stop_rehearsal()
         unguard(self.optimizer)
@@ -380,7 +364,7 @@ class Run:
             raise RunError("the run has ended, so that it cannot be saved; save the released model itself")
         if not self.world.leads:
             return  # process 0 has the sampler's state, the journal and the charge, and the same weights
-        self._keeper.save(
+        self._store.save(
             path,
             model=self.model,
             optimizer=self.optimizer,
@@ -390,7 +374,7 @@ class Run:
             charge=self._charge,
         )
 
-    def restore(self, saved: Saved, steps: int, *, drawing: bool) -> None:
+    def restore(self, saved: Checkpoint, steps: int, *, drawing: bool) -> None:
         """Take over a checkpoint's state, `steps` steps of the plan having been used; `DPSGD.resume` calls this."""
         if self._progress.steps:
             raise RunError("the run has begun, so that no checkpoint can be loaded into it; use plan.resume")
@@ -413,7 +397,7 @@ class Run:
 
     def _begin(self, number: int) -> None:
         """Count a step before anything of it can be seen."""
-        self._keeper.begin(number)
+        self._store.begin(number)
         self._progress.steps = number + 1
 
     def _draw(self) -> None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from privet.core.errors import InvalidInput
 from privet.core.random import SeededRng
-from privet.training.accumulate import Sum
+from privet.training.accumulate import GradientSum
 from privet.training.coupling import untouched
 from privet.training.engine.backward import Engine
-from privet.training.engine.parts import Dense, Part
+from privet.training.engine.contributions import Contribution, Dense
 from privet.training.rehearsal import rehearse
+from privet.training.state import modes_restored
 from privet.training.tail import Tail
 
 if TYPE_CHECKING:
@@ -72,9 +72,10 @@ def selftest(step: Step, losses_of: Callable[[Any], Tensor] | None, read: Callab
     try:
         checks = [_noise(own), _clip(own), _parameters(own)]
         if losses_of is not None:
-            with untouched(step._model), _evaluated(step._model):  # noqa: SLF001 (the model is the run's own)
+            # In eval mode, for dropout would give a row other gradients alone than among others.
+            with untouched(step.model), modes_restored(step.model, evaluate=True):
                 checks.append(_gradients(own, losses_of, few))
-                refusal = rehearse(step._model, losses_of, read, rows)  # noqa: SLF001
+                refusal = rehearse(step.model, losses_of, read, rows)
     finally:
         for parameter, gradient in zip(step.parameters, before, strict=True):
             parameter.grad = gradient
@@ -84,30 +85,16 @@ def selftest(step: Step, losses_of: Callable[[Any], Tensor] | None, read: Callab
     return found
 
 
-@contextmanager
-def _evaluated(model: nn.Module) -> Iterator[None]:
-    """In eval mode: dropout would give a row other gradients alone than among others."""
-    modes = [(module, module.training) for module in model.modules()]
-    try:
-        for module, _ in modes:
-            module.training = False
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
 def _twin(step: Step) -> Step:
     """A step on the same model, optimizer and processes, with sums, counts, knowledge and a seed's numbers of its own.
 
     So a run goes on as if nobody had asked, even from the middle of a step.
     """
     own = copy.copy(step)
-    own.sum = Sum(step.parameters, wide=step.grid is not None)
+    own.sum = GradientSum(step.parameters, wide=step.grid is not None)
     own.engine = Engine(step.engine.parameters, step.engine.names, step.engine.rules)
     own.calls = copy.copy(step.calls)
-    rng = step._rng  # noqa: SLF001 (a twin is made of what the step is made of)
-    own._rng = rng.child("selftest") if isinstance(rng, SeededRng) else rng  # noqa: SLF001
+    own.rng = step.rng.child("selftest") if isinstance(step.rng, SeededRng) else step.rng
     return own
 
 
@@ -128,7 +115,7 @@ def _noise(step: Step) -> Check:
 
 def _clip(step: Step) -> Check:
     """One enormous example: it moves the sum by no more than the clip."""
-    parts: list[Part | None] = [
+    parts: list[Contribution | None] = [
         Dense(torch.full((1, p.numel()), 1e6, dtype=v.dtype, device=v.device)) for p, v in _pairs(step)
     ]
     step.sum.flat.zero_()

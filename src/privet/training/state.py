@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["Attributes", "Weights", "buffer_names", "restored"]
+__all__ = ["Attributes", "Weights", "alike", "buffer_names", "modes_restored", "restored"]
 
 _TORCHS = frozenset(vars(nn.Module()))
 """What torch itself keeps in every module."""
@@ -112,6 +113,19 @@ def restored(model: nn.Module) -> Iterator[list[InvalidInput]]:
         attributes.put_back()
 
 
+@contextmanager
+def modes_restored(model: nn.Module, *, evaluate: bool = False) -> Iterator[None]:
+    """Put every module back into its mode, training or eval, afterwards; with `evaluate`, start in eval mode."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        for module, mode in modes:
+            module.training = mode and not evaluate
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
 def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Parameters and buffers by name; torch's own walk takes ten times as long, in every step."""
     for prefix, module in _modules(model):
@@ -166,7 +180,7 @@ class Attributes:
             f"{type(module).__name__}.{name}"
             for (module, mine), (_, theirs) in zip(self.held, other.held, strict=True)
             for name in {**mine, **theirs}
-            if (name in mine) != (name in theirs) or not _alike(mine[name][1], theirs[name][1])
+            if (name in mine) != (name in theirs) or not alike(mine[name][1], theirs[name][1])
         ]
 
 
@@ -233,10 +247,10 @@ def _restore(value: Any, copy: Any) -> None:
     """Put a value's contents back, as far as they were changed in place."""
     if isinstance(value, Tensor) and not _equal(value, copy):
         _put(value, copy)
-    elif isinstance(value, np.ndarray) and not _alike(value, copy):
+    elif isinstance(value, np.ndarray) and not alike(value, copy):
         value[...] = copy
     elif isinstance(value, (list, deque)):
-        whole = [_returned(each, old) for each, old in zip(_padded(list(value), len(copy)), copy, strict=True)]
+        whole = [_returned(now, old) for now, old in zip_longest(islice(value, len(copy)), copy)]
         value.clear()
         value.extend(whole)
     elif isinstance(copy, _Object):
@@ -268,10 +282,6 @@ def _put(tensor: Tensor, copy: Tensor) -> None:
             tensor.data = copy.clone()
 
 
-def _padded(values: list[Any], length: int) -> list[Any]:
-    return [*values[:length], *[None] * (length - len(values))]
-
-
 def _returned(value: Any, copy: Any) -> Any:
     """A value with its contents put back; where it was replaced by another, what it was."""
     if isinstance(copy, _SIMPLE) and (copy is not None or isinstance(value, _SIMPLE)):
@@ -281,31 +291,27 @@ def _returned(value: Any, copy: Any) -> Any:
         return copy.value
     if isinstance(value, tuple) and isinstance(copy, list):
         before = tuple(each.value if isinstance(each, _Object) else each for each in copy)
-        return value if _alike(_copy(value), copy) else before
-    if isinstance(value, Tensor) and isinstance(copy, Tensor):
-        _restore(value, copy)
-        return value
-    if isinstance(value, (list, dict, set, np.ndarray)) and type(value) is type(copy):
-        _restore(value, copy)
-        return value
-    if isinstance(value, deque) and isinstance(copy, list):
+        return value if alike(_copy(value), copy) else before
+    is_same_kind = isinstance(value, (list, dict, set, np.ndarray)) and type(value) is type(copy)
+    is_tensor = isinstance(value, Tensor) and isinstance(copy, Tensor)
+    if is_same_kind or is_tensor or (isinstance(value, deque) and isinstance(copy, list)):
         _restore(value, copy)
         return value
     return value if copy is None else copy
 
 
-def _alike(one: Any, other: Any) -> bool:
+def alike(one: Any, other: Any) -> bool:
     """Whether two copies are the same."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return _equal(one, other)
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_alike, one, other))
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and type(one) is type(other):
+        return len(one) == len(other) and all(map(alike, one, other))
     if isinstance(one, _Object) and isinstance(other, _Object):
-        return type(one.value) is type(other.value) and _alike(one.attributes, other.attributes)
+        return type(one.value) is type(other.value) and alike(one.attributes, other.attributes)
     return type(one) is type(other) and bool(one == other or (one != one and other != other))
 
 

@@ -11,22 +11,22 @@ from torch import Tensor, nn
 from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.training import device_noise
-from privet.training.accumulate import Sum
+from privet.training.accumulate import GradientSum
 from privet.training.clipping import Adaptive
-from privet.training.coupling import Inputs, check_forward
+from privet.training.coupling import check_forward
 from privet.training.distributed import World
 from privet.training.engine.backward import Engine
 from privet.training.engine.calls import Call, Calls
+from privet.training.engine.contributions import Contribution, Dense, numbers
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part, numbers
 from privet.training.engine.squares import Squares
 from privet.training.grid import Grid
-from privet.training.micro import Micro
+from privet.training.micro import Micro, RowInputs
 from privet.training.noise import fill
 from privet.training.notices import warn_of_eval_mode, warn_of_no_gradient
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD, Noise
-from privet.training.rules import Known
+from privet.training.rules import OperationRule
 from privet.training.state import Attributes, Weights, buffer_names
 from privet.training.tail import Tail
 
@@ -52,7 +52,7 @@ class Step:
         plan: DPSGD,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
-        rules: Mapping[str, Known],
+        rules: Mapping[str, OperationRule],
         performance: Performance,
         rng: Rng,
         world: World | None = None,
@@ -62,21 +62,21 @@ class Step:
         named = {id(parameter): (name, parameter) for name, parameter in reversed(list(model.named_parameters()))}
         chosen = [pair for key, pair in reversed(named.items()) if key in held and pair[1].requires_grad]
         self.plan, self.optimizer, self.clip = plan, optimizer, plan.clip
-        self._model = model
+        self.model = model
         self._weights: Weights | None = None
         self._attributes: Attributes | None = None
-        self._inputs: Inputs = {}
+        self._inputs: RowInputs = {}
         self._tail: Tail | None = None
         self._allowed: set[str] = set()
         self._written: set[str] = set()
-        self._rng, self._performance, self.world = rng, performance, world or World()
+        self.rng, self.performance, self.world = rng, performance, world or World()
         self.names, self.parameters = [name for name, _ in chosen], [parameter for _, parameter in chosen]
         owners = [name.rpartition(".")[0] for name in self.names]
         self._layers = [sorted(set(owners)).index(owner) for owner in owners]
         self.engine = Engine(self.parameters, self.names, rules)
         self.calls = Calls.of(model, self.parameters)
         self.grid = Grid.of(plan, sum(p.numel() for p in self.parameters)) if plan.noise is Noise.LATTICE else None
-        self.sum = Sum(self.parameters, wide=self.grid is not None)
+        self.sum = GradientSum(self.parameters, wide=self.grid is not None)
         self._within, self._per_row, self._units = 0.0, 0.0, 0
         self.seen, self.shortened, self.ignored = 0, 0, 0
         self._warned: set[str] = set()
@@ -90,8 +90,8 @@ class Step:
     @property
     def most_rows(self) -> int | None:
         """How many rows go through the model at once; None is all."""
-        if self._performance.micro_batch != "auto":
-            return self._performance.micro_batch if isinstance(self._performance.micro_batch, int) else None
+        if self.performance.micro_batch != "auto":
+            return self.performance.micro_batch if isinstance(self.performance.micro_batch, int) else None
         if self.grid is not None:
             return max(1, _DENSE // self.grid.dimension)
         return max(_FEWEST, int(_KEPT // self._per_row)) if self._per_row else None
@@ -107,7 +107,7 @@ class Step:
             parameter.grad = None  # the last step's, which shares our memory: a loop may clear it or add to it
         std = (self.plan.noise_multiplier or 0.0) * self.clip / (self.plan.batch_size or 1)
         if self.world.leads and self.grid is None:
-            (fill if self.sum.flat.device.type == "cpu" else device_noise.fill)(self.sum.flat, std, self._rng)
+            (fill if self.sum.flat.device.type == "cpu" else device_noise.fill)(self.sum.flat, std, self.rng)
         else:
             self.sum.flat.zero_()
         self._within, self._units = 0.0, 0
@@ -121,7 +121,7 @@ class Step:
         self._same_parameters()
         if not len(micro.indices):
             return  # a row of zeros stood in for an empty batch
-        self.warn_once("mode", lambda: warn_of_eval_mode(self._model))
+        self.warn_once("mode", lambda: warn_of_eval_mode(self.model))
         weights = None if belongs is None else belongs.weights()
         calls = self.calls.found
         self.calls.close()
@@ -153,9 +153,9 @@ class Step:
     def watch(self) -> None:
         """From here to the next `add`, note what the model's modules do, and all of their calls where it is due."""
         self.calls.examining = self.due
-        self._weights = Weights.of(self._model, copies=self.due)
+        self._weights = Weights.of(self.model, copies=self.due)
         if self.due and self._attributes is None:
-            self._attributes = Attributes.of(self._model)
+            self._attributes = Attributes.of(self.model)
         self.calls.open()
 
     def _examine(self, calls: list[Call], losses: Tensor, *, last: bool) -> None:
@@ -171,9 +171,9 @@ class Step:
             if self._tail is not None:
                 tail.require_like(self._tail)
             self._tail = tail
-            check_forward(self._model, outermost, len(losses), self._attributes, self._inputs, judge=last)
+            check_forward(self.model, outermost, len(losses), self._attributes, self._inputs, judge=last)
             if self._weights is not None and outermost:
-                self._written |= set(self._weights.changed(self._model)) & buffer_names(self._model)
+                self._written |= set(self._weights.changed(self.model)) & buffer_names(self.model)
             if last:
                 # A buffer that is the same whatever the rows are may be written: a counter, a table made when needed.
                 self._allowed |= self._written
@@ -181,13 +181,13 @@ class Step:
 
     def _require_unchanged(self) -> None:
         if self._weights is not None:
-            self._weights.require_unchanged(self._model, self._allowed | self._written)
+            self._weights.require_unchanged(self.model, self._allowed | self._written)
 
     def finish(self) -> None:
         """Hand the noisy mean, over all processes, to the optimizer."""
         clipping, noise = self.plan.clipping, 0.0
         if isinstance(clipping, Adaptive) and self.world.leads:
-            noise = float(self._rng.normal(1)[0]) * clipping.count_noise
+            noise = float(self.rng.normal(1)[0]) * clipping.count_noise
         within = self.total(self._within + noise)
         for group in self.optimizer.param_groups:
             for parameter in group["params"]:
@@ -206,10 +206,10 @@ class Step:
         """Add up the sums of all processes, with the noise, over the batch size; returns the count over all of them."""
         found = self.world.total(self.sum.flat, count)
         if self.grid is not None:
-            self.sum.flat.copy_(self.grid.noisy(self.sum.flat.cpu(), self._rng)).div_(self.plan.batch_size or 1)
+            self.sum.flat.copy_(self.grid.noisy(self.sum.flat.cpu(), self.rng)).div_(self.plan.batch_size or 1)
         return found
 
-    def add_clipped(self, parts: list[Part | None]) -> None:
+    def add_clipped(self, parts: list[Contribution | None]) -> None:
         """Clip each unit's gradient and add it to the sum; one that holds NaN or infinity adds nothing."""
         if self.grid is not None:
             if self._units + _units_of(parts) > self.grid.most:
@@ -281,7 +281,7 @@ class Step:
                     raise InvalidInput("optimizer", problem, "undo that, or release this run and attach a new one")
 
 
-def _units_of(parts: list[Part | None]) -> int:
+def _units_of(parts: list[Contribution | None]) -> int:
     """How many units these gradients are of."""
     known = [part for part in parts if part is not None]
     return len(known[0].squares().value) if known else 0

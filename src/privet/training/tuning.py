@@ -130,7 +130,7 @@ def select(
     event: Callable[[C], Event],
     unit: Unit | None = None,
     delta: float | None = None,
-    keep: Callable[[Standing, T | None], None] | None = None,
+    keep: Callable[[Standing, T | None], None] = lambda standing, best: None,
     standing: Standing | None = None,
     best: T | None = None,
 ) -> Release[Best[C, T]]:
@@ -163,7 +163,7 @@ def select(
         runs = draw(trials, rng)
         chosen = tuple(rng.below(len(candidates), runs).tolist())
         standing, best = Standing(whole, len(candidates), chosen, randomness=rng.kind), None
-        _kept(keep, standing, best)
+        keep(standing, best)
     elif (standing.selected, standing.candidates) != (whole, len(candidates)):
         raise InvalidInput("standing", "is of another selection", "give the same trials, candidates and events")
     elif standing.done and best is None:
@@ -175,7 +175,7 @@ def select(
             standing, best = standing.after(release, score), value
         else:
             standing = standing.after(release)
-        _kept(keep, standing, best)
+        keep(standing, best)
     return Release.of(
         Best(candidates[standing.chosen[standing.best or 0]], cast("T", best), cast("float", standing.score)),
         whole,
@@ -255,11 +255,6 @@ def _summed(stop: Fraction, shape: Fraction, coins: _Coins) -> int:
         if shape % 1:
             total += _thinned(stop, shape % 1, coins, 0)
     return total
-
-
-def _kept(keep: Callable[[Standing, T | None], None] | None, standing: Standing, best: T | None) -> None:
-    if keep is not None:
-        keep(standing, best)
 
 
 def _checked(release: Release[tuple[T, float]], whole: Selected, unit: Unit, source: str | None) -> tuple[T, float]:

@@ -21,13 +21,23 @@ from torch.nn.parameter import is_lazy
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["Finding", "Kind", "Reason", "check", "large_delta", "listing", "require", "running_statistics", "wrapper"]
+__all__ = [
+    "ModelFinding",
+    "Reason",
+    "Severity",
+    "check",
+    "large_delta",
+    "listing",
+    "require",
+    "running_statistics",
+    "wrapper",
+]
 
 _OPTIMIZER = "optimizer"
 _DTYPES = (torch.bfloat16, torch.float32, torch.float64)
 
 
-class Kind(Enum):
+class Severity(Enum):
     """How much a finding weighs."""
 
     REFUSAL = "refusal"
@@ -44,17 +54,25 @@ class Reason(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Finding:
+class ModelFinding:
     """One thing about the model or the optimizer."""
 
     path: str
     """Where: a name in `named_modules()` or `named_parameters()`, empty for the model itself, or `optimizer`."""
-    kind: Kind
+    kind: Severity
     problem: str
     fix: str
 
     def __str__(self) -> str:
         return f"{_place(self.path)}: {self.problem}; {self.fix}"
+
+
+def _refusal(path: str, problem: str, fix: str) -> ModelFinding:
+    return ModelFinding(path, Severity.REFUSAL, problem, fix)
+
+
+def _note(path: str, problem: str, fix: str) -> ModelFinding:
+    return ModelFinding(path, Severity.NOTE, problem, fix)
 
 
 class _Family(NamedTuple):
@@ -113,15 +131,14 @@ _OPTIMIZERS = (
 )
 
 
-_NOTHING = Finding(
+_NOTHING = _refusal(
     "",
-    Kind.REFUSAL,
     "has no parameter with requires_grad=True, so that there is nothing to train",
     "thaw some, such as the last layer's: layer.requires_grad_(True)",
 )
 
 
-def check(model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> tuple[Finding, ...]:
+def check(model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> tuple[ModelFinding, ...]:
     """Everything that can be told from the two objects, or the model alone: refusals, and what may be unintended.
 
     >>> model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
@@ -144,13 +161,13 @@ def require(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     if not hasattr(optimizer, "param_groups"):
         problem = f"is of the type {type(optimizer).__name__}"
         raise InvalidInput("optimizer", problem, "give one of torch.optim, such as SGD(model.parameters(), lr=0.1)")
-    refusals = [each for each in check(model, optimizer) if each.kind is Kind.REFUSAL]
+    refusals = [each for each in check(model, optimizer) if each.kind is Severity.REFUSAL]
     if refusals:
         argument = "optimizer" if all(each.path == _OPTIMIZER for each in refusals) else "model"
         raise InvalidInput(argument, f"cannot be used for private training as it is:\n{listing(refusals)}")
 
 
-def listing(findings: Sequence[Finding]) -> str:
+def listing(findings: Sequence[ModelFinding]) -> str:
     """Findings as lines of text: places with the same trouble share a line, since a network repeats its layers."""
     places: dict[Reason, list[str]] = {}
     for each in findings:
@@ -212,23 +229,21 @@ def wrapper(module: nn.Module) -> Reason | None:
     return None
 
 
-def _of_modules(model: nn.Module) -> Iterator[Finding]:
+def _of_modules(model: nn.Module) -> Iterator[ModelFinding]:
     outer: list[tuple[str, str]] = []
     for path, module in model.named_modules():
         why = wrapper(module)
         # A scripted or sharded model consists of such modules all the way down: the outermost is enough.
         if why and not any(fix == why.fix and _inside(path, above) for fix, above in outer):
             outer.append((why.fix, path))
-            yield Finding(path, Kind.REFUSAL, *why)
+            yield _refusal(path, *why)
         for reason in (running_statistics(module), _lookup(module), _shapeless(module)):
             if reason:
-                yield Finding(path, Kind.REFUSAL, *reason)
+                yield _refusal(path, *reason)
         if isinstance(module, (nn.Embedding, nn.EmbeddingBag)) and module.sparse and module.weight.requires_grad:
-            yield Finding(
-                path, Kind.NOTE, "is made with sparse=True, which saves nothing here", "every row's gradient gets noise"
-            )
+            yield _note(path, "is made with sparse=True, which saves nothing here", "every row's gradient gets noise")
     if not model.training:
-        yield Finding("", Kind.NOTE, "is in eval mode (no dropout)", "call model.train() first if that is not meant")
+        yield _note("", "is in eval mode (no dropout)", "call model.train() first if that is not meant")
 
 
 def _lookup(module: nn.Module) -> Reason | None:
@@ -258,7 +273,7 @@ def _shapeless(module: nn.Module) -> Reason | None:
     return None
 
 
-def _of_parameters(model: nn.Module, trained: Sequence[torch.Tensor]) -> Iterator[Finding]:
+def _of_parameters(model: nn.Module, trained: Sequence[torch.Tensor]) -> Iterator[ModelFinding]:
     held = {id(one) for one in trained}
     devices: dict[torch.device, str] = {}
     for path, parameter in model.named_parameters():
@@ -267,17 +282,17 @@ def _of_parameters(model: nn.Module, trained: Sequence[torch.Tensor]) -> Iterato
             continue  # a constant: any type will do, such as the quantised weights under an adapter
         if why := _unfit(parameter):
             freeze = "" if in_optimizer else "freeze it with requires_grad_(False), since it is not trained; or "
-            yield Finding(path, Kind.REFUSAL, why.problem, freeze + why.fix)
+            yield _refusal(path, why.problem, freeze + why.fix)
         devices.setdefault(parameter.device, path)
         if not in_optimizer:
-            yield Finding(path, Kind.NOTE, "is in no group of the optimizer", "it will not be trained")
+            yield _note(path, "is in no group of the optimizer", "it will not be trained")
         elif not parameter.requires_grad:
-            yield Finding(path, Kind.NOTE, "is frozen (requires_grad=False)", "it will not be trained")
+            yield _note(path, "is frozen (requires_grad=False)", "it will not be trained")
         elif parameter.grad is not None:
-            yield Finding(path, Kind.NOTE, "already has a .grad", "it will be overwritten, not added to")
+            yield _note(path, "already has a .grad", "it will be overwritten, not added to")
     if len(devices) > 1:
         where = ", ".join(f"{path} on {device}" for device, path in devices.items())
-        yield Finding("", Kind.REFUSAL, f"has parameters on several devices ({where})", "move it to one: model.to(…)")
+        yield _refusal("", f"has parameters on several devices ({where})", "move it to one: model.to(…)")
 
 
 def _unfit(parameter: nn.Parameter) -> Reason | None:
@@ -305,14 +320,14 @@ def _unfit(parameter: nn.Parameter) -> Reason | None:
 
 def _of_optimizer(
     model: nn.Module, optimizer: torch.optim.Optimizer, held: Sequence[torch.Tensor]
-) -> Iterator[Finding]:
+) -> Iterator[ModelFinding]:
     name = type(optimizer).__name__
     if family := _family(type(optimizer), _OPTIMIZERS):
-        yield Finding(_OPTIMIZER, Kind.REFUSAL, f"{name} {family.problem}", family.fix)
+        yield _refusal(_OPTIMIZER, f"{name} {family.problem}", family.fix)
     closure = inspect.signature(optimizer.step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:
         problem = f"{name} evaluates the loss again inside a step (closure), each time on private rows and unaccounted"
-        yield Finding(_OPTIMIZER, Kind.REFUSAL, problem, "use one that takes a gradient, such as SGD or Adam")
+        yield _refusal(_OPTIMIZER, problem, "use one that takes a gradient, such as SGD or Adam")
     names = {id(parameter): path for path, parameter in model.named_parameters()}
     strangers = [one for one in held if id(one) not in names]
     if strangers:
@@ -320,19 +335,19 @@ def _of_optimizer(
         count = f"{len(strangers)} of its {len(held)} parameters, of shape {shapes}{', …' if strangers[3:] else ''}"
         problem = f"holds parameters that are not in the model ({count}), so they would be neither clipped nor noised"
         fix = "make it from this model's parameters(), after every copy or replacement, or train both as one module"
-        yield Finding(_OPTIMIZER, Kind.REFUSAL, problem, fix)
+        yield _refusal(_OPTIMIZER, problem, fix)
     seen: set[int] = set()
     for one in held:
         if id(one) in seen:
             where = names.get(id(one), "a parameter")
-            yield Finding(_OPTIMIZER, Kind.REFUSAL, f"holds {where} twice, so it would move twice", "list it once")
+            yield _refusal(_OPTIMIZER, f"holds {where} twice, so it would move twice", "list it once")
         seen.add(id(one))
     if not strangers and not any(one.requires_grad for one in held):
         fix = "give it parameters of this model that have requires_grad=True"
-        yield Finding(_OPTIMIZER, Kind.REFUSAL, "holds no parameter that can be trained", fix)
+        yield _refusal(_OPTIMIZER, "holds no parameter that can be trained", fix)
     if optimizer.state:
         problem = "already has a history (momentum, averages), which the guarantee does not cover"
-        yield Finding(_OPTIMIZER, Kind.NOTE, problem, "start with a new one, unless that history is public")
+        yield _note(_OPTIMIZER, problem, "start with a new one, unless that history is public")
 
 
 def _held(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:

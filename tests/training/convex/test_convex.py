@@ -14,10 +14,9 @@ from privet.core.errors import InvalidInput
 from privet.core.event import Approximate, Composed
 from privet.core.random import SeededRng
 from privet.core.unit import Neighbours, Unit
-from privet.training.convex import LogCosh, Loss, ObjectivePerturbation, OutputPerturbation, Softmax
+from privet.training.convex import ConvexLoss, LogCosh, ObjectivePerturbation, OutputPerturbation, Softmax
 from privet.training.convex.linear import within
-from privet.training.convex.minimum import approach
-from privet.training.convex.terms import tolerance
+from privet.training.convex.minimum import approach, tolerance
 
 DELTA = 1e-5
 
@@ -28,12 +27,12 @@ def data(rows: int, width: int, classes: int, seed: int) -> tuple[npt.NDArray[An
     return x, (x[:, :classes].argmax(1) if classes else x[:, 0])
 
 
-def exact(loss: Loss, x: npt.NDArray[Any], y: npt.NDArray[Any], regularization: float) -> npt.NDArray[Any]:
+def exact(loss: ConvexLoss, x: npt.NDArray[Any], y: npt.NDArray[Any], regularization: float) -> npt.NDArray[Any]:
     return approach(loss, x, y, regularization, np.zeros((loss.outputs, x.shape[1])), 1e-10)
 
 
 @pytest.mark.parametrize(("loss", "classes"), [(Softmax(2), 2), (Softmax(5), 5), (LogCosh(), 0)])
-def test_one_row_moves_the_minimum_by_no_more_than_the_clip(loss: Loss, classes: int) -> None:
+def test_one_row_moves_the_minimum_by_no_more_than_the_clip(loss: ConvexLoss, classes: int) -> None:
     """Fails if the divisor Λ, the gradient's bound or the shortening of rows were wrong."""
     x, y = data(40, 6, classes, 1)
     worst = 0.0

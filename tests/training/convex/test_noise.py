@@ -13,7 +13,15 @@ from scipy.stats import norm
 
 from privet.core.event import Approximate, Composed, Gaussian
 from privet.core.random import Rng, SeededRng
-from privet.training.convex import LogCosh, Loss, ObjectivePerturbation, OutputPerturbation, Softmax, objective, output
+from privet.training.convex import (
+    ConvexLoss,
+    LogCosh,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    Softmax,
+    objective,
+    output,
+)
 from privet.training.convex.minimum import approach
 from privet.training.lattice import Lattice
 
@@ -21,7 +29,7 @@ DELTA = 1e-5
 GAMMA = 3e-4
 """The gradient at which the solver stops, over the Lipschitz constant."""
 # The Lipschitz constant, the rank, the trace and the tails, as the theorems have them.
-LOSSES: list[tuple[Loss, tuple[float, int, float, int]]] = [
+LOSSES: list[tuple[ConvexLoss, tuple[float, int, float, int]]] = [
     (Softmax(2), (sqrt(2.0), 1, 1 / 2, 1)),
     (Softmax(3), (sqrt(2.0), 2, 2 / 3, 2)),
     (Softmax(10), (sqrt(2.0), 9, 9 / 10, 9)),
@@ -51,7 +59,9 @@ def rows(classes: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 
 @pytest.mark.parametrize(("loss", "constants"), LOSSES)
 @pytest.mark.parametrize("regularization", [0.01, 300.0])
-def test_output_noise_is_that_of_the_theorem(loss: Loss, constants: Any, regularization: float, drawn: Draws) -> None:
+def test_output_noise_is_that_of_the_theorem(
+    loss: ConvexLoss, constants: Any, regularization: float, drawn: Draws
+) -> None:
     """σ = multiplier · (L + 2γ)/Λ, and a few millionths for the grid: catches a forgotten γ, which is 6e-4 of it."""
     plan = OutputPerturbation(loss, 1.0, DELTA, regularization)
     plan.fit(*rows(loss.outputs), source="some", rng=SeededRng(1))
@@ -66,7 +76,7 @@ def test_output_noise_covers_the_worst_that_a_solver_may_leave(drawn: Draws, mon
     """Neighbours whose solvers stop as far apart as their tolerance allows: fails if either γ were left out."""
 
     def stops_early(
-        loss: Loss, x: Any, y: Any, strong: float, tilt: npt.NDArray[np.float64], tolerance: float
+        loss: ConvexLoss, x: Any, y: Any, strong: float, tilt: npt.NDArray[np.float64], tolerance: float
     ) -> npt.NDArray[np.float64]:
         away = np.ones_like(tilt) / sqrt(tilt.size) * tolerance / strong
         exact = approach(loss, x, y, strong, tilt, 1e-11)
@@ -86,7 +96,7 @@ def test_output_noise_covers_the_worst_that_a_solver_may_leave(drawn: Draws, mon
 @pytest.mark.parametrize(("loss", "constants"), LOSSES)
 @pytest.mark.parametrize(("share", "epsilon", "delta"), [(0.1, 3.0, DELTA), (0.9, 0.3, DELTA), (0.1, 3.0, 0.9)])
 def test_the_tilt_is_that_of_the_theorem(
-    loss: Loss, constants: Any, share: float, epsilon: float, delta: float, monkeypatch: pytest.MonkeyPatch
+    loss: ConvexLoss, constants: Any, share: float, epsilon: float, delta: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """k·δ_μ(ε₁ - c) ≤ δ₁ and μ²/2 ≤ ε₁ - c for the tilt that is drawn, and not so for a thousandth less.
 
@@ -121,12 +131,12 @@ def test_the_tilt_is_that_of_the_theorem(
 
 @pytest.mark.parametrize(("loss", "constants"), LOSSES)
 def test_where_the_solver_stopped_is_hidden(
-    loss: Loss, constants: Any, drawn: Draws, monkeypatch: pytest.MonkeyPatch
+    loss: ConvexLoss, constants: Any, drawn: Draws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given the minimum, solvers stop at most 2γ/Λ apart, which the second part of the event pays for: catches γ/Λ."""
 
     def stops_early(
-        loss: Loss, x: Any, y: Any, strong: float, tilt: npt.NDArray[np.float64], tolerance: float
+        loss: ConvexLoss, x: Any, y: Any, strong: float, tilt: npt.NDArray[np.float64], tolerance: float
     ) -> npt.NDArray[np.float64]:
         del loss, y
         away = np.ones_like(tilt) / sqrt(tilt.size) * tolerance / strong
@@ -146,7 +156,7 @@ def test_where_the_solver_stopped_is_hidden(
 
 
 @pytest.mark.parametrize(("loss", "constants"), LOSSES)
-def test_the_constants_are_those_of_the_loss(loss: Loss, constants: Any) -> None:
+def test_the_constants_are_those_of_the_loss(loss: ConvexLoss, constants: Any) -> None:
     """Slopes and their derivatives at many scores: catches a constant that some example exceeds, or that none reaches.
 
     The logarithm of det(I + ∇²ℓ/Λ) is within its bound, and reaches it.

@@ -10,10 +10,9 @@ import pytest
 from scipy.optimize import OptimizeResult
 
 from privet.core.errors import InvalidInput
-from privet.training.convex import LogCosh, Loss, Softmax, minimum
+from privet.training.convex import ConvexLoss, LogCosh, Softmax, minimum
 from privet.training.convex.linear import within
-from privet.training.convex.minimum import approach
-from privet.training.convex.terms import tolerance
+from privet.training.convex.minimum import approach, tolerance
 
 
 def awkward() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
@@ -22,7 +21,7 @@ def awkward() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
 
 
 def gradient(
-    loss: Loss, x: npt.NDArray[Any], y: npt.NDArray[Any], strong: float, theta: npt.NDArray[Any]
+    loss: ConvexLoss, x: npt.NDArray[Any], y: npt.NDArray[Any], strong: float, theta: npt.NDArray[Any]
 ) -> npt.NDArray[np.float64]:
     found: npt.NDArray[np.float64] = loss.slopes(x @ theta.T, y)[1].T @ x + strong * theta
     return found
@@ -30,7 +29,9 @@ def gradient(
 
 @pytest.mark.parametrize("loss", [Softmax(3), LogCosh()])
 @pytest.mark.parametrize("said", [0.0, 1.0, np.nan, np.inf])
-def test_a_solver_that_stops_early_is_not_believed(loss: Loss, said: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solver_that_stops_early_is_not_believed(
+    loss: ConvexLoss, said: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It says "success" at its start, anywhere, or nowhere: catches a tolerance that nobody checks."""
 
     def stops(_: Any, start: npt.NDArray[np.float64], **options: Any) -> OptimizeResult:
@@ -55,7 +56,7 @@ def test_rows_that_nobody_shortened_are_refused(row: list[float]) -> None:
 
 @pytest.mark.parametrize("loss", [Softmax(3), LogCosh()])
 @pytest.mark.parametrize("target", [np.nan, np.inf, -np.inf, -1.0, 99.0])
-def test_targets_that_are_none_end_too(loss: Loss, target: float) -> None:
+def test_targets_that_are_none_end_too(loss: ConvexLoss, target: float) -> None:
     """Catches an index that no class has, and a NaN that goes round for ever."""
     x, y = awkward()
     answers = y.astype(np.float64)

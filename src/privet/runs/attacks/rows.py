@@ -24,7 +24,7 @@ from privet.runs.pate.request import PateRequest
 from privet.runs.provenance import require_same_rows
 from privet.runs.request import TrainRequest
 from privet.runs.row_sets import HELD, TEST, split_rows
-from privet.training.models import Described, Model, Pictures, restore
+from privet.training.models import Model, ModelDescription, Pictures, restore
 
 __all__ = ["AttackedRun", "open_attacked_run", "require_finished"]
 
@@ -41,7 +41,7 @@ class AttackedRun:
     """With what is internal, where that is there."""
     model: Model = field(repr=False)
     """The model that was released, from rows and pictures on."""
-    described: Described
+    described: ModelDescription
     pool: Pool = field(repr=False)
     """By features: what the model's head takes."""
     outside: str
@@ -151,7 +151,7 @@ def _apart(members: _Rows, others: _Rows, *, given: bool) -> tuple[_Rows, _Rows,
     return (members[0][inside], members[1][inside]), (others[0][outer], others[1][outer]), left_out
 
 
-def _means(raw: _Rows | None, described: Described) -> dict[int, Tensor]:
+def _means(raw: _Rows | None, described: ModelDescription) -> dict[int, Tensor]:
     if raw is None:
         return {}
     pictures, labels = raw
@@ -160,7 +160,7 @@ def _means(raw: _Rows | None, described: Described) -> dict[int, Tensor]:
 
 
 def _own(
-    asked: TrainRequest, inputs: TrainingInputs, model: Model, described: Described, place: Path
+    asked: TrainRequest, inputs: TrainingInputs, model: Model, described: ModelDescription, place: Path
 ) -> tuple[_Side, _Side | None, str]:
     """Members and outsiders of a run that remembers its rows."""
     parts = split_rows(asked, inputs, model, place)
@@ -175,7 +175,7 @@ def _own(
 
 
 def _taught(
-    name: str, data_dir: Path | None, model: Model, described: Described, place: Path
+    name: str, data_dir: Path | None, model: Model, described: ModelDescription, place: Path
 ) -> tuple[_Side, _Side | None, str]:
     """Of a run of PATE on a named set: its teachers' rows, and public rows that they were not asked about."""
     found = Taught.of(PateRequest(data=name, data_dir=None if data_dir is None else str(data_dir)))
@@ -190,7 +190,7 @@ def _given(
     data: str | None,
     data_dir: Path | None,
     others: _Side | None,
-    described: Described,
+    described: ModelDescription,
     model: Model,
     place: Path,
 ) -> _Side:
@@ -203,13 +203,13 @@ def _given(
 
 
 def _found(
-    remembered: Remembered, described: Described, data: str | None, data_dir: Path | None
+    remembered: Remembered, described: ModelDescription, data: str | None, data_dir: Path | None
 ) -> tuple[TrainRequest, TrainingInputs]:
     asked = _asked(TrainRequest.from_json(remembered.asked), described, data, data_dir)
     return asked, _inputs(asked, described)
 
 
-def _asked(asked: TrainRequest, described: Described, data: str | None, data_dir: Path | None) -> TrainRequest:
+def _asked(asked: TrainRequest, described: ModelDescription, data: str | None, data_dir: Path | None) -> TrainRequest:
     changed = asked if data is None else replace(asked, data=data)
     changed = changed if data_dir is None else replace(changed, data_dir=str(data_dir))
     if changed.data not in NAMES and not Path(changed.data).exists():
@@ -221,13 +221,15 @@ def _asked(asked: TrainRequest, described: Described, data: str | None, data_dir
     return changed
 
 
-def _inputs(asked: TrainRequest, described: Described) -> TrainingInputs:
+def _inputs(asked: TrainRequest, described: ModelDescription) -> TrainingInputs:
     found = TrainingInputs.of(asked)
     schema = described.table
     return with_schema(found, asked, schema) if found.source is not None and schema is not None else found
 
 
-def _read(argument: str, given: str, data_dir: Path | None, described: Described, model: Model, place: Path) -> _Side:
+def _read(
+    argument: str, given: str, data_dir: Path | None, described: ModelDescription, model: Model, place: Path
+) -> _Side:
     """Rows of a file like those of the run, or of a named set: its test part, for outsiders."""
     found: Table | Images
     unknown = 0
@@ -253,7 +255,7 @@ def _read(argument: str, given: str, data_dir: Path | None, described: Described
     return replace(side, unknown=side.unknown + unknown)
 
 
-def _side_of(found: Table | Images, described: Described, model: Model, place: Path) -> _Side:
+def _side_of(found: Table | Images, described: ModelDescription, model: Model, place: Path) -> _Side:
     x, y = torch.from_numpy(found.x), torch.from_numpy(np.asarray(found.y))
     if described.shape is None:
         return _side(model, x, y, described, done=False)
@@ -265,7 +267,7 @@ def _side_of(found: Table | Images, described: Described, model: Model, place: P
 
 
 @torch.no_grad()
-def _side(model: Model, x: Tensor, y: Tensor, described: Described, *, done: bool) -> _Side:
+def _side(model: Model, x: Tensor, y: Tensor, described: ModelDescription, *, done: bool) -> _Side:
     """What the model's head takes, of rows whose class is known."""
     known = (y >= 0) & (y < len(described.classes))
     rows, labels = x[known], y[known].long()

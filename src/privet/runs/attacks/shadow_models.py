@@ -29,7 +29,7 @@ from privet.runs.methods.protocol import FitSession, MethodPlan, on_features
 from privet.runs.methods.table import METHODS
 from privet.runs.plan_file import read_plan
 from privet.runs.scoring import LabeledRows
-from privet.training.models import Convolutions, Model, Own, Residual
+from privet.training.models import Convolutions, Model, Residual, UserModel
 
 __all__ = ["Learned", "SamePlan", "ShadowCheckpoint", "plain_learner", "same_plan_learner", "train_shadow_models"]
 
@@ -93,7 +93,7 @@ def _pattern(found: AttackedRun) -> nn.Module:
     head, classes = found.head, found.classes
     if isinstance(head, Convolutions):
         return copy.deepcopy(head)
-    if isinstance(head, Own):
+    if isinstance(head, UserModel):
         return copy.deepcopy(head.inner)
     features = int(np.prod(found.pool.inputs.shape[1:]))
     if isinstance(head, Residual):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from privet.runs.facts import PublicFacts
     from privet.runs.request import TrainRequest
     from privet.runs.row_sets import LabeledRows
-    from privet.training.convex import Loss, ObjectivePerturbation, OutputPerturbation
-    from privet.training.models import Described, Model
+    from privet.training.convex import ConvexLoss, ObjectivePerturbation, OutputPerturbation
+    from privet.training.models import Model, ModelDescription
 
 __all__ = ["RADIUS", "convex_method", "loss_for"]
 
@@ -26,7 +26,7 @@ RADIUS = sqrt(2.0)
 """Features have a norm of 1 at most, and the intercept is 1."""
 
 
-def loss_for(classes: int) -> Loss:
+def loss_for(classes: int) -> ConvexLoss:
     """Return the loss of a linear model: softmax for classes, log-cosh for a regression."""
     from privet.training.convex import LogCosh, Softmax
 
@@ -37,7 +37,7 @@ def convex_method(
     name: str,
     title: str,
     perturbation: Callable[[], type[OutputPerturbation] | type[ObjectivePerturbation]],
-    penalty: Callable[[Loss, float, float], float],
+    penalty: Callable[[ConvexLoss, float, float], float],
 ) -> Method:
     """Return a method that fits a linear model with one perturbation.
 
@@ -65,7 +65,7 @@ def convex_method(
     def fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn.Module]:
         """Fit the features of the rows. Guarantee: that of the plan's event (`privet.training.convex`)."""
         from privet.core.random import default_rng
-        from privet.training.models import Shortened
+        from privet.training.models import UnitNormLinear
 
         classes = len(session.facts.classes)
         fitted = _build(dict(plan.settings), session.facts)
@@ -74,9 +74,9 @@ def convex_method(
             raise InvalidInput("plan", problem, "train anew, which costs anew")
         features = session.features(rows.x).numpy()
         release = fitted.fit(features, rows.y.numpy(), source=session.source, rng=session.rng or default_rng())
-        return release.map(lambda model: Shortened.of(model, classes))
+        return release.map(lambda model: UnitNormLinear.of(model, classes))
 
-    def describe(described: Described, plan: MethodPlan) -> Described:
+    def describe(described: ModelDescription, plan: MethodPlan) -> ModelDescription:
         return replace(described, family="convex", radius=plan.settings["radius"])
 
     return Method(name, title, plan, fit, describe)

@@ -63,7 +63,7 @@ def _recipe(
     noise_multiplier: float | None = None,
 ) -> Recipe:
     from privet.training.models import Family
-    from privet.training.recipe import Kind, recipe
+    from privet.training.recipe import DataKind, recipe
 
     rows = max(round((facts.units or 1) * request.training_share(has_test_rows=facts.has_test_rows)), 1)
     if request.batch_size is not None and request.batch_size > rows:
@@ -71,7 +71,7 @@ def _recipe(
         raise InvalidInput("batch_size", problem, "give a smaller one, or leave it out")
     family = model.family
     if ":" in request.model:
-        family = Family.RESIDUAL if facts.kind is Kind.TABLE else Family.CONVOLUTIONS
+        family = Family.RESIDUAL if facts.kind is DataKind.TABLE else Family.CONVOLUTIONS
     return recipe(
         facts.kind,
         rows,
@@ -148,6 +148,7 @@ def _fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn
     Guarantee: that of the recipe's plan (`privet.training.DPSGD`) for the session's unit. Canaries are further rows
     that are sampled, clipped and noised like any other; the model learns nothing of them.
     """
+    from privet.training import UserRows
     from privet.training.loop import train_steps
 
     recipe = recipe_of(plan)
@@ -156,8 +157,9 @@ def _fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn
     optimizer = recipe.optimizer(model) if canaries is None else canaries.optimizer(recipe)
     whole: Any = model if canaries is None else canaries.planted
     dataset: Any = (rows.x, rows.y) if canaries is None else canaries.dataset((rows.x, rows.y))
-    users = rows.users if canaries is None else canaries.users(rows.users)
-    given: dict[str, Any] = {"users": users, "cap": session.facts.rows_per_user, "rng": session.rng}
+    ids = rows.users if canaries is None else canaries.users(rows.users)
+    users = None if ids is None else UserRows(ids, session.facts.rows_per_user)
+    given: dict[str, Any] = {"users": users, "rng": session.rng}
     checkpoint = None if session.directory is None else session.directory / "checkpoint.pt"
     if session.resume and checkpoint is not None and checkpoint.exists():
         run = recipe.plan.resume(checkpoint, whole, optimizer, dataset, **given)

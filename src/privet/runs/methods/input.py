@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from privet.runs.facts import PublicFacts
     from privet.runs.request import TrainRequest
     from privet.runs.row_sets import LabeledRows
-    from privet.training.models import Described, Model
+    from privet.training.models import Model, ModelDescription
 
 __all__ = ["INPUT"]
 
@@ -49,7 +49,7 @@ def _fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn
     return release.map(Additive.of)
 
 
-def _describe(described: Described, plan: MethodPlan) -> Described:
+def _describe(described: ModelDescription, plan: MethodPlan) -> ModelDescription:
     return replace(described, family="additive", bins=plan.settings["bins"])
 
 

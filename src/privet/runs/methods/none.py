@@ -40,19 +40,19 @@ def _fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Internal[n
     from privet.training.convex import LinearModel
     from privet.training.convex.linear import within
     from privet.training.convex.minimum import approach
-    from privet.training.models import Family, Model, Own, Shortened
+    from privet.training.models import Family, Model, UnitNormLinear, UserModel
 
     classes, model = len(session.facts.classes), session.trainable()
     is_known = (rows.y >= 0) & (rows.y < classes) if classes else rows.y.isfinite()
     x, y = rows.x[is_known], rows.y[is_known]
     head = model.head if isinstance(model, Model) else model
     family = model.family if isinstance(model, Model) else Family.LINEAR
-    if family is Family.LINEAR and not isinstance(head, Own):
+    if family is Family.LINEAR and not isinstance(head, UserModel):
         loss = loss_for(classes)
         features = within(session.features(x).numpy(), RADIUS)
         start = np.zeros((loss.outputs, features.shape[1]))
         weights = approach(loss, features, y.numpy(), _PENALTY, start, _TOLERANCE)
-        return Internal(Shortened.of(LinearModel(weights, RADIUS), classes))
+        return Internal(UnitNormLinear.of(LinearModel(weights, RADIUS), classes))
     losses: Any = model.losses
     optimizer = torch.optim.Adam(model.parameters(), lr=_RATE)
     order = torch.Generator().manual_seed(0)

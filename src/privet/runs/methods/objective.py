@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from privet.runs.methods.convex import convex_method
 
 if TYPE_CHECKING:
-    from privet.training.convex import Loss, ObjectivePerturbation
+    from privet.training.convex import ConvexLoss, ObjectivePerturbation
 
 __all__ = ["OBJECTIVE"]
 
@@ -21,7 +21,7 @@ def _perturbation() -> type[ObjectivePerturbation]:
     return ObjectivePerturbation
 
 
-def _penalty(loss: Loss, epsilon: float, delta: float) -> float:
+def _penalty(loss: ConvexLoss, epsilon: float, delta: float) -> float:
     return loss.trace / (_DETERMINANT_SHARE * epsilon)
 
 

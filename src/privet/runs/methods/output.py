@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from privet.runs.methods.convex import convex_method
 
 if TYPE_CHECKING:
-    from privet.training.convex import Loss, OutputPerturbation
+    from privet.training.convex import ConvexLoss, OutputPerturbation
 
 __all__ = ["OUTPUT"]
 
@@ -21,7 +21,7 @@ def _perturbation() -> type[OutputPerturbation]:
     return OutputPerturbation
 
 
-def _penalty(loss: Loss, epsilon: float, delta: float) -> float:
+def _penalty(loss: ConvexLoss, epsilon: float, delta: float) -> float:
     from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
 
     return analytic_gaussian_sigma(epsilon, delta) * loss.lipschitz / _SCORE_NOISE

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from privet.runs.row_sets import LabeledRows
     from privet.runs.selection import TuningPlan
     from privet.training.loggers import Log
-    from privet.training.models import Described, Model
+    from privet.training.models import Model, ModelDescription
 
 __all__ = ["FitSession", "Method", "MethodBudget", "MethodPlan", "PartialRun", "StepProgress", "on_features"]
 
@@ -147,18 +147,18 @@ class FitSession:
 
     def trainable(self) -> nn.Module:
         """Return a fresh copy of what is trained: all of a table's model, and the head on features of images."""
-        from privet.training.recipe import Kind
+        from privet.training.recipe import DataKind
 
-        return copy.deepcopy(self.model if self.facts.kind is Kind.TABLE else self.model.head).train()
+        return copy.deepcopy(self.model if self.facts.kind is DataKind.TABLE else self.model.head).train()
 
     def features(self, x: Tensor) -> Tensor:
         """Return the features of rows; those of images were computed when the rows were read."""
         import torch
 
-        from privet.training.recipe import Kind
+        from privet.training.recipe import DataKind
 
         with torch.no_grad():
-            features: Tensor = self.model.front(x) if self.facts.kind is Kind.TABLE else x
+            features: Tensor = self.model.front(x) if self.facts.kind is DataKind.TABLE else x
         return features
 
 
@@ -173,7 +173,7 @@ def on_features(model: Model) -> Model:
     return Model(front, model.head, model.family)
 
 
-def _unchanged(described: Described, plan: MethodPlan) -> Described:
+def _unchanged(described: ModelDescription, plan: MethodPlan) -> ModelDescription:
     return described
 
 
@@ -189,7 +189,7 @@ class Method:
     """Return the plan for a share of the budget. The model is None while facts that shape it are unknown."""
     fit: Callable[[MethodPlan, LabeledRows, FitSession], Release[nn.Module] | Internal[nn.Module]]
     """Train on the rows, and release a model that costs no more than the plan's event."""
-    describe: Callable[[Described, MethodPlan], Described] = _unchanged
+    describe: Callable[[ModelDescription, MethodPlan], ModelDescription] = _unchanged
     """From the model that was asked for to the one that is released, so that it can be stored."""
     is_private: bool = True
     """Whether `fit` returns a release. Others are for comparison, on the internal report alone."""

@@ -48,7 +48,7 @@ from privet.runs.pate.vote_file import gather_votes
 from privet.runs.payment import Payment, file_digest, public_rows_digest, reserve_payment, rows_digest
 from privet.runs.row_sets import HELD, TEST
 from privet.runs.scoring import LabeledRows, score_exactly
-from privet.training.models import Described, Family, Kernel, Model, Shortened
+from privet.training.models import Family, Kernel, Model, ModelDescription, UnitNormLinear
 
 __all__ = ["Answered", "PateResult", "PateRun"]
 
@@ -101,7 +101,7 @@ class PateResult:
     apart: bool
     """Whether it was checked that nobody is in two silos."""
     student: Model
-    described: Described
+    described: ModelDescription
     public: tuple[tuple[int, Release[Score]], ...]
     """On public rows, for students that had asked so many."""
     paid: Release[Score] | None
@@ -337,11 +337,11 @@ def _weighing(plan: Plan) -> VoteRegression:
     return VoteRegression(_LEAST_PENALTY + _PENALTY * (sigma / plan.teachers) ** 2)
 
 
-def _head(student: Student) -> Kernel | Shortened:
+def _head(student: Student) -> Kernel | UnitNormLinear:
     found = student.model
     if isinstance(found, RidgeModels):
         # Features have a length of 1 at most, so that with the offset's 1 nothing is shortened at this radius.
-        head = Shortened(found.weights.shape[1], found.classes, RADIUS)
+        head = UnitNormLinear(found.weights.shape[1], found.classes, RADIUS)
         head.weight.copy_(RADIUS * torch.cat([found.weights[0].T, found.offsets[0][:, None]], 1))
         return head
     if not isinstance(found, Kernels):
@@ -349,10 +349,10 @@ def _head(student: Student) -> Kernel | Shortened:
     return Kernel.of(found.rows[0], found.coefficients[0], found.offsets[0], found.width)
 
 
-def _model(inputs: PateInputs, front: torch.nn.Module, student: Student) -> tuple[Model, Described]:
+def _model(inputs: PateInputs, front: torch.nn.Module, student: Student) -> tuple[Model, ModelDescription]:
     head = _head(student)
     schema = None if inputs.schema is None else inputs.schema.to_toml()
-    said = Described("kernel", inputs.classes, schema, inputs.shape, inputs.peak)
+    said = ModelDescription("kernel", inputs.classes, schema, inputs.shape, inputs.peak)
     if isinstance(head, Kernel):
         described = replace(said, support=len(head.rows))
     else:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from privet.training.convex.input import AdditiveModel, InputPerturbation, Randomized
 from privet.training.convex.linear import LinearModel
-from privet.training.convex.losses import LogCosh, Loss, Softmax
+from privet.training.convex.losses import ConvexLoss, LogCosh, Softmax
 from privet.training.convex.objective import ObjectivePerturbation
 from privet.training.convex.output import OutputPerturbation
 
 __all__ = [
     "AdditiveModel",
+    "ConvexLoss",
     "InputPerturbation",
     "LinearModel",
     "LogCosh",
-    "Loss",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Randomized",

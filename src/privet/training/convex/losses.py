@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,47 +11,40 @@ from scipy.special import logsumexp
 
 from privet.core import checked
 
-__all__ = ["Array", "LogCosh", "Loss", "Softmax"]
+__all__ = ["Array", "ConvexLoss", "LogCosh", "Softmax"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 
-class Loss(Protocol):
+class ConvexLoss(Protocol):
     """A loss of one example's scores: convex, twice differentiable, with a bounded gradient."""
 
     @property
     def outputs(self) -> int:
         """How many scores a model gives for one example."""
-        ...
 
     @property
     def lipschitz(self) -> float:
         """The largest norm of the gradient by the scores."""
-        ...
 
     @property
     def curvature(self) -> float:
         """The largest eigenvalue of the second derivative by the scores."""
-        ...
 
     @property
     def trace(self) -> float:
         """The largest sum of its eigenvalues."""
-        ...
 
     @property
     def rank(self) -> int:
         """How many of them are not zero."""
-        ...
 
     @property
     def tails(self) -> int:
         """How many normal variables could each make the loss of privacy large: see `ObjectivePerturbation`."""
-        ...
 
     def slopes(self, scores: Array, targets: npt.NDArray[Any]) -> tuple[float, Array]:
         """The sum of the examples' losses, and its gradient by the scores."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -59,6 +52,8 @@ class Softmax:
     """Cross-entropy over some classes: the gradient is p - e_y, the second derivative diag(p) - pp'."""
 
     classes: int
+    curvature: ClassVar[float] = 0.5
+    """Where two classes share the probability."""
 
     def __post_init__(self) -> None:
         checked.count("classes", self.classes, 2)
@@ -72,11 +67,6 @@ class Softmax:
     def lipschitz(self) -> float:
         """√2, rounded up."""
         return float(np.nextafter(np.sqrt(2.0), 2.0))
-
-    @property
-    def curvature(self) -> float:
-        """1/2: where two classes share the probability."""
-        return 0.5
 
     @property
     def trace(self) -> float:
@@ -104,37 +94,18 @@ class Softmax:
 
 @dataclass(frozen=True)
 class LogCosh:
-    """log cosh(score - target): like a squared error where it is small, and like an absolute one where it is large."""
+    """log cosh(score - target): like a squared error where it is small, and like an absolute one where it is large.
 
-    @property
-    def outputs(self) -> int:
-        """One number."""
-        return 1
+    The slope is a tanh, which stays below 1, and the second derivative 1 - tanh², the only eigenvalue. Either sign of
+    the slope is a tail.
+    """
 
-    @property
-    def lipschitz(self) -> float:
-        """|tanh| stays below 1."""
-        return 1.0
-
-    @property
-    def curvature(self) -> float:
-        """1 - tanh²."""
-        return 1.0
-
-    @property
-    def trace(self) -> float:
-        """The same: there is one eigenvalue."""
-        return 1.0
-
-    @property
-    def rank(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def tails(self) -> int:
-        """Either sign of the slope."""
-        return 2
+    outputs: ClassVar[int] = 1
+    lipschitz: ClassVar[float] = 1.0
+    curvature: ClassVar[float] = 1.0
+    trace: ClassVar[float] = 1.0
+    rank: ClassVar[int] = 1
+    tails: ClassVar[int] = 2
 
     def slopes(self, scores: Array, targets: npt.NDArray[Any]) -> tuple[float, Array]:
         """tanh(score - target)."""

@@ -10,10 +10,9 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from privet.core.errors import InvalidInput
-from privet.training.convex.losses import Array, Loss
-from privet.training.convex.terms import targets
+from privet.training.convex.losses import Array, ConvexLoss
 
-__all__ = ["approach"]
+__all__ = ["approach", "targets", "tolerance"]
 
 _ROWS: Final = 1 << 13
 _TRIES: Final = 3
@@ -22,7 +21,7 @@ _SLACK: Final = 1e-9
 
 
 def approach(
-    loss: Loss,
+    loss: ConvexLoss,
     x: Array,
     y: npt.NDArray[Any],
     regularization: float,
@@ -72,6 +71,18 @@ def approach(
         last, theta = theta, ahead - gradient / smooth
         ahead = theta + momentum * (theta - last)
     raise InvalidInput("tolerance", f"is {tolerance:g}, which is below what float64 resolves", "give a larger one")
+
+
+def tolerance(loss: ConvexLoss) -> float:
+    """Return γ: small against one example's gradient, and above what float64 rounds in sums over a million rows."""
+    return 3e-4 * loss.lipschitz
+
+
+def targets(loss: ConvexLoss, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return classes within their range, or finite numbers: what rows hold is no reason to stop."""
+    if loss.outputs > 1:
+        return np.clip(np.nan_to_num(np.asarray(y, dtype=np.float64)), 0, loss.outputs - 1).astype(np.int64)
+    return np.nan_to_num(np.asarray(y, dtype=np.float64), nan=0.0, posinf=1e6, neginf=-1e6)
 
 
 def _stretches(x: Array) -> list[slice]:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import numpy.typing as npt
-import torch
 
 from privet.accounting import epsilon as price
 from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
-from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.core.event import Approximate, Composed, Event, Gaussian
 from privet.core.random import Rng
 from privet.core.release import Release
-from privet.core.unit import Unit
 from privet.training.convex.linear import LinearModel, within
-from privet.training.convex.losses import Loss
-from privet.training.convex.minimum import approach
-from privet.training.convex.terms import check, tolerance
-from privet.training.lattice import Lattice
+from privet.training.convex.method import ConvexMethod
+from privet.training.convex.minimum import approach, tolerance
 
 __all__ = ["ObjectivePerturbation"]
 
@@ -33,7 +28,7 @@ _SHARE: Final = 0.98
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation:
+class ObjectivePerturbation(ConvexMethod):
     """A linear model at the minimum of an objective that was tilted at random.
 
     Guarantee: (ε, δ) for one example that comes or goes, or is blanked: `event` is an (ε₁, δ₁) block for the exact
@@ -49,24 +44,16 @@ class ObjectivePerturbation:
     For the softmax, b·g = Σ_j p_j v_j - v_y ≤ max_j (v_j - v_y), where v = bx is normal and each v_j - v_y has a
     deviation of at most √2σ = Lσ; for the other losses, b·g is at most L times the size of one normal of deviation σ.
 
-    So the privacy loss is at most c + μ²/2 + μ·max(0, Z_1, …, Z_k) with μ = L/σ and k standard normals (`Loss.tails`),
+    So the privacy loss is at most c + μ²/2 + μ·max(0, Z_1, …, Z_k) with μ = L/σ and k = `loss.tails` standard normals,
     whatever their dependence, and δ₁(ε₁) = E(1 - exp(ε₁ - loss))⁺ ≤ k·δ_μ(ε₁ - c) by the union bound, where δ_μ is that
     of the Gaussian mechanism, while ε₁ - c ≥ μ²/2. (Kifer et al. 2012 and Redberg et al. 2023 have such bounds.)
 
-    The noise in the objective is a real-valued normal, in floating point; that on the output is exact.
+    The smaller the regularization, the more of ε goes to the determinant. The noise in the objective is continuous
+    (floating-point) noise; that on the output is exact.
     """
 
-    loss: Loss
-    epsilon: float
-    delta: float
-    regularization: float
-    """Λ: of the sum of all losses. The smaller it is, the more of ε goes to the determinant."""
-    radius: float = 1.0
-    """Inputs, with their intercept, are divided by this and then shortened to a norm of 1."""
-    unit: Unit = field(default_factory=Unit)
-
     def __post_init__(self) -> None:
-        check(self.epsilon, self.delta, self.regularization, self.radius, self.unit)
+        super().__post_init__()
         if self._determinant() >= self._first.epsilon:
             least = self.loss.trace / self._first.epsilon
             advice = f"give more than about {2 * least:.3g}, or a larger epsilon"
@@ -113,8 +100,4 @@ class ObjectivePerturbation:
         gamma = tolerance(self.loss)
         near = approach(self.loss, rows, y, self.regularization, tilt, gamma)
         clip = 2.0 * gamma / self.regularization * (1.0 + 1e-12)
-        lattice = Lattice.for_deviation(_HIDING * clip)
-        sigma = lattice.deviation(_HIDING, checked.positive("clip", clip), near.size)
-        weight = lattice.add(torch.from_numpy(near), sigma, rng).numpy()
-        model = LinearModel(weight, self.radius)
-        return Release.of(model, self.event, unit=self.unit, source=source, randomness=rng.kind)
+        return self._noisy(near, _HIDING, clip, source, rng)

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
 from privet.core import checked
 from privet.core.event import Gaussian
 from privet.core.random import Rng
 from privet.core.release import Release
-from privet.core.unit import Unit
 from privet.training.convex.linear import LinearModel, within
-from privet.training.convex.losses import Loss
-from privet.training.convex.minimum import approach
-from privet.training.convex.terms import check, tolerance
-from privet.training.lattice import Lattice
+from privet.training.convex.method import ConvexMethod
+from privet.training.convex.minimum import approach, tolerance
 
 __all__ = ["OutputPerturbation"]
 
 
 @dataclass(frozen=True)
-class OutputPerturbation:
+class OutputPerturbation(ConvexMethod):
     """A linear model with noise on its weights.
 
     Guarantee: (ε, δ) for one example that comes or goes, or is blanked. The objective Σ ℓ + Λ/2 |θ|² is Λ-strongly
@@ -39,18 +35,6 @@ class OutputPerturbation:
     >>> OutputPerturbation(Softmax(2), epsilon=1.0, delta=1e-5, regularization=100.0).event
     Gaussian(noise_multiplier=3.7306316348...)
     """
-
-    loss: Loss
-    epsilon: float
-    delta: float
-    regularization: float
-    """Λ: of the sum of all losses, not of their mean."""
-    radius: float = 1.0
-    """Inputs, with their intercept, are divided by this and then shortened to a norm of 1."""
-    unit: Unit = field(default_factory=Unit)
-
-    def __post_init__(self) -> None:
-        check(self.epsilon, self.delta, self.regularization, self.radius, self.unit)
 
     @property
     def event(self) -> Gaussian:
@@ -68,8 +52,4 @@ class OutputPerturbation:
         least = approach(self.loss, rows, y, self.regularization, np.zeros(shape), gamma)
         clip = (self.loss.lipschitz + 2.0 * gamma) / self.regularization * (1.0 + 1e-12)
         noise = checked.positive("noise", self.event.noise_multiplier)
-        lattice = Lattice.for_deviation(noise * clip)
-        sigma = lattice.deviation(noise, clip, least.size)
-        weight = lattice.add(torch.from_numpy(least), sigma, rng).numpy()
-        model = LinearModel(weight, self.radius)
-        return Release.of(model, self.event, unit=self.unit, source=source, randomness=rng.kind)
+        return self._noisy(least, noise, clip, source, rng)

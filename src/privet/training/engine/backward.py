@@ -10,29 +10,29 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from privet.training.engine.arrival import Arrival
 from privet.training.engine.calls import Call
-from privet.training.engine.claims import Claim, claim, leaves
+from privet.training.engine.contributions import Contribution, Dense, Outer, combine
+from privet.training.engine.coverage import CoveredUses, cover_uses, leaves
 from privet.training.engine.functional import again
-from privet.training.engine.graph import Graph, Stem, Use, is_complex, read
+from privet.training.engine.graph import Graph, ParameterExpression, Use, is_complex, read
+from privet.training.engine.incoming_gradient import IncomingGradient
 from privet.training.engine.layout import Layout
-from privet.training.engine.parts import Dense, Outer, Part, combine
-from privet.training.engine.probe import Found, Reader, probe
-from privet.training.engine.stems import descend, makes_stems, shape_of
+from privet.training.engine.parameter_expressions import descend, makes_expression, shape_of
+from privet.training.engine.probe import ProbeResult, Reader, probe
 from privet.training.engine.structure import Sizes, alike, sizes, skeleton, takes_rows_by_data
 from privet.training.engine.sweep import Gradients, sweep
-from privet.training.rules import RULES, Known
+from privet.training.rules import RULES, OperationRule
 
-__all__ = ["Engine", "Met"]
+__all__ = ["Engine", "KnownStructure"]
 
 
 @dataclass
-class Met:
+class KnownStructure:
     """A structure of the computation that has been met."""
 
     examples: int
     sizes: Sizes
-    found: Found | None = None
+    found: ProbeResult | None = None
     """Where its examples lie, once that is certain."""
     probed: int = -1
     """The round in which that was found out, or found again."""
@@ -48,8 +48,8 @@ class Engine:
 
     parameters: Sequence[Tensor]
     names: Sequence[str]
-    rules: Mapping[str, Known] = field(default_factory=lambda: RULES)
-    met: dict[tuple[object, ...], list[Met]] = field(default_factory=dict)
+    rules: Mapping[str, OperationRule] = field(default_factory=lambda: RULES)
+    met: dict[tuple[object, ...], list[KnownStructure]] = field(default_factory=dict)
     batched: dict[tuple[int, int], list[bool]] = field(default_factory=dict)
     """Which inputs of modules without rules have rows: see `privet.training.engine.functional.again`."""
     round: int = 0
@@ -66,7 +66,9 @@ class Engine:
         known = any(each.found for kind in self.met.values() for each in kind)
         return not known or not self.round & (self.round - 1)
 
-    def gradients(self, losses: Tensor, weights: Tensor | None = None, calls: Sequence[Call] = ()) -> list[Part | None]:
+    def gradients(
+        self, losses: Tensor, weights: Tensor | None = None, calls: Sequence[Call] = ()
+    ) -> list[Contribution | None]:
         """For each parameter its examples' gradients; None where the losses do not depend on it.
 
         Args:
@@ -78,9 +80,9 @@ class Engine:
             return self._alone(losses, weights)
         numbers = {id(parameter): number for number, parameter in enumerate(self.parameters)}
 
-        def reader(stems: frozenset[int]) -> tuple[Graph, list[Claim]]:
-            graph = read(losses, numbers, makes_stems, stems)
-            return graph, claim(graph, calls, self._has_rule, name_of)
+        def reader(expressions: frozenset[int]) -> tuple[Graph, list[CoveredUses]]:
+            graph = read(losses, numbers, makes_expression, expressions)
+            return graph, cover_uses(graph, calls, self._has_rule, name_of)
 
         def name_of(parameter: Tensor) -> str:
             return self.names[numbers[id(parameter)]]
@@ -90,37 +92,37 @@ class Engine:
         if not self.reached:
             return [None] * len(self.parameters)
         where = self._where(losses, graph, reader, name_of)
-        if where.stems:
-            graph, claims = reader(where.stems)
+        if where.expressions:
+            graph, claims = reader(where.expressions)
         layouts = dict(zip(graph.joins, where.layouts, strict=True))
         silent = set() if where.certain else {node for place, node in enumerate(graph.joins) if place in where.silent}
-        arrived: list[tuple[Stem, Part]] = []
+        contributions: list[tuple[ParameterExpression, Contribution]] = []
         often = _used_often(graph, claims)
 
-        def arrive(node: Node, gradients: Gradients) -> None:
+        def on_gradient(node: Node, gradients: Gradients) -> None:
             if node in silent:
                 return
             known = self.rules[type(node).__name__]
             layout = Layout(len(losses), *layouts[node])
             shared: dict[str, Any] = {}
-            last: Part | None = None
+            last: Contribution | None = None
             for use in graph.joins[node]:
-                part = known.rule(Arrival(node, use.slot, shape_of(use.stem), gradients, layout, shared))
-                part = part.settle()
-                if weights is None and not often & {id(leaf) for leaf in leaves(use.stem.node)}:
+                shape = shape_of(use.expression)
+                own = known.rule(IncomingGradient(node, use.slot, shape, gradients, layout, shared)).settle()
+                if weights is None and not often & {id(leaf) for leaf in leaves(use.expression.node)}:
                     # A layer's bias comes first, and has half of what the norms of its matrix are made of.
-                    part = part.measured_beside(last) if isinstance(part, Outer) else part.measured()
-                last = part
-                arrived.append((use.stem, part))
+                    own = own.with_squares_beside(last) if isinstance(own, Outer) else own.with_squares()
+                last = own
+                contributions.append((use.expression, own))
 
         start = torch.ones_like(losses) if weights is None else weights.to(losses)
         edges = [edge for each in claims for edge in each.call.edges]
-        others = sweep(losses, start, graph, arrive, keep=False, also=edges)
-        found: list[list[Part]] = [[] for _ in self.parameters]
+        others = sweep(losses, start, graph, on_gradient, keep=False, also=edges)
+        found: list[list[Contribution]] = [[] for _ in self.parameters]
         with torch.no_grad():
             # Not before: during the sweep autograd answers only for what the sweep needs.
-            for stem, part in arrived:
-                for parameter, share in descend(stem, part):
+            for expression, contribution in contributions:
+                for parameter, share in descend(expression, contribution):
                     if id(parameter) in numbers:
                         found[numbers[id(parameter)]].append(share)
             for each in claims:
@@ -130,7 +132,7 @@ class Engine:
                     found[numbers[id(own[name])]].append(share)
             return [combine(parts).settle() if parts else None for parts in found]
 
-    def _where(self, losses: Tensor, graph: Graph, reader: Reader, name_of: Callable[[Tensor], str]) -> Found:
+    def _where(self, losses: Tensor, graph: Graph, reader: Reader, name_of: Callable[[Tensor], str]) -> ProbeResult:
         """Where the examples are: known from a computation of the same structure, or found out now.
 
         Where data decides, always now. And again in the rounds in which it is `due`.
@@ -143,16 +145,16 @@ class Engine:
             met.found, met.probed = where if where.certain else met.found, self.round
         return where
 
-    def _met(self, graph: Graph, examples: int) -> Met:
+    def _met(self, graph: Graph, examples: int) -> KnownStructure:
         """The record of this structure: a known one's, or a new one."""
         kind, own = self.met.setdefault(skeleton(graph), []), sizes(graph)
         for each in kind:
             if alike(each.sizes, each.examples, own, examples):
                 return each
-        kind.append(Met(examples, own))
+        kind.append(KnownStructure(examples, own))
         return kind[-1]
 
-    def _alone(self, losses: Tensor, weights: Tensor | None) -> list[Part | None]:
+    def _alone(self, losses: Tensor, weights: Tensor | None) -> list[Contribution | None]:
         """One example needs no rules: its gradient is the ordinary one."""
         start = torch.ones_like(losses) if weights is None else weights.to(losses)
         found = torch.autograd.grad(losses, list(self.parameters), start, allow_unused=True)
@@ -167,12 +169,12 @@ class Engine:
         return known is not None and use.slot in known.slots and not is_complex(node)
 
 
-def _used_often(graph: Graph, claims: Sequence[Claim]) -> set[int]:
+def _used_often(graph: Graph, claims: Sequence[CoveredUses]) -> set[int]:
     """The parameters with several uses, by `id`: the norm of a sum is not known from its terms."""
     once: set[int] = {id(parameter) for each in claims for parameter in each.call.module.parameters(recurse=False)}
     often = set(once)
     for uses in graph.joins.values():
         for use in uses:
-            for leaf in leaves(use.stem.node):
+            for leaf in leaves(use.expression.node):
                 (often if id(leaf) in once else once).add(id(leaf))
     return often

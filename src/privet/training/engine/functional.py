@@ -18,8 +18,8 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from privet.core.errors import InvalidInput
 from privet.training.engine.calls import Call
-from privet.training.engine.parts import Dense, Part
-from privet.training.micro import TELLING
+from privet.training.engine.contributions import Contribution, Dense
+from privet.training.micro import RowInputs, remember_rows
 
 __all__ = ["again"]
 
@@ -32,19 +32,15 @@ def again(
     names: Sequence[str],
     gradients: Sequence[Tensor | None],
     examples: int,
-    known: dict[tuple[int, int], list[bool]],
-) -> dict[str, Part]:
+    known: RowInputs,
+) -> dict[str, Contribution]:
     """For each of the module's own parameters in `names`, its examples' gradients.
 
-    `known` remembers which of a module's inputs have rows, from a batch whose size hardly any other size is a multiple
-    of: a mask of 12 × 12 that all examples share looks like one of 12 examples, now and then.
+    `known` remembers which of a module's inputs have rows (`remember_rows`).
     """
     flat, spec = tree_flatten((call.args, dict(call.kwargs)))
     batched = [isinstance(leaf, Tensor) and leaf.dim() > 0 and len(leaf) % examples == 0 for leaf in flat]
-    key = id(call.module), len(flat)
-    if examples in TELLING:
-        known[key] = batched
-    batched = [here and may for here, may in zip(batched, known.get(key, batched), strict=True)]
+    batched = remember_rows(known, call.module, batched, examples)
     inputs = [_rows(leaf, examples) for leaf, here in zip(flat, batched, strict=True) if here]
     own = dict(call.module.named_parameters(recurse=False))
     moved = {name: own[name].detach() for name in names}

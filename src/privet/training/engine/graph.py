@@ -1,8 +1,9 @@
 """Where parameters enter a computation, read off autograd's graph.
 
 Every use of a parameter is an edge of that graph, whoever made it: a layer, a function called with another layer's
-weight, a bare parameter. So nothing is missed, and no module has to be wrapped or hooked. A *stem* is what is made
-of parameters alone (a transpose, a slice, a normalised weight); a *join* is the operation in which a stem meets data.
+weight, a bare parameter. So nothing is missed, and no module has to be wrapped or hooked. A *parameter expression* is
+computed from parameters alone (a transpose, a slice, a normalized weight); a *join* is the operation in which a
+parameter expression meets data.
 """
 
 from __future__ import annotations
@@ -17,10 +18,21 @@ from torch.autograd.graph import GradientEdge, Node
 
 from privet.core.errors import NotProven
 
-__all__ = ["Graph", "Stem", "Use", "is_complex", "is_leaf", "output_shape", "outputs_of", "read", "saved"]
+__all__ = [
+    "Graph",
+    "ParameterExpression",
+    "Use",
+    "is_complex",
+    "is_leaf",
+    "node_kinds",
+    "output_shape",
+    "outputs_of",
+    "read",
+    "saved",
+]
 
 
-class Stem(NamedTuple):
+class ParameterExpression(NamedTuple):
     """An output of a node that depends on parameters and on nothing else."""
 
     node: Node
@@ -28,10 +40,10 @@ class Stem(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A stem that enters a join as its input number `slot`."""
+    """A parameter expression that enters a join as its input number `slot`."""
 
     slot: int
-    stem: Stem
+    expression: ParameterExpression
 
 
 @dataclass
@@ -47,6 +59,15 @@ class Graph:
     def kinds(self) -> tuple[type, ...]:
         """The types of all nodes: the structure of the computation."""
         return tuple(map(type, self.order))
+
+
+def node_kinds(names: str) -> frozenset[str]:
+    """Return autograd's class names of operations: those of the words, which may leave out the ending "Backward0".
+
+    >>> sorted(node_kinds("Add SumBackward1"))
+    ['AddBackward0', 'SumBackward1']
+    """
+    return frozenset(name if "Backward" in name else f"{name}Backward0" for name in names.split())
 
 
 def is_leaf(node: Node) -> bool:
@@ -87,34 +108,36 @@ def read(
     Args:
         losses: one number for each example.
         parameters: the number of each trained parameter, by `id(parameter)`.
-        makes_stems: whether a node's output is a stem, given that an input is one and whether all are.
-        also: nodes, by their place in `Graph.order`, that make stems although they are of another kind.
+        makes_stems: whether a node's output is a parameter expression, given that an input is one and whether all are.
+        also: nodes, by their place in `Graph.order`, that make parameter expressions although they are of another kind.
     """
     graph = Graph()
     if losses.grad_fn is None:
         return graph
     graph.order = _children_first(losses.grad_fn)
-    stems: set[Node] = set()
+    expressions: set[Node] = set()
     outputs: dict[Node, set[int]] = {losses.grad_fn: {losses.output_nr}}
     above: set[Node] = set()  # nodes with a join strictly below them
     for place, node in enumerate(graph.order):
         if is_leaf(node):
             if id(node.variable) in parameters:  # type: ignore[attr-defined]
-                stems.add(node)
+                expressions.add(node)
             continue
         inputs = node.next_functions
-        joined = [child is not None and child in stems for child, _ in inputs]
+        joined = [child is not None and child in expressions for child, _ in inputs]
         if any(joined):
             # A leaf that is not trained is a constant, too, though autograd would give it a gradient.
-            constant = [child is None or (is_leaf(child) and child not in stems) for child, _ in inputs]
+            constant = [child is None or (is_leaf(child) and child not in expressions) for child, _ in inputs]
             if all(map(or_, joined, constant)) and (makes_stems(node, all(joined)) or place in also):
-                stems.add(node)
+                expressions.add(node)
                 continue
             graph.joins[node] = [
-                Use(slot, Stem(child, output)) for slot, (child, output) in enumerate(inputs) if child in stems
+                Use(slot, ParameterExpression(child, output))
+                for slot, (child, output) in enumerate(inputs)
+                if child in expressions
             ]
         for child, output in inputs:
-            if child is not None and child not in stems:
+            if child is not None and child not in expressions:
                 outputs.setdefault(child, set()).add(output)
                 if child in graph.joins or child in above:
                     above.add(node)

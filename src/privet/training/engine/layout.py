@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-__all__ = ["Layout", "candidates", "pattern"]
+__all__ = ["Layout", "candidates"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,3 @@ def candidates(shape: Sequence[int], examples: int) -> Iterator[Layout]:
             yield Layout(examples, axis)
             if shape[axis] > examples:
                 yield Layout(examples, axis, interleaved=True)
-
-
-def pattern(shape: Sequence[int], examples: int) -> tuple[int, ...]:
-    """What of a shape decides which layouts are possible: 2 for B itself, 1 for a multiple of it, 0 for the rest."""
-    return tuple((size % examples == 0) + (size == examples) for size in shape)

@@ -17,16 +17,16 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node
 
 from privet.core.errors import InvalidInput
-from privet.training.engine.claims import Claim, leaves
+from privet.training.engine.coverage import CoveredUses, leaves
 from privet.training.engine.graph import Graph, output_shape
 from privet.training.engine.layout import Layout, candidates
 from privet.training.engine.structure import is_packed
 from privet.training.engine.sweep import Gradients, sweep
-from privet.training.rules import STEM_IF_SHARED
+from privet.training.rules import EXPRESSION_IF_SHARED
 
-__all__ = ["Found", "Reader", "probe"]
+__all__ = ["ProbeResult", "Reader", "probe"]
 
-Reader: TypeAlias = Callable[[frozenset[int]], tuple[Graph, list[Claim]]]
+Reader: TypeAlias = Callable[[frozenset[int]], tuple[Graph, list[CoveredUses]]]
 
 _LEAST = 1e-30
 """Below this, a product with a power of two rounds."""
@@ -38,10 +38,10 @@ _TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
-class Found:
+class ProbeResult:
     """What a probe found for one structure of the computation."""
 
-    stems: frozenset[int]
+    expressions: frozenset[int]
     """Nodes, by their place in the walk, whose output is shared by all examples."""
     layouts: tuple[tuple[int, bool], ...]
     """For each join, in order: the examples' axis and whether they are interleaved there."""
@@ -51,17 +51,18 @@ class Found:
     """Whether the experiment left no choice; if not, the next batch repeats it."""
 
 
-def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> Found:
+def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> ProbeResult:
     """Find every join's layout.
 
     Args:
         losses: one for each example, with their graph, which stays usable.
-        reader: from the places of further stems to the graph and the calls that stand for uses without a rule.
+        reader: from the places of further parameter expressions to the graph, and the calls that stand for uses
+            without a rule.
         name_of: a parameter's name, for the error.
     """
-    stems: frozenset[int] = frozenset()
+    expressions: frozenset[int] = frozenset()
     while True:
-        graph, claims = reader(stems)
+        graph, claims = reader(expressions)
         edges = [edge for claim in claims for edge in claim.call.edges]
         ones, outputs = _summaries(losses, torch.ones_like(losses), graph, edges)
         fitting: dict[Node, _Fit] = {}
@@ -80,13 +81,13 @@ def probe(losses: Tensor, reader: Reader, name_of: Callable[[Tensor], str]) -> F
             silent = frozenset(place for place, node in enumerate(fitting) if not _sounds(ones.get(node, [])))
             certain = all(len(fit.layouts) == 1 and fit.shown for fit in fitting.values())
             certain = certain and not is_packed(graph, dict(zip(fitting, chosen, strict=True)), len(losses))
-            return Found(stems, chosen, silent, certain)
+            return ProbeResult(expressions, chosen, silent, certain)
         places = {node: place for place, node in enumerate(graph.order)}
         shared = frozenset(places[node] for node in wrong if _may_be_shared(node, len(losses)))
         if not shared:
-            owners = [name_of(leaf) for use in graph.joins[wrong[0]] for leaf in leaves(use.stem.node)]
+            owners = [name_of(leaf) for use in graph.joins[wrong[0]] for leaf in leaves(use.expression.node)]
             raise _coupled(owners, type(wrong[0]).__name__)
-        stems |= shared
+        expressions |= shared
 
 
 def _apart(losses: Tensor, graph: Graph, ones: dict[Node, list[Tensor]], fitting: dict[Node, _Fit]) -> dict[Node, _Fit]:
@@ -130,10 +131,10 @@ def _summaries(
     """For each output of each join, and for each of the edges, a summary of its gradient."""
     found: dict[Node, list[Tensor]] = {}
 
-    def arrive(node: Node, gradients: Gradients) -> None:
+    def on_gradient(node: Node, gradients: Gradients) -> None:
         found[node] = [_summary(each, len(losses)) for each in gradients if each is not None]
 
-    others = sweep(losses, weights, graph, arrive, keep=True, also=edges)
+    others = sweep(losses, weights, graph, on_gradient, keep=True, also=edges)
     return found, [None if each is None else _summary(each, len(losses)) for each in others]
 
 
@@ -177,7 +178,7 @@ class _Fit:
 def _layouts(ones: Tensor, scaled: Tensor, multipliers: Tensor) -> _Fit:
     fitting, shown = [], False
     for layout in candidates(ones.shape[1:], len(multipliers)):
-        before, size = (layout.split(part) for part in ones)
+        before, size = (layout.split(contribution) for contribution in ones)
         after = layout.split(scaled[0])
         factor = multipliers.double().view(-1, *(1,) * (before.dim() - 1))
         # Rows that are no numbers say nothing, and must not be a reason to stop.
@@ -196,10 +197,10 @@ def _may_be_shared(node: Node, examples: int) -> bool:
     are rows 0, 1, 2, … of the table: then they are positions, not data.
     """
     kind = type(node).__name__
-    if kind not in STEM_IF_SHARED:
+    if kind not in EXPRESSION_IF_SHARED:
         return False
     shape = output_shape(node, 0)
-    if not STEM_IF_SHARED[kind]:
+    if not EXPRESSION_IF_SHARED[kind]:
         return True
     index = getattr(node, "_saved_indices", None)
     rows = tuple(index.shape) if isinstance(index, Tensor) else shape

@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from privet.training import native
+from privet.training.native import loops
 
 __all__ = [
     "LEAST",
@@ -62,8 +62,8 @@ def rounding(value: Tensor, terms: int) -> tuple[float, float]:
 def squares_of_rows(rows: Tensor) -> Squares:
     """The squared norm of each row. There is no cancellation: what is lost is rounding, and what underflows."""
     units, least = rounding(rows, rows.shape[1])
-    if native.takes_rows(rows):
-        return Squares(*native.row_squares(rows, units, least))
+    if loops.takes_rows(rows):
+        return Squares(*loops.row_squares(rows, units, least))
     value = _squared(rows)
     return Squares(value, value * units + least)
 
@@ -107,8 +107,8 @@ def _outer_products(left: Tensor, *several: Tensor) -> list[Squares]:
 
 def squares_of_several(left: Tensor, rights: Sequence[Tensor]) -> list[Squares]:
     """The squares of an `Outer` for each of these right factors, all with the one left factor."""
-    if native.takes_products(left, rights):
-        return [Squares(*each) for each in native.squares_of_products(left, rights, _UNIT, LEAST)]
+    if loops.takes_products(left, rights):
+        return [Squares(*each) for each in loops.squares_of_products(left, rights, _UNIT, LEAST)]
     long = left.shape[1] * (left.shape[2] + max(each.shape[2] for each in rights)) > _LONG
     if left.dtype == torch.float64 or not long:
         found = _by_chunks(_outer_products, left, *rights)
@@ -151,9 +151,9 @@ def _narrow(found: Squares) -> Squares:
 
 def squares_of_lookups(index: Tensor, right: Tensor) -> Squares:
     """The squares of a `Lookup`."""
-    if native.takes_rows(right) and index.is_contiguous():
+    if loops.takes_rows(right) and index.is_contiguous():
         units, least = rounding(right, right.shape[1] * right.shape[2])
-        return Squares(*native.lookup_squares(index.long(), right, units, least, _UNIT))
+        return Squares(*loops.lookup_squares(index.long(), right, units, least, _UNIT))
     return _by_chunks(_lookup_products, index, right)[0]
 
 

@@ -11,43 +11,20 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from privet.core.errors import InvalidInput
-from privet.training.engine.graph import Graph, is_leaf, output_shape, outputs_of, saved
+from privet.training.engine.graph import Graph, is_leaf, node_kinds, output_shape, outputs_of, saved
 
 __all__ = ["Sizes", "alike", "is_packed", "sizes", "skeleton", "takes_rows_by_data"]
 
 Sizes: TypeAlias = tuple[tuple[int, ...], ...]
 
 _ARGUMENTS = ("dim", "dim0", "dim1", "dims", "shifts")
-_BY_DATA = frozenset(
-    {
-        "IndexPutBackward0",
-        "MaskedScatterBackward0",
-        "MaskedSelectBackward0",
-        "PackPaddedSequenceBackward0",
-        "PutBackward0",
-        "RepeatInterleaveBackward0",
-        "ScatterReduceBackward0",
-        "TakeBackward0",
-    }
-)
+_BY_DATA = node_kinds("IndexPut MaskedScatter MaskedSelect PackPaddedSequence Put RepeatInterleave ScatterReduce Take")
 """Operations that take or put rows where the data says."""
-_BY_DATA_ALONG = frozenset(
-    {
-        "GatherBackward0",
-        "IndexAddBackward0",
-        "IndexCopyBackward0",
-        "IndexReduceBackward0",
-        "IndexSelectBackward0",
-        "KthvalueBackward0",
-        "MaxBackward0",
-        "MinBackward0",
-        "ScatterAddBackward0",
-        "ScatterBackward0",
-        "ScatterBackward1",
-        "SortBackward0",
-        "SortBackward1",
-        "TopkBackward0",
-    }
+_BY_DATA_ALONG = node_kinds(
+    """
+    Gather IndexAdd IndexCopy IndexReduce IndexSelect Kthvalue Max Min ScatterAdd Scatter ScatterBackward1 Sort
+    SortBackward1 Topk
+    """
 )
 """Operations that do so along one axis."""
 
@@ -97,8 +74,8 @@ def _plain(value: Any) -> object:
     return tuple(value) if isinstance(value, (list, tuple)) else value
 
 
-_UNFOLDS = frozenset({"ReshapeAliasBackward0", "UnsafeViewBackward0", "ViewBackward0"})
-_COPIES = frozenset({"ExpandBackward0", "RepeatBackward0"})
+_UNFOLDS = node_kinds("ReshapeAlias UnsafeView View")
+_COPIES = node_kinds("Expand Repeat")
 
 
 def is_packed(graph: Graph, layouts: Mapping[Node, tuple[int, bool]], examples: int) -> bool:
@@ -134,34 +111,13 @@ def _stays_folded(start: Node, axis: int, parents: Mapping[Node, list[Node]]) ->
     return False
 
 
-_PICKS = frozenset(
-    {"ChunkBackward0", "SelectBackward0", "SplitBackward0", "SplitWithSizesBackward0", "UnbindBackward0"}
-)
+_PICKS = node_kinds("Chunk Select Split SplitWithSizes Unbind")
 """Operations that take rows apart by numbers of the program's own, which may come from the data."""
-_FOLDS = frozenset(
-    {
-        "AmaxBackward0",
-        "AminBackward0",
-        "CumprodBackward0",
-        "CumsumBackward0",
-        "LinalgVectorNormBackward0",
-        "LogSoftmaxBackward0",
-        "LogcumsumexpBackward0",
-        "LogsumexpBackward0",
-        "MeanBackward0",
-        "MeanBackward1",
-        "MedianBackward0",
-        "MedianBackward1",
-        "NormBackward0",
-        "NormBackward1",
-        "ProdBackward0",
-        "ProdBackward1",
-        "SoftmaxBackward0",
-        "StdBackward0",
-        "SumBackward0",
-        "SumBackward1",
-        "VarBackward0",
-    }
+_FOLDS = node_kinds(
+    """
+    Amax Amin Cumprod Cumsum LinalgVectorNorm LogSoftmax Logcumsumexp Logsumexp Mean MeanBackward1 Median
+    MedianBackward1 Norm NormBackward1 Prod ProdBackward1 Softmax Std Sum SumBackward1 Var
+    """
 )
 """Operations that make one of many; over the examples they couple them, even if a gate stands before it."""
 

@@ -11,23 +11,23 @@ from torch.autograd.graph import GradientEdge, Node
 
 from privet.training.engine.graph import Graph, outputs_of
 
-__all__ = ["Arrive", "Gradients", "sweep"]
+__all__ = ["Gradients", "OnGradient", "sweep"]
 
 Gradients: TypeAlias = tuple[Tensor | None, ...]
 """The gradient of each output of an operation; None where nothing depends on that output."""
-Arrive: TypeAlias = Callable[[Node, Gradients], None]
+OnGradient: TypeAlias = Callable[[Node, Gradients], None]
 
 
 def sweep(
     losses: Tensor,
     weights: Tensor,
     graph: Graph,
-    arrive: Arrive,
+    on_gradient: OnGradient,
     *,
     keep: bool,
     also: Sequence[GradientEdge] = (),
 ) -> Gradients:
-    """Call `arrive(join, gradients of its outputs)` for every join that the gradient reaches.
+    """Call `on_gradient(join, gradients of its outputs)` for every join that the gradient reaches.
 
     Autograd runs only what leads to the lowest joins, whose gradients it returns; the others are met on the way.
     `keep` leaves the graph usable for another pass. Returns the gradients of the edges in `also`.
@@ -43,7 +43,7 @@ def sweep(
             seen.add(node)
             if any(each is not None for each in gradients):
                 with torch.no_grad():
-                    arrive(node, tuple(None if each is None else each.detach() for each in gradients))
+                    on_gradient(node, tuple(None if each is None else each.detach() for each in gradients))
 
         return hook
 

@@ -7,11 +7,9 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from privet.training.loggers.lines import Lines
-from privet.training.loggers.reached import MARK, Reached
+from privet.training.loggers.log_entry import MARK, ClosingLog, LogEntry
 
 __all__ = ["CsvLog"]
 
@@ -19,7 +17,7 @@ _HEAD = ("step", "total", "epoch", "epsilon", "delta", "time")
 _INTERNAL_HEAD = ("step", "name", "value")
 
 
-class CsvLog:
+class CsvLog(ClosingLog):
     """One line for each step that is logged; internal values are in a file of their own, beside it.
 
     The internal file's name begins with `internal-`, its first line says what it is, and only its owner can read it.
@@ -46,7 +44,7 @@ class CsvLog:
         """Fix the columns; those of a file that is gone on with must be the same."""
         self._last = self._lines.begin(_row((*_HEAD, *scores)))
 
-    def write(self, reached: Reached) -> None:
+    def write(self, reached: LogEntry) -> None:
         """Add a line."""
         if self._last is None:
             self.begin(tuple(name for name, _ in reached.scores))
@@ -63,12 +61,6 @@ class CsvLog:
 
     def close(self) -> None:
         """Nothing is left open between two lines."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
 
 def _row(cells: Sequence[object]) -> str:

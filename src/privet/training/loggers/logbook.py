@@ -11,11 +11,11 @@ from torch import nn
 
 from privet.accounting import epsilon as price
 from privet.core import checked
-from privet.core.errors import InvalidInput
 from privet.core.unit import Whose
 from privet.training.fit import Progress
-from privet.training.loggers.reached import Log, Reached, named
-from privet.training.plan import DPSGD, Batches
+from privet.training.loggers.log_entry import Log, LogEntry, check_names
+from privet.training.plan import DPSGD, BatchSampling
+from privet.training.state import modes_restored
 
 __all__ = ["Logbook"]
 
@@ -56,10 +56,7 @@ class Logbook:
                 eval mode then, and no gradients are kept. **They must read no private row**: what they give is
                 post-processing of the model, and free, only then.
         """
-        chosen = delta if delta is not None else plan.delta
-        if chosen is None:
-            raise InvalidInput("delta", "is missing", "give one below 1 over the number of rows, such as 1e-5")
-        self._delta = checked.share("delta", chosen)
+        self._delta = plan.stated_delta(delta)
         self._every = None if every is None else checked.count("every", every)
         self._scores = dict(scores or {})
         self._plan = plan.calibrated(rows, whose)
@@ -70,7 +67,7 @@ class Logbook:
         self._rate = _rate(plan, units, self._total)
         self._prices: dict[int, float] = {}
         self._logs = tuple(logs)
-        names = named("scores", self._scores)
+        names = check_names("scores", self._scores)
         self.reached(self._total)  # so that a plan that cannot be priced is refused now
         for log in self._logs:
             log.begin(names)
@@ -88,13 +85,13 @@ class Logbook:
             return step >= self._total or step % (self._every or 1) == 0
         return floor(step * self._rate + 1e-9) > floor((step - 1) * self._rate + 1e-9)
 
-    def reached(self, step: int) -> Reached:
+    def reached(self, step: int) -> LogEntry:
         """How far a run is after so many steps, without scores; for a progress bar."""
         return self._reached(step, ())
 
     def internal(self, step: int, values: Mapping[str, float]) -> None:
         """Values that touch private rows, such as a training loss: kept by logs that were made with `internal=True`."""
-        names = named("values", values)
+        names = check_names("values", values)
         for log in self._logs:
             log.write_internal(step, {name: float(values[name]) for name in names})
 
@@ -103,9 +100,9 @@ class Logbook:
         for log in self._logs:
             log.close()
 
-    def _reached(self, step: int, scores: tuple[tuple[str, float], ...]) -> Reached:
+    def _reached(self, step: int, scores: tuple[tuple[str, float], ...]) -> LogEntry:
         now = datetime.now(UTC).replace(microsecond=0)
-        return Reached(step, self._total, step * self._rate, self._spent(step), self._delta, now, scores)
+        return LogEntry(step, self._total, step * self._rate, self._spent(step), self._delta, now, scores)
 
     def _spent(self, step: int) -> float:
         """What `step` steps cost, at most: the price of the next count that is priced, and never above the whole."""
@@ -123,18 +120,13 @@ class Logbook:
     def _scored(self, model: nn.Module) -> tuple[tuple[str, float], ...]:
         if not self._scores:
             return ()
-        modes = [(module, module.training) for module in model.modules()]
-        model.eval()
-        try:
-            with torch.no_grad():
-                return tuple((name, float(score(model))) for name, score in self._scores.items())
-        finally:
-            for module, mode in modes:
-                module.training = mode
+        with modes_restored(model), torch.no_grad():
+            model.eval()
+            return tuple((name, float(score(model))) for name, score in self._scores.items())
 
 
 def _rate(plan: DPSGD, units: int, steps: int) -> float:
     """The share of an epoch that a step is."""
-    if plan.batches is Batches.SHUFFLED:
+    if plan.batches is BatchSampling.SHUFFLED:
         return (plan.epochs or 1) / steps
     return plan.sample_rate if plan.sample_rate is not None else (plan.batch_size or 1) / (plan.public(units) or 1)

@@ -7,11 +7,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.training.loggers.reached import MARK, Reached
+from privet.training.loggers.log_entry import MARK, ClosingLog, LogEntry
 
 __all__ = ["MlflowLog"]
 
@@ -23,7 +22,7 @@ _LONGEST = 300
 """So much of MLflow's own words is passed on."""
 
 
-class MlflowLog:
+class MlflowLog(ClosingLog):
     """Metrics of one run of an experiment; names of internal ones begin with `INTERNAL/`, and the run's tags say so.
 
     Whoever can read the server can read internal values too: ask for them only where all of these may see the rows.
@@ -77,7 +76,7 @@ class MlflowLog:
     def begin(self, scores: tuple[str, ...]) -> None:
         """Metrics may come and go, so that there is nothing to prepare."""
 
-    def write(self, reached: Reached) -> None:
+    def write(self, reached: LogEntry) -> None:
         """Send all metrics of a step."""
         if reached.step > self._last:
             values = {"epsilon": reached.epsilon, "epoch": reached.epoch, **dict(reached.scores)}
@@ -99,12 +98,6 @@ class MlflowLog:
         """Say how the run ended: finished with its last step, else killed."""
         with _said():
             self._client.set_terminated(self._id, "FINISHED" if self._finished else "KILLED")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
 
 def _module(name: str) -> Any:

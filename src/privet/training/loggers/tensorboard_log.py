@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from privet.core.errors import InvalidInput, MissingExtra
-from privet.training.loggers.reached import MARK, Reached
+from privet.training.loggers.log_entry import MARK, ClosingLog, LogEntry
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -20,7 +19,7 @@ __all__ = ["TensorBoardLog"]
 _FILES = "events.out.tfevents.*"
 
 
-class TensorBoardLog:
+class TensorBoardLog(ClosingLog):
     """Curves of ε, epochs and scores by step; internal values are in the folder `internal` within, as another run.
 
     That folder can be entered by its owner alone, and the names of its curves begin with `INTERNAL`.
@@ -45,7 +44,7 @@ class TensorBoardLog:
     def begin(self, scores: tuple[str, ...]) -> None:
         """Curves may come and go, so that there is nothing to prepare."""
 
-    def write(self, reached: Reached) -> None:
+    def write(self, reached: LogEntry) -> None:
         """Add a point to every curve."""
         if reached.step > self._last:
             for name, value in (("epsilon", reached.epsilon), ("epoch", reached.epoch), *reached.scores):
@@ -65,12 +64,6 @@ class TensorBoardLog:
         self._writer.close()
         if self._internal is not None:
             self._internal.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
 
 def _opened(folder: Path, *, resume: bool, private: bool = False) -> tuple[SummaryWriter, int]:

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from privet.training.models.additive import Additive
-from privet.training.models.alone import each_alone
-from privet.training.models.choose import Family, Head, Model, choose, decided
-from privet.training.models.front import Front
+from privet.training.models.choose import Family, Model, choose, decided
 from privet.training.models.kernel import Kernel
 from privet.training.models.linear import Linear
-from privet.training.models.own import Own
 from privet.training.models.pictures import Convolutions, Pictures, Pixels
 from privet.training.models.residual import Residual
-from privet.training.models.shortened import Shortened
-from privet.training.models.stored import Described, restore, store
+from privet.training.models.rowwise import apply_rowwise
+from privet.training.models.storage import ModelDescription, restore, store
+from privet.training.models.table_features import TableFeatures
+from privet.training.models.unit_norm_linear import UnitNormLinear
+from privet.training.models.user_model import UserModel
 
 __all__ = [
     "Additive",
     "Convolutions",
-    "Described",
     "Family",
-    "Front",
-    "Head",
     "Kernel",
     "Linear",
     "Model",
-    "Own",
+    "ModelDescription",
     "Pictures",
     "Pixels",
     "Residual",
-    "Shortened",
+    "TableFeatures",
+    "UnitNormLinear",
+    "UserModel",
+    "apply_rowwise",
     "choose",
     "decided",
-    "each_alone",
     "restore",
     "store",
 ]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Protocol
 
 from torch import Tensor, nn
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.data.schema import Schema
-from privet.training.models.front import Front
 from privet.training.models.linear import Linear
 from privet.training.models.pictures import Convolutions, Pictures, Pixels
 from privet.training.models.residual import Residual
+from privet.training.models.table_features import TableFeatures
 
-__all__ = ["Family", "Head", "Model", "choose", "decided"]
+__all__ = ["Family", "Model", "choose", "decided"]
 
 _MANY = 100_000
 """Rows from which on a network beside the linear model is worth its noise."""
@@ -29,19 +28,6 @@ class Family(Enum):
     LINEAR = "linear"
     RESIDUAL = "residual"
     CONVOLUTIONS = "convolutions"
-
-
-class Head(Protocol):
-    """What is trained: it has losses of its own, one for each row."""
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        """A number for each class, or the predicted number."""
-
-    def losses(self, inputs: Tensor, targets: Tensor, pull: float = 0.0) -> Tensor:
-        """One loss for each row; the centre of the inputs, if there is one, is moved as far as `pull` says."""
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """What is learned."""
 
 
 class Model(nn.Module):
@@ -108,7 +94,7 @@ def choose(
     """
     chosen = decided(shape, rows, family)
     if isinstance(shape, Schema):
-        front = Front(shape, bins)
+        front = TableFeatures(shape, bins)
         if chosen is Family.CONVOLUTIONS:
             raise InvalidInput("family", "is convolutions, which are for pictures", "use linear or residual")
         head = Residual(front.features, classes) if chosen is Family.RESIDUAL else Linear(front.features, classes)

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.data.scattering import Scattering, cached
-from privet.training.models.alone import each_alone
-from privet.training.models.drawn import drawn
 from privet.training.models.linear import task_losses
+from privet.training.models.rowwise import apply_rowwise
+from privet.training.models.synthetic_pictures import synthetic_pictures
 
 __all__ = ["Convolutions", "Pictures", "Pixels"]
 
@@ -50,7 +50,7 @@ class Pictures(nn.Module):
             )
         self.scattering = Scattering(height, width, max(1, int(log2(shorter / 7))))
         self.colours = colours
-        every = _spread(self.scattering(drawn(_DRAWN, height, width)))
+        every = _spread(self.scattering(synthetic_pictures(_DRAWN, height, width)))
         mean = every.mean(0)
         away = (every - mean) / _DRAWN**0.5
         kept = min(features, *away.shape)
@@ -64,7 +64,7 @@ class Pictures(nn.Module):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Features [n, features] of pictures [n, height, width] or [n, colours, height, width], of any brightness."""
-        return each_alone(self.batch, pictures) if len(pictures) else torch.zeros(0, self.features)
+        return apply_rowwise(self.batch, pictures) if len(pictures) else torch.zeros(0, self.features)
 
     def batch(self, pictures: Tensor) -> Tensor:
         coefficients = self.scattering(pictures.reshape(-1, *pictures.shape[-2:]))

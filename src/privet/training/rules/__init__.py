@@ -1,24 +1,25 @@
 """The rules: what each operation knows about its parameter's gradient, example by example. One file a kind.
 
-A user's own: `attach(..., rules=RULES | {"MyFunctionBackward": Known(rule, {1})})`. A rule gets an `Arrival` and gives
-a `Part`: `Dense` (the gradients themselves), `Outer` (factors of a product) or `Lookup` (rows of a table).
+Users add their own: `attach(..., rules=RULES | {"MyFunctionBackward": OperationRule(rule, {1})})`. A rule takes an
+`IncomingGradient` and returns a `Contribution`: `Dense` (the gradients themselves), `Outer` (factors of a product) or
+`Lookup` (rows of a table).
 """
 
 from __future__ import annotations
 
-from privet.training.engine.arrival import Arrival, Rule
-from privet.training.engine.parts import Dense, Lookup, Outer, Part
-from privet.training.rules.table import RULES, STEM_IF_SHARED, Known, all_known
+from privet.training.engine.contributions import Contribution, Dense, Lookup, Outer
+from privet.training.engine.incoming_gradient import IncomingGradient, Rule
+from privet.training.rules.table import EXPRESSION_IF_SHARED, RULES, OperationRule, checked_rules
 
 __all__ = [
+    "EXPRESSION_IF_SHARED",
     "RULES",
-    "STEM_IF_SHARED",
-    "Arrival",
+    "Contribution",
     "Dense",
-    "Known",
+    "IncomingGradient",
     "Lookup",
+    "OperationRule",
     "Outer",
-    "Part",
     "Rule",
-    "all_known",
+    "checked_rules",
 ]

@@ -3,71 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod, sqrt
 
 import torch
 from torch import Tensor
 
-from privet.training.engine.arrival import Arrival
+from privet.training.engine.contributions import Contribution, Dense, MeasuredContribution
 from privet.training.engine.groups import Groups
-from privet.training.engine.parts import Dense, Part
+from privet.training.engine.incoming_gradient import IncomingGradient
 from privet.training.engine.squares import Squares, joined, lengthened, squares_of_grams
 from privet.training.rules import kernels
+from privet.training.rules.channels_last import ChannelsLast
 from privet.training.rules.kernels import Geometry
 from privet.training.rules.tuning import Way, way
-from privet.training.rules.turned import Turned
 
-__all__ = ["Convolved", "convolution"]
+__all__ = ["ConvolutionFactors", "convolution"]
 
 
 _SOME = 1 << 21
 """Numbers in a buffer of a few examples' gradients."""
 
 
-def convolution(arrival: Arrival) -> Part:
+def convolution(incoming: IncomingGradient) -> Contribution:
     """Slot 1 is the weight, 2 the bias."""
-    if arrival.slot == 2:
-        return Dense(arrival.rows(arrival.gradient.flatten(2), 0).sum((1, 3)))
-    inputs, gradient = arrival.rows(arrival.saved("input"), 0), arrival.rows(arrival.gradient, 0)
+    if incoming.slot == 2:
+        return Dense(incoming.rows(incoming.gradient.flatten(2), 0).sum((1, 3)))
+    inputs, gradient = incoming.rows(incoming.saved("input"), 0), incoming.rows(incoming.gradient, 0)
     examples, copies = inputs.shape[:2]
-    if arrival.saved("transposed"):
+    if incoming.saved("transposed"):
         # The weight gradient of a transposed convolution is that of a plain one with the two roles exchanged.
         inputs, gradient = gradient, inputs
     geometry = Geometry(
-        kernel=arrival.shape,
-        stride=tuple(arrival.saved("stride")),
-        padding=tuple(arrival.saved("padding")),
-        dilation=tuple(arrival.saved("dilation")),
-        groups=arrival.saved("groups"),
+        kernel=incoming.shape,
+        stride=tuple(incoming.saved("stride")),
+        padding=tuple(incoming.saved("padding")),
+        dilation=tuple(incoming.saved("dilation")),
+        groups=incoming.saved("groups"),
     )
-    part = Convolved(inputs.flatten(0, 1), gradient.flatten(0, 1), geometry)
+    contribution = ConvolutionFactors(inputs.flatten(0, 1), gradient.flatten(0, 1), geometry)
     if copies == 1:
-        return part.settle()
+        return contribution.settle()
     # Several images an example, such as the frames of a film: the gradients of each add up.
-    return Dense(part.dense().view(examples, copies, -1).sum(1))
+    return Dense(contribution.dense().view(examples, copies, -1).sum(1))
 
 
 @dataclass(frozen=True)
-class Convolved:
+class ConvolutionFactors(MeasuredContribution):
     """The input and the output's gradient of a convolution, where they are smaller than the examples' gradients."""
 
     inputs: Tensor
     gradient: Tensor
     geometry: Geometry
-    known: Squares | None = None
 
-    def settle(self) -> Part:
+    def settle(self) -> Contribution:
         """Written out where that is quicker and does not take much memory."""
         if not self._way.keep:
             return self
         return self._turned() or Dense(self.dense())
 
-    def squares(self) -> Squares:
+    def _squares(self) -> Squares:
         """A few examples at a time, so that memory does not grow with batch × parameters."""
-        if self.known is not None:
-            return self.known
         if self._way.by_places:
             size = kernels.chunk_of_places(self.geometry, self.inputs)
             outputs, channels, *window = self.geometry.kernel
@@ -93,14 +90,10 @@ class Convolved:
         both = (self.inputs, self.gradient)
         lengths = [torch.linalg.vector_norm(each.flatten(1), dim=1, dtype=torch.float64) for each in both]
         places, limits = prod(self.gradient.shape[2:]), torch.finfo(self.inputs.dtype)
-        terms = kernels.additions(places, loops=self._has_loops) + places + 8
+        terms = kernels.additions(places, compiled=self._has_loops) + places + 8
         apart = lengths[0] * lengths[1] * (sqrt(prod(self.geometry.kernel[2:])) * terms * 1.01 * limits.eps / 2)
         apart += sqrt(self.geometry.size) * places * limits.tiny
         return lengthened(found, apart)
-
-    def measured(self) -> Part:
-        """With its squared norms."""
-        return replace(self, known=self.squares())
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """The library's own weight gradient, of the scaled gradient."""
@@ -111,13 +104,13 @@ class Convolved:
         """Each example's own weight gradient."""
         return self._written(self.inputs, self.gradient, self.inputs.new_empty(len(self.inputs), *self.geometry.kernel))
 
-    def blank(self, bad: Tensor) -> Part:
+    def blank(self, bad: Tensor) -> Contribution:
         """Zeros in both factors."""
         mark = bad.view(-1, *(1,) * (self.inputs.dim() - 1))
         inputs, gradient = self.inputs.masked_fill(mark, 0.0), self.gradient.masked_fill(mark, 0.0)
-        return Convolved(inputs, gradient, self.geometry)
+        return ConvolutionFactors(inputs, gradient, self.geometry)
 
-    def regroup(self, groups: Groups) -> Part:
+    def regroup(self, groups: Groups) -> Contribution:
         """One row a group."""
         return Dense(self.dense()).regroup(groups)
 
@@ -125,11 +118,11 @@ class Convolved:
         self._way.method(self.geometry, inputs, gradient, out)
         return out.flatten(1)
 
-    def _turned(self) -> Turned | None:
+    def _turned(self) -> ChannelsLast | None:
         if not self._has_loops:
             return None
         out = kernels.room_for_loops(self.geometry, self.inputs)
-        return Turned(out, kernels.in_loops(self.geometry, self.inputs, self.gradient, out))
+        return ChannelsLast(out, known=kernels.in_loops(self.geometry, self.inputs, self.gradient, out))
 
     @property
     def _has_loops(self) -> bool:

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from privet.training import native
 from privet.training.engine.squares import Squares, rounding
+from privet.training.native import loops
 
 __all__ = [
     "METHODS",
@@ -173,7 +173,7 @@ def as_groups(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor)
 def has_loops(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> bool:
     """Whether there are compiled loops for this: one or two dimensions, one group, windows without gaps."""
     plain = geometry.groups == 1 and len(geometry.stride) < 3 and set(geometry.dilation) == {1}
-    return plain and native.usable(inputs, gradient)
+    return plain and loops.usable(inputs, gradient)
 
 
 def room_for_loops(geometry: Geometry, inputs: Tensor) -> Tensor:
@@ -192,7 +192,7 @@ def in_loops(geometry: Geometry, inputs: Tensor, gradient: Tensor, out: Tensor |
         inputs, gradient, out = inputs.unsqueeze(2), gradient.unsqueeze(2), None if out is None else out.unsqueeze(2)
         window, stride, padding = (1, *window), (1, *stride), (0, *padding)
     both = inputs.contiguous(), gradient.contiguous()
-    squares = native.convolution_gradients(*both, window, stride, padding, out, *rounding(inputs, geometry.size))
+    squares = loops.convolution_gradients(*both, window, stride, padding, out, *rounding(inputs, geometry.size))
     return Squares(*squares)
 
 
@@ -239,9 +239,9 @@ def products_of_places(geometry: Geometry, inputs: Tensor, gradient: Tensor) -> 
     return total.view(len(inputs), prod(places), prod(places)), torch.bmm(flat.mT, flat)
 
 
-def additions(places: int, *, loops: bool) -> int:
+def additions(places: int, *, compiled: bool) -> int:
     """How many additions a product goes through, at most, in a sum over so many places."""
-    return native.additions(places) if loops else places
+    return loops.additions(places) if compiled else places
 
 
 def chunk(geometry: Geometry, gradient: Tensor, most: int = _LARGEST) -> int:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from privet.core.errors import InvalidInput
-from privet.training.engine.arrival import Arrival
-from privet.training.engine.parts import Dense, Outer, Part
+from privet.training.engine.contributions import Contribution, Dense, Outer
+from privet.training.engine.incoming_gradient import IncomingGradient
 from privet.training.engine.squares import squares_of_several
 
 __all__ = ["lstm_layer"]
@@ -19,52 +19,53 @@ _LSTM = 2
 """The library's number for this kind of recurrent layer."""
 
 
-def lstm_layer(arrival: Arrival) -> Part:
+def lstm_layer(incoming: IncomingGradient) -> Contribution:
     """Slots 1 and 2 are the weights of the input and of the state, 3 and 4 their biases."""
-    if "gates" not in arrival.shared:
-        before = _states_before(arrival)
-        gates = arrival.rows(_gates(arrival, before), 1).flatten(1, 2)
-        rights = [arrival.rows(each, 1).flatten(1, 2) for each in (arrival.saved("input"), before)]
-        arrival.shared["gates"] = gates
-        arrival.shared["weights"] = [
-            Outer(gates, right, known) for right, known in zip(rights, squares_of_several(gates, rights), strict=True)
+    if "gates" not in incoming.shared:
+        before = _states_before(incoming)
+        gates = incoming.rows(_gates(incoming, before), 1).flatten(1, 2)
+        rights = [incoming.rows(each, 1).flatten(1, 2) for each in (incoming.saved("input"), before)]
+        incoming.shared["gates"] = gates
+        incoming.shared["weights"] = [
+            Outer(gates, right, known=known)
+            for right, known in zip(rights, squares_of_several(gates, rights), strict=True)
         ]
-    if arrival.slot in (3, 4):
-        gates = arrival.shared["gates"]
+    if incoming.slot in (3, 4):
+        gates = incoming.shared["gates"]
         return Dense(gates.sum(1))
-    weight: Outer = arrival.shared["weights"][arrival.slot - 1]
+    weight: Outer = incoming.shared["weights"][incoming.slot - 1]
     return weight
 
 
-def _states_before(arrival: Arrival) -> Tensor:
+def _states_before(incoming: IncomingGradient) -> Tensor:
     """The state that each time's cell saw: (time, B, width)."""
-    states, first = arrival.saved("result0"), arrival.saved("hx_").unsqueeze(0)
-    if arrival.saved("reverse"):
+    states, first = incoming.saved("result0"), incoming.saved("hx_").unsqueeze(0)
+    if incoming.saved("reverse"):
         return torch.cat([states[1:], first])
     return torch.cat([first, states[:-1]])
 
 
-def _gates(arrival: Arrival, before: Tensor) -> Tensor:
+def _gates(incoming: IncomingGradient, before: Tensor) -> Tensor:
     """The gradients of the four gates before their activations: (time, B, 4 · width), back-propagated through time.
 
     All states are known, so the gates of all times are recomputed by one product of matrices; only the cell and the
     chain of gradients go step by step. The gates' memory is used again for their slopes: fresh pages cost more than
     the arithmetic.
     """
-    if arrival.saved("mode") != _LSTM:
+    if incoming.saved("mode") != _LSTM:
         raise InvalidInput("the recurrent layer", "is of a kind that has no rule", "use nn.LSTM, nn.GRU or nn.RNN")
-    weights = [arrival.saved(f"weight{place}") for place in range(4)]
-    bias = weights[2] + weights[3] if arrival.saved("has_biases") else None
-    gates = torch.nn.functional.linear(arrival.saved("input"), weights[0], bias)
+    weights = [incoming.saved(f"weight{place}") for place in range(4)]
+    bias = weights[2] + weights[3] if incoming.saved("has_biases") else None
+    gates = torch.nn.functional.linear(incoming.saved("input"), weights[0], bias)
     gates.view(-1, gates.shape[2]).addmm_(before.flatten(0, 1), weights[1].T)
     i, f, g, o = gates.chunk(4, 2)
     for gate in (i, f, o):
         gate.sigmoid_()
     g.tanh_()
     times = range(len(gates))
-    order = list(reversed(times)) if arrival.saved("reverse") else list(times)
+    order = list(reversed(times)) if incoming.saved("reverse") else list(times)
     cells = torch.empty_like(i, memory_format=torch.contiguous_format)
-    cell = arrival.saved("cx_")
+    cell = incoming.saved("cx_")
     product = i * g
     for time in order:
         cell = torch.addcmul(product[time], f[time], cell, out=cells[time])
@@ -73,21 +74,21 @@ def _gates(arrival: Arrival, before: Tensor) -> Tensor:
     torch.addcmul(product, product, i, value=-1, out=i)
     forget = f.clone(memory_format=torch.contiguous_format)
     first, later, earlier = order[0], slice(1, None), slice(None, -1)
-    if arrival.saved("reverse"):
+    if incoming.saved("reverse"):
         later, earlier = earlier, later
-    torch.ops.aten.sigmoid_backward(arrival.saved("cx_"), f[first], grad_input=f[first])
+    torch.ops.aten.sigmoid_backward(incoming.saved("cx_"), f[first], grad_input=f[first])
     torch.ops.aten.sigmoid_backward(cells[earlier], f[later], grad_input=f[later])
     squashed = cells.tanh_()
     onto_cell = torch.ops.aten.tanh_backward(o, squashed)
     torch.ops.aten.sigmoid_backward(squashed, o, grad_input=o)
-    return _through_time(arrival, weights[1], gates, onto_cell, forget, order)
+    return _through_time(incoming, weights[1], gates, onto_cell, forget, order)
 
 
 def _through_time(
-    arrival: Arrival, recurrent: Tensor, slopes: Tensor, onto_cell: Tensor, forget: Tensor, order: list[int]
+    incoming: IncomingGradient, recurrent: Tensor, slopes: Tensor, onto_cell: Tensor, forget: Tensor, order: list[int]
 ) -> Tensor:
     """Multiply the slopes, in place, by the gradients that reach them; the last time comes first."""
-    outputs, last_state, last_cell = (*arrival.gradients, None, None)[:3]
+    outputs, last_state, last_cell = (*incoming.gradients, None, None)[:3]
     width = onto_cell.shape[2]
     zeros = onto_cell.new_zeros(onto_cell.shape[1:])
     state = zeros if last_state is None else last_state.reshape_as(zeros)

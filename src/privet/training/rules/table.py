@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from privet.core.errors import InvalidInput
-from privet.training.engine.arrival import Rule
+from privet.training.engine.incoming_gradient import Rule
 from privet.training.rules import convolution, elementwise, embedding, linear, lstm, normalization
 
-__all__ = ["RULES", "STEM_IF_SHARED", "Known", "all_known"]
+__all__ = ["EXPRESSION_IF_SHARED", "RULES", "OperationRule", "checked_rules"]
 
 
 @dataclass(frozen=True)
-class Known:
+class OperationRule:
     """A rule, and for which inputs of the operation it holds."""
 
     rule: Rule
@@ -32,39 +32,35 @@ class Known:
         object.__setattr__(self, "slots", frozenset(self.slots))
 
 
-def _known(rule: Rule, *slots: int) -> Known:
-    return Known(rule, frozenset(slots))
-
-
-RULES: MappingProxyType[str, Known] = MappingProxyType(
+RULES: MappingProxyType[str, OperationRule] = MappingProxyType(
     {
-        "AddBackward0": _known(elementwise.add, 0, 1),
-        "AddmmBackward0": _known(linear.addmm, 0, 2),
-        "BmmBackward0": _known(linear.bmm, 1),
-        "ConvolutionBackward0": _known(convolution.convolution, 1, 2),
-        "DivBackward0": _known(elementwise.div, 0),
-        "EmbeddingBackward0": _known(embedding.embedding, 0),
-        "ExpandBackward0": _known(elementwise.expand, 0),
-        "IndexBackward0": _known(embedding.index, 0),
-        "IndexSelectBackward0": _known(embedding.index_select, 0),
-        "MkldnnRnnLayerBackward0": _known(lstm.lstm_layer, 1, 2, 3, 4),
-        "MmBackward0": _known(linear.mm, 1),
-        "MulBackward0": _known(elementwise.mul, 0, 1),
-        "DotBackward0": _known(linear.with_constant, 0, 1),
-        "VdotBackward0": _known(linear.with_constant, 0, 1),
-        "MvBackward0": _known(linear.with_constant, 0),
-        "NativeBatchNormBackward0": _known(normalization.batch_norm, 1, 2),
-        "NativeGroupNormBackward0": _known(normalization.group_norm, 1, 2),
-        "NativeLayerNormBackward0": _known(normalization.layer_norm, 1, 2),
-        "PreluKernelBackward0": _known(elementwise.prelu, 1),
-        "RepeatBackward0": _known(elementwise.repeat, 0),
-        "SubBackward0": _known(elementwise.sub, 0, 1),
-        "WhereBackward0": _known(elementwise.where, 0, 1),
+        "AddBackward0": OperationRule(elementwise.add, {0, 1}),
+        "AddmmBackward0": OperationRule(linear.addmm, {0, 2}),
+        "BmmBackward0": OperationRule(linear.bmm, {1}),
+        "ConvolutionBackward0": OperationRule(convolution.convolution, {1, 2}),
+        "DivBackward0": OperationRule(elementwise.div, {0}),
+        "EmbeddingBackward0": OperationRule(embedding.embedding, {0}),
+        "ExpandBackward0": OperationRule(elementwise.expand, {0}),
+        "IndexBackward0": OperationRule(embedding.index, {0}),
+        "IndexSelectBackward0": OperationRule(embedding.index_select, {0}),
+        "MkldnnRnnLayerBackward0": OperationRule(lstm.lstm_layer, {1, 2, 3, 4}),
+        "MmBackward0": OperationRule(linear.mm, {1}),
+        "MulBackward0": OperationRule(elementwise.mul, {0, 1}),
+        "DotBackward0": OperationRule(linear.with_constant, {0, 1}),
+        "VdotBackward0": OperationRule(linear.with_constant, {0, 1}),
+        "MvBackward0": OperationRule(linear.with_constant, {0}),
+        "NativeBatchNormBackward0": OperationRule(normalization.batch_norm, {1, 2}),
+        "NativeGroupNormBackward0": OperationRule(normalization.group_norm, {1, 2}),
+        "NativeLayerNormBackward0": OperationRule(normalization.layer_norm, {1, 2}),
+        "PreluKernelBackward0": OperationRule(elementwise.prelu, {1}),
+        "RepeatBackward0": OperationRule(elementwise.repeat, {0}),
+        "SubBackward0": OperationRule(elementwise.sub, {0, 1}),
+        "WhereBackward0": OperationRule(elementwise.where, {0, 1}),
     }
 )
 """Autograd's name of an operation → its rule, for parameters of that operation."""
 
-STEM_IF_SHARED: MappingProxyType[str, bool] = MappingProxyType(
+EXPRESSION_IF_SHARED: MappingProxyType[str, bool] = MappingProxyType(
     {
         "DotBackward0": True,
         "VdotBackward0": True,
@@ -80,7 +76,7 @@ STEM_IF_SHARED: MappingProxyType[str, bool] = MappingProxyType(
 """Operations whose output may be shared by all examples → whether they have an input that could be data."""
 
 
-def all_known(rules: Mapping[str, Known] | None) -> Mapping[str, Known]:
+def checked_rules(rules: Mapping[str, OperationRule] | None) -> Mapping[str, OperationRule]:
     """The rules of a run: those of the table, unless a user gave others, which are checked."""
     if rules is None:
         return RULES
@@ -92,7 +88,7 @@ def all_known(rules: Mapping[str, Known] | None) -> Mapping[str, Known]:
             problem = f"has the key {name!r}, and rules belong to operations, not to layers"
             advice = "name the operation as autograd does: type(output.grad_fn).__name__, such as 'AddmmBackward0'"
             raise InvalidInput("rules", problem, advice)
-        if not isinstance(known, Known):
+        if not isinstance(known, OperationRule):
             problem = f"has something of the type {type(known).__name__} for {name!r}"
             advice = (
                 f"write {{{name!r}: Known(rule, {{1}})}}, where {{1}} are the inputs at which a parameter may stand"

@@ -5,10 +5,21 @@ Pass one of these and nothing else decides what is sampled, so that the event ca
 
 from __future__ import annotations
 
-from privet.training.sampling.fixed_size import FixedSize
-from privet.training.sampling.poisson import Poisson
-from privet.training.sampling.protocol import Drawn, Sampler, State
-from privet.training.sampling.shuffled import Shuffled
-from privet.training.sampling.users import Users, count_units, owners_of
+from privet.training.sampling.fixed_size import FixedSizeSampler
+from privet.training.sampling.poisson import PoissonSampler
+from privet.training.sampling.protocol import SampledBatch, Sampler, State
+from privet.training.sampling.shuffled import ShuffledSampler
+from privet.training.sampling.users import Ids, UserRows, UserSampler, count_units
 
-__all__ = ["Drawn", "FixedSize", "Poisson", "Sampler", "Shuffled", "State", "Users", "count_units", "owners_of"]
+__all__ = [
+    "FixedSizeSampler",
+    "Ids",
+    "PoissonSampler",
+    "SampledBatch",
+    "Sampler",
+    "ShuffledSampler",
+    "State",
+    "UserRows",
+    "UserSampler",
+    "count_units",
+]

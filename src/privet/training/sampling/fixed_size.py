@@ -13,23 +13,23 @@ from privet.core.event import Event, Leaf, Repeated, Sampled, WithoutReplacement
 from privet.core.random import Rng
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.core.unit import Neighbours
-from privet.training.sampling.protocol import Drawn, Indices, State, planned, same_plan, whole
+from privet.training.sampling.protocol import IndependentSteps, Indices, SampledBatch, State, planned, whole
 
-__all__ = ["FixedSize"]
+__all__ = ["FixedSizeSampler"]
 
 # Marking rows in a table of all of them beats sorting unless there are more than this many rows for each one drawn.
 _ROOM: Final = 256
 
 
 @dataclass(frozen=True)
-class FixedSize:
+class FixedSizeSampler(IndependentSteps):
     """In each step, `batch_size` different rows of `rows`, every such set being equally likely.
 
     The number of rows decides the chance of each, so it must be public: the guarantee is for replace and zero-out
     neighbours, and add/remove is not offered.
 
     >>> from privet.core.random import SeededRng
-    >>> FixedSize(batch_size=3, rows=10, steps=5).draw(0, SeededRng(1)).units
+    >>> FixedSizeSampler(batch_size=3, rows=10, steps=5).draw(0, SeededRng(1)).units
     3
     """
 
@@ -45,27 +45,14 @@ class FixedSize:
             problem = f"is {self.batch_size}, above the {self.rows} rows there are"
             raise InvalidInput("batch_size", problem, "a row is drawn once in a batch; use a smaller one")
 
-    @property
-    def units(self) -> int:
-        """Every row is a unit."""
-        return self.rows
-
-    def steps_of(self) -> int:
-        """As planned."""
-        return self.steps
-
-    def draw(self, step: int, rng: Rng) -> Drawn:
+    def draw(self, step: int, rng: Rng) -> SampledBatch:
         """`batch_size` rows in ascending order."""
         planned(step, self.steps)
         few = min(self.batch_size, self.rows - self.batch_size)
         if self.rows > _ROOM * few and few == self.batch_size:
-            return Drawn.of_rows(_listed(few, self.rows, rng))
+            return SampledBatch.of_rows(_listed(few, self.rows, rng))
         inside = _marked(few, self.rows, rng)
-        return Drawn.of_rows(np.flatnonzero(inside if few == self.batch_size else ~inside))
-
-    def next_step(self, step: int) -> int:
-        """Any step: none depends on another."""
-        return min(whole("step", step, 0), self.steps)
+        return SampledBatch.of_rows(np.flatnonzero(inside if few == self.batch_size else ~inside))
 
     def event(self, per_step: Leaf, steps: int) -> Event:
         """`steps` releases of batches drawn without replacement."""
@@ -75,10 +62,6 @@ class FixedSize:
     def state(self) -> State:
         """The plan alone: no step depends on an earlier one."""
         return {"kind": "fixed size", "batch_size": self.batch_size, "rows": self.rows, "steps": self.steps}
-
-    def load(self, state: State) -> None:
-        """Check that the state is of the same plan."""
-        same_plan(state, self.state())
 
 
 # Both take the first `count` different values among uniform draws, which is a uniform subset. Each round draws as many

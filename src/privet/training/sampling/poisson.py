@@ -15,9 +15,9 @@ from privet.core.event import Event, Leaf, Repeated, Sampled
 from privet.core.event import Poisson as PoissonSampling
 from privet.core.random import Rng, discrete_laplace
 from privet.core.unit import Neighbours
-from privet.training.sampling.protocol import Drawn, Indices, State, planned, same_plan, whole
+from privet.training.sampling.protocol import IndependentSteps, Indices, SampledBatch, State, planned, whole
 
-__all__ = ["Poisson"]
+__all__ = ["PoissonSampler"]
 
 _WORD: Final = 1 << 64
 # A byte for each row is drawn in pieces that stay in the cache.
@@ -29,7 +29,7 @@ _LONGEST_GAP: Final = 1 << 40
 
 
 @dataclass(frozen=True)
-class Poisson:
+class PoissonSampler(IndependentSteps):
     """Each of `rows` rows enters each batch with probability `sample_rate`, by itself.
 
     The rate is a public number, such as a batch size over a public population, and is never computed from `rows`: one
@@ -39,7 +39,7 @@ class Poisson:
     the rate exactly unless the rate is below 2^-20 or the data set is large (see `_skipping`).
 
     >>> from privet.core.random import SeededRng
-    >>> Poisson(sample_rate=0.5, steps=3, rows=12).draw(0, SeededRng(1)).units
+    >>> PoissonSampler(sample_rate=0.5, steps=3, rows=12).draw(0, SeededRng(1)).units
     9
     """
 
@@ -56,26 +56,13 @@ class Poisson:
         object.__setattr__(self, "steps", whole("steps", self.steps))
         object.__setattr__(self, "rows", whole("rows", self.rows, 0))
 
-    @property
-    def units(self) -> int:
-        """Every row is a unit."""
-        return self.rows
-
-    def steps_of(self) -> int:
-        """As planned."""
-        return self.steps
-
-    def draw(self, step: int, rng: Rng) -> Drawn:
+    def draw(self, step: int, rng: Rng) -> SampledBatch:
         """The rows whose coins came up, in ascending order; none at all is a normal outcome."""
         planned(step, self.steps)
         if self.sample_rate == 1:
-            return Drawn.of_rows(np.arange(self.rows, dtype=np.int64))
+            return SampledBatch.of_rows(np.arange(self.rows, dtype=np.int64))
         sparse = self.rows > _MANY and self.sample_rate < _SPARSE
-        return Drawn.of_rows(self._skipping(rng) if sparse else self._coins(rng))
-
-    def next_step(self, step: int) -> int:
-        """Any step: none depends on another."""
-        return min(whole("step", step, 0), self.steps)
+        return SampledBatch.of_rows(self._skipping(rng) if sparse else self._coins(rng))
 
     def event(self, per_step: Leaf, steps: int) -> Event:
         """`steps` Poisson-sampled releases."""
@@ -84,10 +71,6 @@ class Poisson:
     def state(self) -> State:
         """The plan alone: no step depends on an earlier one."""
         return {"kind": "poisson", "sample_rate": self.sample_rate, "steps": self.steps}
-
-    def load(self, state: State) -> None:
-        """Check that the state is of the same plan."""
-        same_plan(state, self.state())
 
     def _coins(self, rng: Rng) -> Indices:
         """A row is in if a uniform number of 72 bits is below ⌊rate·2^72⌋.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol, SupportsIndex, TypeAlias
 
@@ -15,7 +16,7 @@ from privet.core.event import Event, Leaf
 from privet.core.random import Rng
 from privet.core.unit import Neighbours
 
-__all__ = ["Drawn", "Indices", "Sampler", "State", "planned", "same_plan", "whole"]
+__all__ = ["IndependentSteps", "Indices", "SampledBatch", "Sampler", "State", "planned", "same_plan", "whole"]
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 State: TypeAlias = dict[str, Any]
@@ -23,7 +24,7 @@ State: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class SampledBatch:
     """One logical batch. It may be empty, and then it is a step like any other: noise, and a charge."""
 
     indices: Indices
@@ -34,9 +35,9 @@ class Drawn:
     """How many units were drawn. Private: never divide by it."""
 
     @staticmethod
-    def of_rows(indices: Indices) -> Drawn:
+    def of_rows(indices: Indices) -> SampledBatch:
         """A batch in which every row is a unit of its own."""
-        return Drawn(indices, None, len(indices))
+        return SampledBatch(indices, None, len(indices))
 
 
 class Sampler(Protocol):
@@ -49,41 +50,60 @@ class Sampler(Protocol):
     @property
     def rows(self) -> int:
         """How many rows the data set has. Private where the neighbours are add/remove."""
-        ...
 
     @property
     def units(self) -> int:
         """How many units (rows, or users) are drawn from. Private where the neighbours are add/remove."""
-        ...
 
     @property
     def neighbours(self) -> frozenset[Neighbours]:
         """For which neighbours the event of a Gaussian step is proven; a budget for any other must be refused."""
-        ...
 
     def steps_of(self) -> int:
         """How many steps the whole run has."""
-        ...
 
-    def draw(self, step: int, rng: Rng) -> Drawn:
+    def draw(self, step: int, rng: Rng) -> SampledBatch:
         """The batch of one step."""
-        ...
 
     def next_step(self, step: int) -> int:
         """The first step, from `step` on, that may still be drawn; `steps_of()` if there is none."""
-        ...
 
     def event(self, per_step: Leaf, steps: int) -> Event:
         """What the steps 0 … steps-1 cost, if each of them released `per_step` of its batch."""
-        ...
 
     def state(self) -> State:
         """What a restarted run needs to go on. The generator is no part of it: nothing is ever drawn again."""
-        ...
 
     def load(self, state: State) -> None:
         """Go on from a state; one of another plan is refused."""
-        ...
+
+
+class IndependentSteps(ABC):
+    """What samplers share in which every row is a unit and no step depends on another."""
+
+    rows: int
+    steps: int
+
+    @property
+    def units(self) -> int:
+        """The number of rows: every row is a unit."""
+        return self.rows
+
+    def steps_of(self) -> int:
+        """Return the planned number of steps."""
+        return self.steps
+
+    def next_step(self, step: int) -> int:
+        """Return `step` itself, for any step may be drawn."""
+        return min(whole("step", step, 0), self.steps)
+
+    @abstractmethod
+    def state(self) -> State:
+        """Return the plan, which is all that a restarted run needs."""
+
+    def load(self, state: State) -> None:
+        """Check that the state is of the same plan."""
+        same_plan(state, self.state())
 
 
 def whole(argument: str, value: SupportsIndex, least: int = 1) -> int:

@@ -13,9 +13,9 @@ from privet.core.random import Rng
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.core.random.keystream import KEY_BYTES, Keystream
 from privet.core.unit import Neighbours
-from privet.training.sampling.protocol import Drawn, Indices, State, planned, same_plan, whole
+from privet.training.sampling.protocol import Indices, SampledBatch, State, planned, same_plan, whole
 
-__all__ = ["Shuffled"]
+__all__ = ["ShuffledSampler"]
 
 
 @dataclass
@@ -28,7 +28,7 @@ class _Orders:
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffled:
+class ShuffledSampler:
     """Every epoch goes once through all rows in a new random order, in batches; the last may be shorter than the rest.
 
     A row is in one batch of each epoch, so an epoch costs as much as one release of one batch (parallel composition)
@@ -39,7 +39,7 @@ class Shuffled:
     stopped. `state()` has it; a step whose epoch began without it is refused, and `next_step` says where to go on.
 
     >>> from privet.core.random import SeededRng
-    >>> run, rng = Shuffled(batch_size=4, rows=10, epochs=2), SeededRng(1)
+    >>> run, rng = ShuffledSampler(batch_size=4, rows=10, epochs=2), SeededRng(1)
     >>> [run.draw(step, rng).units for step in range(run.steps_of())]
     [4, 4, 2, 4, 4, 2]
     """
@@ -68,11 +68,11 @@ class Shuffled:
         """All batches of all epochs."""
         return self.batches * self.epochs
 
-    def draw(self, step: int, rng: Rng) -> Drawn:
+    def draw(self, step: int, rng: Rng) -> SampledBatch:
         """The batch of this step. Within an epoch the generator is not asked again: a step always has the same rows."""
         epoch, place = divmod(planned(step, self.steps_of()), self.batches)
         order = self._order_of(epoch, place, rng)
-        return Drawn.of_rows(order[place * self.batch_size : (place + 1) * self.batch_size].copy())
+        return SampledBatch.of_rows(order[place * self.batch_size : (place + 1) * self.batch_size].copy())
 
     def next_step(self, step: int) -> int:
         """`step` if the order of its epoch is known or yet to be drawn, else the beginning of the next epoch."""

@@ -14,46 +14,79 @@ from privet.core.event import Event, Leaf
 from privet.core.random import Rng
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.core.unit import Neighbours
-from privet.training.sampling.protocol import Drawn, Indices, Sampler, State, same_plan, whole
+from privet.training.sampling.protocol import Indices, SampledBatch, Sampler, State, same_plan, whole
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Ids", "Users", "count_units", "owners_of"]
+__all__ = ["Ids", "UserRows", "UserSampler", "count_units"]
 
 Ids: TypeAlias = "Sequence[int] | Sequence[str] | npt.NDArray[Any] | torch.Tensor"
 """One owner for each row: whole numbers or texts, in a list, an array or a tensor."""
 
 
-def count_units(ids: Ids) -> int:
-    """How many users own these rows: the `rows` of the sampler that draws them. Private under add/remove.
+@dataclass(frozen=True, eq=False)
+class UserRows:
+    """Whose rows they are: the owner of each row, and how many rows of one user a batch may hold.
 
-    >>> count_units(["ann", "bob", "ann"])
+    Where one row of each user is enough, `users=ids` does without it.
+
+    >>> UserRows(["ann", "bob", "ann"], cap=2).count(rows=3)
     2
     """
-    return int(_numbered(ids).max()) + 1
+
+    ids: Ids
+    """The owner of each row, in the order of the rows: whole numbers or texts."""
+    cap: int = 1
+    """The largest number of rows of one user in one batch."""
+
+    @staticmethod
+    def of(users: UserRows | Ids | None) -> UserRows | None:
+        """Return the record for a record, for bare ids or for None.
+
+        Args:
+            users: What the `users` argument of a run was given.
+
+        Returns:
+            The owners of the rows, or None where each row is a unit of its own.
+        """
+        return users if users is None or isinstance(users, UserRows) else UserRows(users)
+
+    def count(self, rows: int) -> int:
+        """Return how many users own the rows of a data set. Private under add/remove.
+
+        Args:
+            rows: How many rows the data set has.
+
+        Returns:
+            The number of different ids.
+
+        Raises:
+            InvalidInput: There is not one id for each row, or the ids are of mixed types.
+        """
+        numbers = _number_owners(self.ids)
+        if len(numbers) != rows:
+            problem = f"has {len(numbers)} ids, and the data set has {rows} rows"
+            raise InvalidInput("users", problem, "give one id for each row, in the order of the rows")
+        return int(numbers.max(initial=-1)) + 1
 
 
-def owners_of(users: Ids, rows: int) -> int:
-    """How many users own the rows of a data set that has so many; refuses ids that are not one for each row."""
-    numbers = _numbered(users, "users")
-    if len(numbers) != rows:
-        problem = f"has {len(numbers)} ids, and the data set has {rows} rows"
-        raise InvalidInput("users", problem, "give one id for each row, in the order of the rows")
-    return int(numbers.max(initial=-1)) + 1
+def count_units(users: UserRows | None, rows: int) -> int:
+    """Return how many units a data set has: users, or rows where there are none. Private under add/remove."""
+    return rows if users is None else users.count(rows)
 
 
 @dataclass(frozen=True, eq=False)
-class Users:
+class UserSampler:
     """Draws users with `inner`, and for each of them at most `cap` rows, chosen anew each time.
 
     `ids` names the owner of each row, by whole numbers or by texts. `inner` is any sampler over as many units as there
-    are owners (`count_units`); its event and its neighbours hold for users, provided that what is clipped is the one
+    are owners (`UserRows.count`); its event and its neighbours hold for users, provided that what is clipped is the one
     contribution of a user, made of all rows of its group.
 
     >>> from privet.core.random import SeededRng
-    >>> from privet.training.sampling import Poisson
-    >>> users = Users(Poisson(sample_rate=1.0, steps=1, rows=2), ids=["ann", "bob", "ann", "ann"], cap=2)
+    >>> from privet.training.sampling import PoissonSampler
+    >>> users = UserSampler(PoissonSampler(sample_rate=1.0, steps=1, rows=2), ids=["ann", "bob", "ann", "ann"], cap=2)
     >>> drawn = users.draw(0, SeededRng(1))
     >>> len(drawn.indices), drawn.groups.tolist(), drawn.units
     (3, [0, 0, 1], 2)
@@ -69,14 +102,14 @@ class Users:
 
     def __post_init__(self, ids: Ids) -> None:
         object.__setattr__(self, "cap", whole("cap", self.cap))
-        if isinstance(self.inner, Users):
+        if isinstance(self.inner, UserSampler):
             raise InvalidInput("inner", "draws users already, and what it returns are rows", "give its inner sampler")
-        numbers = _numbered(ids)
+        numbers = _number_owners(ids)
         sizes = np.bincount(numbers)
         if len(sizes) != self.inner.units:
             # The number of users may be private, so it is not said.
             problem = "draws from another number of units than there are different ids"
-            raise InvalidInput("inner", problem, "make it with rows=count_units(ids)")
+            raise InvalidInput("inner", problem, "make it with as many rows as there are different ids")
         object.__setattr__(self, "_owned", np.argsort(numbers, kind="stable").astype(np.int64, copy=False))
         object.__setattr__(self, "_starts", np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64, copy=False))
 
@@ -99,7 +132,7 @@ class Users:
         """As planned for the users."""
         return self.inner.steps_of()
 
-    def draw(self, step: int, rng: Rng) -> Drawn:
+    def draw(self, step: int, rng: Rng) -> SampledBatch:
         """The users of this step in the order in which they were drawn, each with the rows chosen from its own."""
         users = self.inner.draw(step, rng).indices
         starts = self._starts[users]
@@ -112,7 +145,7 @@ class Users:
             rows = rows[_shuffled_within(groups, rng)]
             kept = within < self.cap
             rows, groups = rows[kept], groups[kept]
-        return Drawn(rows, groups, len(users))
+        return SampledBatch(rows, groups, len(users))
 
     def next_step(self, step: int) -> int:
         """As the sampler of the users says."""
@@ -143,7 +176,7 @@ def _shuffled_within(groups: Indices, rng: Rng) -> npt.NDArray[np.intp]:
     raise broken_source()
 
 
-def _numbered(ids: Ids, argument: str = "ids") -> npt.NDArray[np.intp]:
+def _number_owners(ids: Ids) -> npt.NDArray[np.intp]:
     """For each row the number of its owner, 0, 1, …
 
     Whole numbers or texts, and not both: 1 and "1" would be two owners, and one person's rows would count as two's.
@@ -154,18 +187,16 @@ def _numbered(ids: Ids, argument: str = "ids") -> npt.NDArray[np.intp]:
     if array.ndim == 1 and isinstance(given, np.ndarray) and array.dtype.kind in "iu" and not array.size:
         return np.zeros(0, dtype=np.intp)  # of a data set without rows, which may be a secret
     if array.ndim != 1 or not array.size:
-        raise InvalidInput(
-            argument, "is no list of ids", "give one for each row of the data set, in a list or an array"
-        )
+        raise InvalidInput("users", "is no list of ids", "give one for each row of the data set, in a list or an array")
     if array.dtype.kind == "O":
         kinds = {_kind(value) for value in array}
         if len(kinds) > 1 or not kinds <= {"int", "text"}:
             advice = "give every owner by a whole number, or every owner by a text"
-            raise InvalidInput(argument, f"holds {', '.join(sorted(kinds))}", advice)
+            raise InvalidInput("users", f"holds {', '.join(sorted(kinds))}", advice)
         numbers: dict[Any, int] = {}
         return np.array([numbers.setdefault(value, len(numbers)) for value in array], dtype=np.intp)
     if array.dtype.kind not in "iuU":
-        raise InvalidInput(argument, f"has the type {array.dtype}", "name owners by whole numbers or by texts")
+        raise InvalidInput("users", f"has the type {array.dtype}", "name owners by whole numbers or by texts")
     return np.unique(array, return_inverse=True)[1].reshape(-1)
 
 

@@ -15,17 +15,17 @@ from privet.data.schema import Schema
 from privet.training.models.additive import Additive
 from privet.training.models.choose import Family, Model, choose
 from privet.training.models.kernel import Kernel
-from privet.training.models.own import Own
-from privet.training.models.shortened import Shortened
+from privet.training.models.unit_norm_linear import UnitNormLinear
+from privet.training.models.user_model import UserModel
 
-__all__ = ["DESCRIPTION", "WEIGHTS", "Described", "restore", "store"]
+__all__ = ["DESCRIPTION", "WEIGHTS", "ModelDescription", "restore", "store"]
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Described:
+class ModelDescription:
     """All that is needed to build a model; every field is public, or was paid for."""
 
     family: str
@@ -75,9 +75,9 @@ class Described:
         )
         if self.own:
             shape = self.shape if raw and self.shape is not None else (whole.features,)
-            return Model(whole.front, Own.found(self.family, shape, count), whole.family)
+            return Model(whole.front, UserModel.load(self.family, shape, count), whole.family)
         if self.family == "convex":
-            return Model(whole.front, Shortened(whole.features, count, self.radius), Family.LINEAR)
+            return Model(whole.front, UnitNormLinear(whole.features, count, self.radius), Family.LINEAR)
         if self.family == "kernel":
             return Model(whole.front, Kernel(self.support, whole.features, count), Family.LINEAR)
         if not count:
@@ -85,9 +85,9 @@ class Described:
         return whole
 
 
-def store(folder: str | os.PathLike[str], model: Model, described: Described) -> tuple[Path, Path]:
+def store(folder: str | os.PathLike[str], model: Model, described: ModelDescription) -> tuple[Path, Path]:
     """Write both files; each is moved into its place when it is whole."""
-    save = _safetensors().save
+    save = _safetensors().torch.save
     place = Path(folder)
     numbers = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     said = {"privet-model": _FORMAT, **asdict(described)}
@@ -98,12 +98,12 @@ def store(folder: str | os.PathLike[str], model: Model, described: Described) ->
     return place / WEIGHTS, place / DESCRIPTION
 
 
-def restore(folder: str | os.PathLike[str]) -> tuple[Model, Described]:
+def restore(folder: str | os.PathLike[str]) -> tuple[Model, ModelDescription]:
     """The model of a folder that `store` wrote, ready to be called on rows.
 
     A model of the user's own is built by running the file that is named in the description: look at it first.
     """
-    load = _safetensors().load
+    load = _safetensors().torch.load
     place = Path(folder)
     try:
         described = _described(json.loads((place / DESCRIPTION).read_text(encoding="utf-8")))
@@ -113,7 +113,7 @@ def restore(folder: str | os.PathLike[str]) -> tuple[Model, Described]:
         reason = (error.strerror or "unknown reason").lower()
         problem = f"is {str(place)!r}, of which the model cannot be read: {reason}"
         raise InvalidInput("run", problem, "name a folder that `privet train` wrote") from None
-    except (ValueError, TypeError, KeyError, RuntimeError, _safetensors_error()) as error:
+    except (ValueError, TypeError, KeyError, RuntimeError, _safetensors().SafetensorError) as error:
         if isinstance(error, InvalidInput):
             raise
         problem = f"is {str(place)!r}, of which {DESCRIPTION} and {WEIGHTS} do not fit together"
@@ -121,11 +121,11 @@ def restore(folder: str | os.PathLike[str]) -> tuple[Model, Described]:
     return model.eval(), described
 
 
-def _described(said: dict[str, Any]) -> Described:
+def _described(said: dict[str, Any]) -> ModelDescription:
     if said.pop("privet-model") != _FORMAT:
         raise InvalidInput("run", "holds a model of another version of Privet", "use that version")
     lists = {name: tuple(said[name]) for name in ("classes", "shape") if said[name] is not None}
-    return Described(**{**said, **lists})
+    return ModelDescription(**{**said, **lists})
 
 
 def _safetensors() -> Any:
@@ -133,10 +133,4 @@ def _safetensors() -> Any:
         import safetensors.torch
     except ImportError:
         raise MissingExtra("safetensors", "train") from None
-    return safetensors.torch
-
-
-def _safetensors_error() -> type[Exception]:
-    from safetensors import SafetensorError
-
-    return SafetensorError
+    return safetensors

@@ -11,15 +11,15 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from privet.core.errors import InvalidInput
+from privet.training.engine.contributions import Contribution, Dense
 from privet.training.engine.graph import saved
 from privet.training.engine.layout import Layout
-from privet.training.engine.parts import Dense, Part
 
-__all__ = ["Arrival", "Rule"]
+__all__ = ["IncomingGradient", "Rule"]
 
 
 @dataclass(frozen=True)
-class Arrival:
+class IncomingGradient:
     """The gradient of an operation's output, while the operation's saved tensors are still there."""
 
     node: Node
@@ -50,7 +50,7 @@ class Arrival:
         split = self.layout.split(tensor, axis)
         return split if split.dtype in (torch.float32, torch.float64) else split.float()
 
-    def broadcast(self, full: Tensor) -> Part:
+    def broadcast(self, full: Tensor) -> Contribution:
         """The part of a parameter that was broadcast to the output's shape; `full` is the gradient before summing.
 
         The parameter's own axes stay, all others but the examples' are summed over.
@@ -68,4 +68,4 @@ class Arrival:
         return Dense(split.sum(summed, keepdim=True).reshape(len(split), -1))
 
 
-Rule: TypeAlias = Callable[[Arrival], Part]
+Rule: TypeAlias = Callable[[IncomingGradient], Contribution]

@@ -15,13 +15,13 @@ from privet.core import checked
 from privet.data.columns import Category, Number
 from privet.data.schema import Schema
 
-__all__ = ["Front"]
+__all__ = ["TableFeatures"]
 
 _SKEWED = 1000.0
 """Bounds that reach this far are cut into bins on a logarithmic scale too, as sums of money are read."""
 
 
-class Front(nn.Module):
+class TableFeatures(nn.Module):
     """Features of the rows of a table, made when a batch is used; a row's features have a length of at most 1.
 
     A number becomes the bin that it is in, of equal widths between its public bounds, and its value on [-1, 1]; where
@@ -31,7 +31,7 @@ class Front(nn.Module):
     >>> from privet.data.columns import Category, Number
     >>> from privet.data.schema import Schema
     >>> columns = Number("age", 0, 100), Category("smokes", ("no", "yes")), Number("risk", 0, 1)
-    >>> front = Front(Schema(columns, target="risk"), bins=4)
+    >>> front = TableFeatures(Schema(columns, target="risk"), bins=4)
     >>> front.features
     9
     >>> (3**0.5 * front(torch.tensor([[-0.25, 1.0]]))).round(decimals=2).tolist()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["MARK", "Log", "Reached", "named"]
+__all__ = ["MARK", "ClosingLog", "Log", "LogEntry", "check_names"]
 
 MARK = "INTERNAL: computed from private rows, and not paid for; do not share"
 """What every log with internal values says of itself."""
@@ -19,7 +21,7 @@ _OWN = frozenset({"step", "total", "epoch", "epsilon", "delta", "time"})
 
 
 @dataclass(frozen=True)
-class Reached:
+class LogEntry:
     """How far a run is. Nothing in it depends on the data but through what was released."""
 
     step: int
@@ -42,25 +44,35 @@ class Log(Protocol):
 
     def begin(self, scores: tuple[str, ...]) -> None:
         """Take note, before anything is paid for, of which scores there will be."""
-        ...
 
-    def write(self, reached: Reached) -> None:
+    def write(self, reached: LogEntry) -> None:
         """Add a line; not for a step that the log has already."""
-        ...
 
     def write_internal(self, step: int, values: Mapping[str, float]) -> None:
         """Keep values that touch private rows, if the log was made for that; else forget them."""
-        ...
 
     def close(self) -> None:
         """Finish; a second time does nothing."""
-        ...
 
 
-def named(argument: str, names: Iterable[str]) -> tuple[str, ...]:
+class ClosingLog(ABC):
+    """A log that `with` closes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish; a second time does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def check_names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
     """Names that every kind of log can take, and that no column has already.
 
-    >>> named("scores", ["test accuracy"])
+    >>> check_names("scores", ["test accuracy"])
     ('test accuracy',)
     """
     found = tuple(names)

@@ -26,10 +26,9 @@ from __future__ import annotations
 import math
 from decimal import Context, Decimal, localcontext
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -39,9 +38,7 @@ from privet.core.random import Rng
 from privet.core.random.faults import PATIENCE, broken_source
 from privet.training.noise import Scratch, transform
 
-__all__ = ["LARGEST_SCALE", "add_rounded_normal", "rounded_normal", "settle"]
-
-_Integers: TypeAlias = npt.NDArray[np.int64]
+__all__ = ["LARGEST_SCALE", "add_rounded_normal", "settle"]
 
 LARGEST_SCALE: Final = 2.0**30
 """A larger deviation would leave too many numbers to the decimals."""
@@ -55,21 +52,17 @@ _PAIRS: Final = 1 << 17
 _SCRATCH: Final = Scratch(torch.float64, rows=7)
 
 
-def rounded_normal(scale: float, count: int, rng: Rng) -> _Integers:
-    """`count` independent draws of the nearest integer to `scale` · Z, with Z standard normal, exactly.
-
-    >>> from privet.core.random import SeededRng
-    >>> rounded_normal(2.5, 8, SeededRng(1)).dtype
-    dtype('int64')
-    """
-    out = torch.zeros(checked.count("count", count, 0), dtype=torch.float64, device="cpu")
-    add_rounded_normal(out, scale, rng)
-    whole: _Integers = out.numpy().astype(np.int64)
-    return whole
-
-
 def add_rounded_normal(out: Tensor, scale: float, rng: Rng) -> None:
-    """Add such draws to a row of integers in float64, in place: exactly, while all stay below 2^53."""
+    """Add independent draws of the nearest integer to `scale` · Z, with Z standard normal, exactly.
+
+    Args:
+        out: A row of integers in float64, changed in place; exact while all stay below 2^53.
+        scale: The deviation, in steps of the grid.
+        rng: The source of random words.
+
+    Raises:
+        InvalidInput: The scale is not above 0, or is above 2^30.
+    """
     if not 0.0 < checked.finite("scale", scale) <= LARGEST_SCALE:
         raise InvalidInput("scale", f"is {scale}", "give a deviation above 0 and up to 2^30 steps of the grid")
     passes = math.ceil(len(out) / (2 * _PAIRS))

@@ -7,14 +7,14 @@ from torch import Tensor, nn
 
 from privet.training.convex.linear import LinearModel
 
-__all__ = ["Shortened"]
+__all__ = ["UnitNormLinear"]
 
 
-class Shortened(nn.Module):
+class UnitNormLinear(nn.Module):
     """Scores of rows that are shortened to a length of 1, as `LinearModel` has them; nothing in it is trained.
 
     >>> import numpy as np
-    >>> found = Shortened.of(LinearModel(np.array([[3.0, 4.0, 0.5]]), radius=2.0), classes=0)
+    >>> found = UnitNormLinear.of(LinearModel(np.array([[3.0, 4.0, 0.5]]), radius=2.0), classes=0)
     >>> float(found(torch.tensor([[1.0, 0.0]])))
     1.75
     """
@@ -27,9 +27,9 @@ class Shortened(nn.Module):
         self.register_buffer("weight", torch.zeros(max(classes, 1), features + 1, dtype=torch.float64))
 
     @staticmethod
-    def of(model: LinearModel, classes: int) -> Shortened:
+    def of(model: LinearModel, classes: int) -> UnitNormLinear:
         """The same model."""
-        made = Shortened(model.weight.shape[1] - 1, classes, model.radius)
+        made = UnitNormLinear(model.weight.shape[1] - 1, classes, model.radius)
         made.weight.copy_(torch.from_numpy(model.weight))
         return made
 

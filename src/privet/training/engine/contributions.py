@@ -6,14 +6,13 @@ never form the B × (size of the parameter) array; `Dense` is that array, used w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from privet.training import native
 from privet.training.engine.groups import Groups
 from privet.training.engine.squares import (
     LEAST,
@@ -28,59 +27,67 @@ from privet.training.engine.squares import (
     squares_of_rows,
     squares_of_several,
 )
+from privet.training.native import loops
 
-__all__ = ["Dense", "Lookup", "Mixed", "Outer", "Part", "combine", "numbers"]
+__all__ = ["Contribution", "Dense", "Lookup", "MeasuredContribution", "Mixed", "Outer", "combine", "numbers"]
 
 _PIECE = 1 << 23
 """Numbers of both factors that are multiplied at once: a scaled copy of them stays small."""
 
 
-class Part(Protocol):
+class Contribution(Protocol):
     """The gradients of B examples for one parameter."""
 
     def squares(self) -> Squares:
         """The squared norm of each example's gradient."""
-        ...
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """out += Σ_i factors[i] · gradient_i."""
-        ...
 
     def dense(self) -> Tensor:
         """All gradients, written out: B rows of the parameter's size."""
-        ...
 
-    def blank(self, bad: Tensor) -> Part:
+    def blank(self, bad: Tensor) -> Contribution:
         """The same with the marked examples' gradients replaced by zeros, even where they hold NaN."""
-        ...
 
-    def regroup(self, groups: Groups) -> Part:
+    def regroup(self, groups: Groups) -> Contribution:
         """The sums of the examples of each group."""
-        ...
 
-    def settle(self) -> Part:
-        """The form to keep until the clipping factors are known."""
-        ...
+    def settle(self) -> Contribution:
+        """The form to keep until the clipping factors are known; by default itself."""
+        return self
 
-    def measured(self) -> Part:
-        """The same with its squared norms computed now, while the numbers are still in a cache."""
-        ...
+    def with_squares(self) -> Contribution:
+        """The same with its squared norms computed now, while the numbers are still in a cache; by default itself."""
+        return self
 
 
 @dataclass(frozen=True)
-class Dense:
+class MeasuredContribution(Contribution):
+    """A contribution that keeps its squared norms once they are computed."""
+
+    known: Squares | None = field(default=None, kw_only=True)
+
+    def squares(self) -> Squares:
+        """Return the squared norm of each example's gradient."""
+        return self._squares() if self.known is None else self.known
+
+    def with_squares(self) -> Contribution:
+        """Return the same with its squared norms."""
+        return replace(self, known=self.squares())
+
+    def _squares(self) -> Squares:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Dense(MeasuredContribution):
     """The gradients themselves: (B, size of the parameter)."""
 
     value: Tensor
-    known: Squares | None = None
 
-    def squares(self) -> Squares:
-        """The squared norm of each row."""
-        return self.known or squares_of_rows(self.value)
-
-    def measured(self) -> Part:
-        """With its squared norms."""
-        return replace(self, known=self.squares())
+    def _squares(self) -> Squares:
+        return squares_of_rows(self.value)
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One matrix-vector product."""
@@ -90,21 +97,17 @@ class Dense:
         """Itself."""
         return self.value
 
-    def blank(self, bad: Tensor) -> Part:
+    def blank(self, bad: Tensor) -> Contribution:
         """Zeros in the marked rows."""
         return Dense(self.value.masked_fill(bad[:, None], 0.0))
 
-    def regroup(self, groups: Groups) -> Part:
+    def regroup(self, groups: Groups) -> Contribution:
         """One row a group."""
         return Dense(groups.add_rows(self.value))
 
-    def settle(self) -> Part:
-        """Itself."""
-        return self
-
 
 @dataclass(frozen=True)
-class Outer:
+class Outer(MeasuredContribution):
     """Sums of products: example i's gradient is the matrix Σ_t left[i, t] ⊗ right[i, t].
 
     A linear layer's weight gradient has this form, with t over the positions of a sequence. Its squared norm is
@@ -116,12 +119,8 @@ class Outer:
     """(B, k, p)"""
     right: Tensor
     """(B, k, q)"""
-    known: Squares | None = None
 
-    def squares(self) -> Squares:
-        """The squared norm of each example's sum of products."""
-        if self.known is not None:
-            return self.known
+    def _squares(self) -> Squares:
         if self.left.shape[1] == 1:
             return self._product(squares_of_rows(self.right.flatten(1)).value)
         return squares_of_several(self.left, [self.right])[0]
@@ -130,8 +129,8 @@ class Outer:
         """For one position: the norm of a product of two vectors is the product of their norms."""
         left = self.left.flatten(1)
         (units, least), (more, other) = (rounding(left, each.shape[2]) for each in (self.left, self.right))
-        if native.takes_rows(left) and native.takes_rows(rights):
-            return Squares(*native.product_squares(left, rights, units + more, least, other, 3 * LEAST))
+        if loops.takes_rows(left) and loops.takes_rows(rights):
+            return Squares(*loops.product_squares(left, rights, units + more, least, other, 3 * LEAST))
         lefts = squares_of_rows(left).value
         value = lefts * rights
         slack = value * (units + more)
@@ -139,19 +138,15 @@ class Outer:
         slack.add_(rights, alpha=least).add_(lefts, alpha=other)
         return Squares(value, slack.add_(3 * LEAST))
 
-    def measured_beside(self, other: Part | None) -> Part:
+    def with_squares_beside(self, other: Contribution | None) -> Contribution:
         """With its squared norms; those of the right factor are known if the other part holds the same numbers."""
         if self.left.shape[1] == 1 and isinstance(other, Dense) and other.known and _is_same(self.right, other.value):
             return replace(self, known=self._product(other.known.value))
-        return self.measured()
-
-    def measured(self) -> Part:
-        """With its squared norms."""
-        return replace(self, known=self.squares())
+        return self.with_squares()
 
     def transposed(self) -> Outer:
         """The gradient of the transposed matrix; its norms are the same."""
-        return Outer(self.right, self.left, self.known)
+        return Outer(self.right, self.left, known=self.known)
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One product of matrices, like the ordinary weight gradient."""
@@ -174,16 +169,16 @@ class Outer:
         """The matrices, written out."""
         return torch.bmm(self.left.mT, self.right).flatten(1)
 
-    def blank(self, bad: Tensor) -> Part:
+    def blank(self, bad: Tensor) -> Contribution:
         """Zeros in both factors, since 0 · NaN is NaN."""
         mark = bad[:, None, None]
         return Outer(self.left.masked_fill(mark, 0.0), self.right.masked_fill(mark, 0.0))
 
-    def regroup(self, groups: Groups) -> Part:
+    def regroup(self, groups: Groups) -> Contribution:
         """The positions of a group's examples become the positions of one example."""
         return Outer(groups.stack_rows(self.left), groups.stack_rows(self.right))
 
-    def settle(self) -> Part:
+    def settle(self) -> Contribution:
         """Written out where that is smaller than the factors: it is then also the cheaper way to the norm."""
         if self.known is not None:
             return self
@@ -193,7 +188,7 @@ class Outer:
 
 
 @dataclass(frozen=True)
-class Lookup:
+class Lookup(MeasuredContribution):
     """Sums of rows: example i's gradient has right[i, t] added to row index[i, t]. An embedding has this form."""
 
     index: Tensor
@@ -202,19 +197,12 @@ class Lookup:
     """(B, k, q)"""
     rows: int
     """How many rows the parameter has."""
-    known: Squares | None = None
 
-    def squares(self) -> Squares:
+    def _squares(self) -> Squares:
         """Positions that look up the same row add before they are squared."""
-        if self.known is not None:
-            return self.known
         if self.index.shape[1] == 1:
             return squares_of_rows(self.right.flatten(1))
         return squares_of_lookups(self.index, self.right)
-
-    def measured(self) -> Part:
-        """With its squared norms."""
-        return replace(self, known=self.squares())
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
         """One scatter, by the kernel that the ordinary gradient uses."""
@@ -229,22 +217,18 @@ class Lookup:
         out = self.right.new_zeros(batch, self.rows, width)
         return out.scatter_add_(1, self.index[:, :, None].expand_as(self.right), self.right).flatten(1)
 
-    def blank(self, bad: Tensor) -> Part:
+    def blank(self, bad: Tensor) -> Contribution:
         """Zeros for the marked examples."""
         return Lookup(self.index, self.right.masked_fill(bad[:, None, None], 0.0), self.rows)
 
-    def regroup(self, groups: Groups) -> Part:
+    def regroup(self, groups: Groups) -> Contribution:
         """The positions of a group's examples become the positions of one example."""
         index = groups.stack_rows(self.index[:, :, None]).squeeze(2)
         return Lookup(index, groups.stack_rows(self.right), self.rows)
 
-    def settle(self) -> Part:
-        """Itself."""
-        return self
-
 
 @dataclass(frozen=True)
-class Mixed:
+class Mixed(Contribution):
     """A table that is looked up and also multiplied with, as a tied embedding is: both, and their cross term."""
 
     outer: Outer
@@ -271,21 +255,13 @@ class Mixed:
         """Both, written out."""
         return self.outer.dense() + self.lookup.dense()
 
-    def blank(self, bad: Tensor) -> Part:
+    def blank(self, bad: Tensor) -> Contribution:
         """Zeros in both."""
         return combine([self.outer.blank(bad), self.lookup.blank(bad)])
 
-    def regroup(self, groups: Groups) -> Part:
+    def regroup(self, groups: Groups) -> Contribution:
         """Both, group by group."""
         return combine([self.outer.regroup(groups), self.lookup.regroup(groups)])
-
-    def settle(self) -> Part:
-        """Itself."""
-        return self
-
-    def measured(self) -> Part:
-        """Itself: it is made last, and measured once."""
-        return self
 
 
 def _is_same(one: Tensor, other: Tensor) -> bool:
@@ -299,32 +275,32 @@ def _is_same(one: Tensor, other: Tensor) -> bool:
     )
 
 
-def numbers(part: Part) -> int:
+def numbers(contribution: Contribution) -> int:
     """How many numbers a part keeps."""
-    held = [value for name, value in vars(part).items() if name != "known"]
+    held = [value for name, value in vars(contribution).items() if name != "known"]
     own = sum(each.numel() for each in held if isinstance(each, Tensor))
     return own + sum(numbers(each) for each in held if isinstance(each, Outer | Lookup))
 
 
-def combine(parts: list[Part]) -> Part:
+def combine(parts: list[Contribution]) -> Contribution:
     """One part from all uses of a parameter: their gradients add, and so must not be squared one by one."""
     if len(parts) == 1:
         return parts[0]
-    outers = [part for part in parts if isinstance(part, Outer)]
-    lookups = [part for part in parts if isinstance(part, Lookup)]
+    outers = [contribution for contribution in parts if isinstance(contribution, Outer)]
+    lookups = [contribution for contribution in parts if isinstance(contribution, Lookup)]
     if len(outers) + len(lookups) < len(parts):
-        return Dense(reduce(torch.add, (part.dense() for part in parts)))
+        return Dense(reduce(torch.add, (contribution.dense() for contribution in parts)))
     shapes = {(outer.left.shape[2], outer.right.shape[2]) for outer in outers}
     shapes |= {(lookup.rows, lookup.right.shape[2]) for lookup in lookups}
     if len(shapes) > 1:
-        return Dense(reduce(torch.add, (part.dense() for part in parts)))
+        return Dense(reduce(torch.add, (contribution.dense() for contribution in parts)))
     outer = Outer(torch.cat([o.left for o in outers], 1), torch.cat([o.right for o in outers], 1)) if outers else None
     lookup = None
     if lookups:
         index = torch.cat([look.index for look in lookups], 1)
         lookup = Lookup(index, torch.cat([look.right for look in lookups], 1), lookups[0].rows)
     if outer is None or lookup is None:
-        only: Part | None = outer or lookup
+        only: Contribution | None = outer or lookup
         if only is None:
             raise ValueError("parts is empty")
         return only

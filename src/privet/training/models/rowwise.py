@@ -11,14 +11,14 @@ from torch import Tensor
 
 from privet.data.split import hashes
 
-__all__ = ["each_alone"]
+__all__ = ["apply_rowwise"]
 
 _AT_ONCE = 1 << 14
 _PLACES = 256
 
 
 @torch.no_grad()
-def each_alone(model: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def apply_rowwise(model: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """What a model says of each row, as a function of the model and of that row alone, to the last bit.
 
     How a product of matrices rounds a row depends on how many rows there are and on the row's place among them, in

@@ -11,16 +11,16 @@ from math import pi
 import torch
 from torch import Tensor
 
-__all__ = ["drawn"]
+__all__ = ["synthetic_pictures"]
 
 _STROKES, _POINTS, _SHAPES = 4, 14, 30
 _AT_ONCE = 250
 
 
-def drawn(count: int, height: int, width: int) -> Tensor:
+def synthetic_pictures(count: int, height: int, width: int) -> Tensor:
     """So many pictures [count, height, width] on [0, 1], the same ones always: half strokes, half shapes.
 
-    >>> drawn(6, 8, 8).shape
+    >>> synthetic_pictures(6, 8, 8).shape
     torch.Size([6, 8, 8])
     """
     generator = torch.Generator().manual_seed(0)

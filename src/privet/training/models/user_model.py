@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from privet.core.errors import InvalidInput
 from privet.training.models.linear import task_losses
 
-__all__ = ["Own"]
+__all__ = ["UserModel"]
 
 
-class Own(nn.Module):
+class UserModel(nn.Module):
     """Any module from features to one number for each class, or to one number where there are no classes."""
 
     def __init__(self, inner: nn.Module, classes: int) -> None:
@@ -23,7 +23,7 @@ class Own(nn.Module):
         self.inner, self.classes = inner, classes
 
     @staticmethod
-    def found(place: str, shape: tuple[int, ...], classes: int) -> Own:
+    def load(place: str, shape: tuple[int, ...], classes: int) -> UserModel:
         """What `factory(shape, classes)` makes, for a place such as `module.py:factory`.
 
         The file is run as it stands: it is the user's own code. It is given public things alone: the shape of one row
@@ -39,7 +39,7 @@ class Own(nn.Module):
         if not isinstance(made, nn.Module):
             problem = f"is {place!r}, which made a {type(made).__name__}"
             raise InvalidInput("model", problem, "return a torch.nn.Module")
-        own = Own(made, classes)
+        own = UserModel(made, classes)
         own.check(place, shape)
         return own
 

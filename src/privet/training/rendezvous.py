@@ -22,7 +22,7 @@ from torch import Tensor
 
 from privet.core.errors import BudgetExceeded, LedgerError, NotProven, PrivetError
 
-__all__ = ["Meeting", "Place", "ProcessError", "Together"]
+__all__ = ["ProcessError", "Rendezvous", "SharedErrors", "SyncPoint"]
 
 E = TypeVar("E", bound=PrivetError)
 
@@ -37,7 +37,7 @@ class ProcessError(PrivetError):
     """The processes of a run are no longer together, so that none of them goes on."""
 
 
-class Place(IntEnum):
+class SyncPoint(IntEnum):
     """Where processes meet."""
 
     FAILURE = 0
@@ -48,17 +48,17 @@ class Place(IntEnum):
 
 
 _WORDS: Final = {
-    Place.SETUP: "attaches a run",
-    Place.ACTION: "waits for process 0",
-    Place.BATCH: "takes a batch",
-    Place.SUM: "ends a step",
+    SyncPoint.SETUP: "attaches a run",
+    SyncPoint.ACTION: "waits for process 0",
+    SyncPoint.BATCH: "takes a batch",
+    SyncPoint.SUM: "ends a step",
 }
 
 
-class Meeting:
+class Rendezvous:
     """The processes of `torch.distributed`'s default group, as one of them sees them; `backends` as torch names them.
 
-    >>> Meeting().meet(Place.SUM, [7])
+    >>> Rendezvous().meet(SyncPoint.SUM, [7])
     [[7]]
     """
 
@@ -67,11 +67,11 @@ class Meeting:
         self._devices = [pair.partition(":")[0] for pair in backends.split(",")]
         self._over = ""
 
-    def together(self) -> Together:
+    def together(self) -> SharedErrors:
         """A block in which an error on this process becomes an error on all of them, where they meet next."""
-        return Together(self)
+        return SharedErrors(self)
 
-    def meet(self, place: Place, told: Sequence[int] = (), failure: Exception | None = None) -> list[list[int]]:
+    def meet(self, place: SyncPoint, told: Sequence[int] = (), failure: Exception | None = None) -> list[list[int]]:
         """Wait for all processes. If any of them failed, or is elsewhere, raise; else give what each of them told.
 
         Whatever is exchanged must follow a meeting at once, and nothing that could fail may stand between: then a
@@ -96,7 +96,7 @@ class Meeting:
             self.spread([text], failed)
             raise self.end(_heard(failed, text.numpy().tobytes()))
         if len({row[1] for row in table}) > 1:
-            where = ", ".join(f"process {rank} {_WORDS[Place(row[1])]}" for rank, row in enumerate(table))
+            where = ", ".join(f"process {rank} {_WORDS[SyncPoint(row[1])]}" for rank, row in enumerate(table))
             raise self.end(
                 ProcessError(f"the processes are not at the same place ({where}); run the same loop on each of them")
             )
@@ -111,7 +111,7 @@ class Meeting:
         """Let the others know that this process has failed, unless they know already."""
         if self.size > 1 and not self._over:
             with suppress(PrivetError):  # the error itself is what is to be seen here
-                self.meet(Place.FAILURE, failure=error)
+                self.meet(SyncPoint.FAILURE, failure=error)
 
     def end(self, error: E) -> E:
         """Remember that all processes raise this error now, and that none of them goes on."""
@@ -152,10 +152,10 @@ class Meeting:
             raise self.end(ProcessError(f"{lost}; why, its own output says")) from error
 
 
-class Together:
+class SharedErrors:
     """A block of code whose errors the other processes learn of."""
 
-    def __init__(self, meeting: Meeting) -> None:
+    def __init__(self, meeting: Rendezvous) -> None:
         self._meeting = meeting
 
     def __enter__(self) -> None:

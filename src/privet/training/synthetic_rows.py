@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,9 +12,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from privet.core.errors import InvalidInput
 
-__all__ = ["Made", "guesses", "like", "losses_on"]
+__all__ = ["BatchMaker", "guesses", "like", "losses_on"]
 
-Made = Callable[[int], Any]
+BatchMaker = Callable[[int], Any]
 """From a number of rows to a batch of so many."""
 
 _SIZES = (32, 28, 64, 224)
@@ -22,17 +23,13 @@ _LENGTH = 16
 """Length of a sequence, where only the model is known."""
 
 
-def like(blank: Any) -> Made:
+def like(blank: Any) -> BatchMaker:
     """Batches with the structure, types and shapes of a batch of one row. Whole numbers are 0, or 1 in a mask.
 
     >>> like((torch.zeros(1, 3), torch.zeros(1, dtype=torch.int64)))(2)[1]
     tensor([0, 0])
     """
-
-    def made(rows: int) -> Any:
-        return _named(blank, rows)
-
-    return made
+    return partial(_named, blank)
 
 
 def _named(value: Any, rows: int, name: str = "") -> Any:
@@ -49,11 +46,11 @@ def _filled(blank: Tensor, rows: int, name: str) -> Tensor:
     return blank.new_full(shape, int("mask" in name))
 
 
-def guesses(model: nn.Module) -> Iterator[tuple[str, Made]]:
+def guesses(model: nn.Module) -> Iterator[tuple[str, BatchMaker]]:
     """Inputs that the first layer would take, where no data is at hand, each with words for it."""
     first = next(model.parameters(), torch.zeros(0))
 
-    def row(*shape: int, whole: bool = False) -> tuple[str, Made]:
+    def row(*shape: int, whole: bool = False) -> tuple[str, BatchMaker]:
         blank = torch.zeros(1, *shape, dtype=torch.int64 if whole else first.dtype, device=first.device)
         return f"{shape}", like(blank)
 

@@ -12,20 +12,20 @@ from privet.core.errors import InvalidInput
 from privet.training.engine.calls import Call
 from privet.training.engine.graph import Graph, Use, is_leaf
 
-__all__ = ["Claim", "claim", "leaves"]
+__all__ = ["CoveredUses", "cover_uses", "leaves"]
 
 
 @dataclass(frozen=True, eq=False)
-class Claim:
+class CoveredUses:
     """A call that is differentiated by itself, for some of its module's own parameters."""
 
     call: Call
     names: tuple[str, ...]
 
 
-def claim(
+def cover_uses(
     graph: Graph, calls: Sequence[Call], has_rule: Callable[[Node, Use], bool], name_of: Callable[[Tensor], str]
-) -> list[Claim]:
+) -> list[CoveredUses]:
     """Take the uses that have no rule out of the graph's joins, with every other use of the same parameters nearby."""
     homeless = [(node, use) for node, uses in graph.joins.items() for use in uses if not has_rule(node, use)]
     if not homeless:
@@ -33,7 +33,7 @@ def claim(
     inside = {call: call.inside() for call in calls}
     claimed: dict[Call, set[int]] = {}
     for node, use in homeless:
-        for parameter in leaves(use.stem.node):
+        for parameter in leaves(use.expression.node):
             claimed.setdefault(_home(node, parameter, use, inside, name_of), set()).add(id(parameter))
     for call in list(claimed):
         around = [other for other in claimed if other is not call and call.edges_nodes() <= inside[other]]
@@ -47,16 +47,15 @@ def claim(
     for call, ours in claimed.items():
         for node in list(graph.joins):
             if node in inside[call]:
-                kept = [use for use in graph.joins[node] if not ours & set(map(id, leaves(use.stem.node)))]
+                kept = [use for use in graph.joins[node] if not ours & set(map(id, leaves(use.expression.node)))]
                 if kept:
                     graph.joins[node] = kept
                 else:
                     del graph.joins[node]
-    found = []
-    for call, ours in claimed.items():
-        own = call.module.named_parameters(recurse=False)
-        found.append(Claim(call, tuple(name for name, parameter in own if id(parameter) in ours)))
-    return found
+    return [
+        CoveredUses(call, tuple(name for name, own in call.module.named_parameters(recurse=False) if id(own) in ours))
+        for call, ours in claimed.items()
+    ]
 
 
 def _home(
@@ -83,7 +82,7 @@ def _closed(call: Call, inside: set[Node], graph: Graph) -> None:
 
 
 def leaves(node: Node) -> list[Tensor]:
-    """The parameters under a stem."""
+    """The parameters under a parameter expression."""
     if is_leaf(node):
         return [node.variable]  # type: ignore[attr-defined]
     return [leaf for child, _ in node.next_functions if child is not None for leaf in leaves(child)]

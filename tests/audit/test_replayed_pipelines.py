@@ -36,8 +36,8 @@ from tests.cli.training import SCHEMA, patients
 from tests.query.tables import NASTY
 from tests.query.tables import SCHEMA as CLINIC
 
-_CLOCKS = ("runs.card_builder", "runs.pate.card_builder", "training.loggers.logbook", "ledger.book", "query.stored")
-_SEEDED = ("runs.pipeline", "runs.pate.pipeline", "sklearn.fitting")
+_CLOCKS = ("runs.card_builder", "training.loggers.logbook", "ledger.book", "query.stored")
+_SEEDED = ("runs.pipeline", "sklearn.fitting")
 """What makes a generator from a seed that was given."""
 _INTERNAL = {"internal.html", "internal.json"}
 """What the owner of the rows keeps."""

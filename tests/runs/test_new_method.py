@@ -53,7 +53,7 @@ def fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn.
     return released.map(model)
 
 
-def describe(described: Described, plan: MethodPlan) -> Described:
+def describe(described: Described, plan: MethodPlan, head: nn.Module) -> Described:
     return replace(described, family="convex", radius=1.0)
 
 
@@ -63,7 +63,9 @@ MAJORITY = Method("majority", "the majority class", plan, fit, describe)
 def test_new_method_gets_ledger_resume_card_page_option_and_audit(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a method of one file and one row lacks something that the others have."""
     monkeypatch.setitem(METHODS, "majority", MAJORITY)
-    assert "use one of: dp-sgd, output, objective, input, none, majority" in refused(clinic("train --method magic"))
+    assert "use one of: dp-sgd, output, objective, input, pate, none, majority" in refused(
+        clinic("train --method magic")
+    )
     assert clinic("ledger create clinic --epsilon 4 --delta 1e-2").code == 0
     STOPS.append(1)
     words = "train patients.csv --schema schema.toml --epsilon 2 --method majority --budget clinic --out run"

@@ -196,7 +196,7 @@ def test_interrupted_call_resumes_with_one_charge(folder: Path) -> None:
     [
         ({"options": {"colour": 1}}, "options has 'colour'"),
         ({"method": "magic"}, "use one of: dp-sgd"),
-        ({"method": "pate", "tune": 3.0}, "tune is for other methods"),
+        ({"method": "pate", "tune": 3.0}, "tune is given, and the method is pate"),
         ({"public": "patients.csv"}, "public is given"),
         ({"resume": True}, "out is missing"),
         ({"data": 3}, "of the type int"),

@@ -128,7 +128,7 @@ class CanaryStage:
     """Adds canaries to a run, and keeps what they showed. Their coins follow from a secret of the run's directory."""
 
     count: int
-    directory: RunDirectory[Any]
+    directory: RunDirectory
     seed: int | None
     delta: float
     unit: Unit
@@ -149,21 +149,19 @@ class CanaryStage:
         self.results = canaries.found(run, self.delta, self.unit)
 
 
-def store_evidence(
-    place: RunDirectory[Any], release: Release[Any], found: tuple[Canaries, tuple[Evidence, ...]]
-) -> None:
+def store_evidence(place: RunDirectory, release: Release[Any], found: tuple[Canaries, tuple[Evidence, ...]]) -> None:
     """Before the model is: a run that goes on finds both, or trains on."""
     canaries, evidence = found
     said = {"canaries": canaries.to_json(), "evidence": [each.to_json() for each in evidence]}
-    place.keep(_KEPT, release.map(lambda _: said))
+    place.store_release(_KEPT, release.map(lambda _: said))
 
 
-def stored_evidence(place: RunDirectory[Any]) -> CanaryEvidence:
+def stored_evidence(place: RunDirectory) -> CanaryEvidence:
     """What was kept.
 
     Guarantee: that of the release that was kept; nothing is drawn here.
     """
-    found = place.kept(_KEPT)
+    found = place.stored_release(_KEPT)
     if found is None:
         raise InvalidInput("resume", "has a model and no canaries of it", "train anew, which costs anew")
     count = len(found.value["evidence"])

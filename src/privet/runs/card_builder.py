@@ -45,7 +45,7 @@ from privet.runs.scoring import accuracy_margin, expected_interval
 from privet.training.models import Model
 from privet.training.recipe import Kind
 
-__all__ = ["build_card", "large_delta_remark", "plan_choices", "versions"]
+__all__ = ["build_card", "plan_choices"]
 
 _LEARNED = "follows from what was learned: see the plan"
 
@@ -53,17 +53,18 @@ _LEARNED = "follows from what was learned: see the plan"
 def build_card(done: RunResult) -> TrainingCard:
     """The card; everything on it says where it comes from."""
     request, plan, facts = done.request, done.plan, done.inputs.facts
+    sections = METHODS[request.method].card_sections(done)
     privacy, lines = priced(
         plan.lines,
         plan.delta,
         unit=plan.unit,
         population=None if _learned(done) and not request.rows else facts.units,
         rests_on=() if facts.schema is None else facts.schema.assumptions,
-        conditions=_conditions(done),
-        notes=_notes(done),
+        conditions=(*_conditions(done), *sections.conditions),
+        notes=(*sections.notes, *_notes(done)),
     )
     main = done.trained[0]
-    is_seeded = request.seed is not None
+    compared = _compared(done) if sections.compared is None else sections.compared
     return TrainingCard(
         command=Public(done.command),
         made=Public(datetime.now(UTC).isoformat(timespec="seconds")),
@@ -74,14 +75,18 @@ def build_card(done: RunResult) -> TrainingCard:
         privacy=privacy,
         bill=lines,
         growth=_growth(done, privacy.guarantee.value),
-        randomness=Public(Randomness.SEEDED if is_seeded else Randomness.SECURE),
-        versions=Public(versions()),
+        randomness=Public(Randomness.SECURE if request.seed is None else Randomness.SEEDED),
+        versions=Public(_versions()),
         ledger=None if done.budget is None else Public(Charged(*done.budget)),
         rows=_rows(done),
         schema=_schema(done),
         scores=_scores(main),
         history=_history(done),
-        compared=_compared(done),
+        compared=compared,
+        stored=sections.stored,
+        teachers=sections.teachers,
+        consensus=sections.consensus,
+        findings=sections.findings,
         evidence=() if main.audited is None else main.audited.evidence,
         canaries=() if main.audited is None else (main.audited.canaries,),
         remembered=record_rows(request, done.inputs),
@@ -102,19 +107,16 @@ def _choices(done: RunResult) -> Shareable[tuple[Choice, ...]]:
 
 def _remarks(done: RunResult) -> tuple[Internal[str], ...]:
     """That δ is large for these data, where their number is private: whether it is tells of that number."""
-    data = done.inputs.train
-    if _learned(done) is None or done.request.rows is not None or data is None:
+    data, facts, delta = done.inputs.train, done.inputs.facts, done.plan.delta
+    is_public = facts.rows is not None and (_learned(done) is None or done.request.rows is not None)
+    if is_public or data is None or not METHODS[done.request.method].has_central_trust:
         return ()
-    users = data.users if isinstance(data, Table) and done.inputs.facts.whose is Whose.USER else None
-    return large_delta_remark(done.plan.delta, len(data) if users is None else len(np.unique(users)))
-
-
-def large_delta_remark(delta: float, units: int) -> tuple[Internal[str], ...]:
-    """Return a remark for the internal report if δ is not well below 1 over a private number of units."""
+    users = data.users if isinstance(data, Table) and facts.whose is Whose.USER else None
+    units = len(data) if users is None else len(np.unique(users))
     if not is_near_one_unit(delta, units):
         return ()
-    said = f"δ = {digits_up(delta)} is not well below 1/n for the {units:,} units in these data (a private number)"
-    return (Internal(f"{said}: give --delta {default_delta(units):g} or less to the next run"),)
+    problem = f"δ = {digits_up(delta)} is not well below 1/n for the {units:,} units in these data (a private number)"
+    return (Internal(f"{problem}: give --delta {default_delta(units):g} or less to the next run"),)
 
 
 def _learned(done: RunResult) -> Release[Any] | None:
@@ -138,7 +140,8 @@ def plan_choices(
     if methods > 1:
         why = f"a part of δ: alone, a method would have all that {methods} share, and a little less noise"
         choices.append(Choice("δ of each model", digits_up(plan.share.delta), why))
-    if facts.schema is not None:
+    fits_rows = METHODS[request.method].fits_rows
+    if facts.schema is not None and fits_rows:
         where = "learned privately" if facts.is_schema_released else "public"
         choices.append(Choice("schema", f"{len(facts.schema.features)} columns to learn from", where))
     if plan.tuning is not None:
@@ -154,7 +157,8 @@ def plan_choices(
     if plan.scoring is not None:
         whose = "user's id" if facts.whose is Whose.USER else "row"
         share = f"{request.hold_out:.0%}"
-        choices.append(Choice("rows held out for the score", share, f"by a keyed hash of the {whose}"))
+        if fits_rows:
+            choices.append(Choice("rows held out for the score", share, f"by a keyed hash of the {whose}"))
         choices.append(Choice("ε for the score", f"{plan.scoring.epsilon:g}", f"{request.score_share:.0%} of ε"))
         label = None if facts.schema is None else facts.schema.label
         choices.append(expected_interval(plan.scoring, facts.rows, request.hold_out, label))
@@ -163,6 +167,8 @@ def plan_choices(
 
 def _model(done: RunResult) -> str:
     model: Model = done.model
+    if done.described.family == "kernel":
+        return f"kernel ridge regression, {done.described.support:,} public rows"
     numbers = sum(each.numel() for each in model.head.parameters()) or sum(
         each.numel() for each in model.head.buffers()
     )
@@ -175,21 +181,23 @@ def _model(done: RunResult) -> str:
 
 
 def _conditions(done: RunResult) -> tuple[str, ...]:
-    found = []
-    if not done.inputs.facts.is_schema_released and done.inputs.facts.schema is not None:
-        rows = " and the number of rows" if done.inputs.facts.rows is not None else ""
-        found.append(f"Which columns there are, their kinds{rows} are known without the rows.")
-    if done.inputs.facts.kind is Kind.PICTURES:
-        found.append("Shape, classes and number of pictures are known without the pictures.")
-    if done.inputs.facts.has_test_rows:
-        found.append("The test file is public: nothing in it needs protection.")
-    if done.inputs.facts.whose is Whose.USER:
-        found.append("Every row has the id of the person it is about.")
-    elif done.inputs.facts.kind is Kind.TABLE:
-        found.append("One row is about one person, and one person is in one row.")
+    facts, conditions = done.inputs.facts, []
+    if facts.is_schema_drafted:
+        conditions.append("The schema was read from the public rows.")
+    elif not facts.is_schema_released and facts.schema is not None:
+        rows = " and the number of rows" if facts.rows is not None else ""
+        conditions.append(f"Which columns there are, their kinds{rows} are known without the rows.")
+    if facts.kind is Kind.PICTURES:
+        conditions.append("Shape, classes and number of pictures are known without the pictures.")
+    if facts.has_test_rows:
+        conditions.append("The test file is public: nothing in it needs protection.")
+    if facts.whose is Whose.USER:
+        conditions.append("Every row has the id of the person it is about.")
+    elif facts.kind is Kind.TABLE:
+        conditions.append("One row is about one person, and one person is in one row.")
     if done.described.own:
-        found.append("The model's code looks at each row by itself.")
-    return tuple(found)
+        conditions.append("The model's code looks at each row by itself.")
+    return tuple(conditions)
 
 
 def _notes(done: RunResult) -> tuple[str, ...]:
@@ -242,7 +250,7 @@ def _growth(done: RunResult, guarantee: Guarantee) -> Public[Growth] | None:
         part = partial.event_after(epoch)
         return Composed((part, *others)) if others else part
 
-    found = growth_of(after, epochs, guarantee)
+    found = growth_of(after, epochs, guarantee, partial.counted)
     # The last of them need not be whole.
     return Public(replace(found, epochs=(*found.epochs[:-1], round(partial.epochs, 2))))
 
@@ -298,7 +306,7 @@ def _compared(done: RunResult) -> tuple[Typed[Trial], ...]:
     return tuple(found)
 
 
-def versions() -> tuple[tuple[str, str], ...]:
+def _versions() -> tuple[tuple[str, str], ...]:
     """Of the packages that matter."""
     found = []
     for name in ("privet", "torch", "numpy", "polars"):

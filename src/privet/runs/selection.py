@@ -20,7 +20,6 @@ from privet.core.unit import Unit
 from privet.report import Score
 from privet.runs.directory import RunDirectory
 from privet.runs.methods.protocol import MethodPlan
-from privet.runs.request import TrainRequest
 from privet.training.models import Described, Model, restore, store
 from privet.training.tuning import Best, Standing, select
 
@@ -60,7 +59,7 @@ class TuningPlan:
 class SelectionCheckpoint:
     """What a selection that was stopped goes on from: internal, and thrown away at the end."""
 
-    place: RunDirectory[TrainRequest]
+    place: RunDirectory
     described: Described
     whole: Callable[[nn.Module], Model]
     part: Callable[[Model], nn.Module]

@@ -49,7 +49,7 @@ def _fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn
     return release.map(Additive.of)
 
 
-def _describe(described: Described, plan: MethodPlan) -> Described:
+def _describe(described: Described, plan: MethodPlan, head: nn.Module) -> Described:
     return replace(described, family="additive", bins=plan.settings["bins"])
 
 

@@ -19,7 +19,7 @@ from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.data import Table
 
-__all__ = ["VoteFile", "gather_votes", "key_hash", "people_hashes", "silo_name"]
+__all__ = ["VoteFile", "gather_votes", "key_hash", "people_hashes", "public_digest", "silo_name"]
 
 _FORMAT = 2
 _MARK = "PRIVATE: the votes of single teachers; for the centre that adds noise to them, and for nobody else"
@@ -177,3 +177,10 @@ def people_hashes(table: Table, key: bytes) -> frozenset[str]:
         hmac.new(key, named + int(each).to_bytes(8, "little"), hashlib.sha256).hexdigest()[: 2 * _BYTES]
         for each in table.user_keys
     )
+
+
+def public_digest(public: npt.NDArray[Any], classes: tuple[str, ...]) -> str:
+    """Return a hash of what is asked: the public rows, as the schema reads them, and the labels."""
+    digest = hashlib.sha256(repr((public.shape, public.dtype.str, classes)).encode())
+    digest.update(np.ascontiguousarray(public).data)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The folder of a run while it is at work: what it needs to go on after a stop, for its owner's eyes alone."""
+"""The folder of a run while it works: what resuming it after an interruption needs, for its owner's eyes alone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StoredCharge:
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What a run was begun with, so that it goes on with the same."""
+    """What a run was started with, so that it is resumed with the same."""
 
     event: str
     """All that was priced, as JSON."""
@@ -111,7 +111,7 @@ class RunDirectory:
 
     @property
     def unfinished(self) -> bool:
-        """Whether a run was begun here and not ended."""
+        """Whether a run was started here and not ended."""
         return (self.hidden / _STATE).exists()
 
     @property
@@ -158,33 +158,33 @@ class RunDirectory:
         self._write(self._read() | {"plan": plan})
 
     def store_release(self, name: str, release: Release[Any]) -> None:
-        """Keep something small that was released: the schema's text, the number of rows, a score."""
+        """Store something small that was released: the schema's text, the number of rows, a score."""
         (self.hidden / _KEPT).mkdir(mode=0o700, exist_ok=True)
         text = json.dumps({"value": release.value, **encode_release(release)})
         write_atomically(self.hidden / _KEPT / f"{name}.json", text, "out", private=True)
 
     def stored_release(self, name: str) -> Release[Any] | None:
-        """What was kept.
+        """Return what was stored under a name, or None.
 
-        Guarantee: that of the release that was kept; nothing is drawn here.
+        Guarantee: that of the release that was stored; nothing is drawn here.
         """
-        place = self.hidden / _KEPT / f"{name}.json"
-        if not place.exists():
+        path = self.hidden / _KEPT / f"{name}.json"
+        if not path.exists():
             return None
-        found = json.loads(place.read_text(encoding="utf-8"))
-        return decode_release(found, found["value"])
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return decode_release(stored, stored["value"])
 
     def store_model(self, name: str, release: Release[Model], described: Described) -> None:
-        """Keep a model that was trained."""
-        place = self.hidden / _KEPT / f"{name}-model"
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        store(place, release.value, described)
+        """Store a model that was trained."""
+        folder = self.hidden / _KEPT / f"{name}-model"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        store(folder, release.value, described)
         self.store_release(name, release.map(lambda _: None))
 
     def stored_model(self, name: str) -> Release[Model] | None:
-        """The model that was trained before the stop, if it was.
+        """Return the model that was trained before the interruption, if it was.
 
-        Guarantee: that of the release that was kept; nothing is drawn here.
+        Guarantee: that of the release that was stored; nothing is drawn here.
         """
         release = self.stored_release(name)
         return None if release is None else release.map(lambda _: restore(self.hidden / _KEPT / f"{name}-model")[0])
@@ -207,14 +207,14 @@ class RunDirectory:
 
     def empty(self, but: str) -> None:
         """Remove what another run has left, whose answers would pass for those of a new one; `but` this file."""
-        for each in self.hidden.iterdir():
-            if each.name == but:
+        for path in self.hidden.iterdir():
+            if path.name == but:
                 continue
             try:
-                shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             except OSError as error:
                 reason = (error.strerror or "unknown reason").lower()
-                problem = f"is {str(self.folder)!r}, whose {HIDDEN}/{each.name} cannot be removed: {reason}"
+                problem = f"is {str(self.folder)!r}, whose {HIDDEN}/{path.name} cannot be removed: {reason}"
                 raise InvalidInput("out", problem, "name another folder") from None
 
     def _write(self, state: dict[str, Any]) -> None:
@@ -273,8 +273,8 @@ def default_directory(data: str, out: Path | None) -> Path:
     if out is not None:
         return out
     stem = Path(data).name.split(".")[0] or "run"
-    place, number = Path("runs") / stem, 1
-    while place.exists():
+    folder, number = Path("runs") / stem, 1
+    while folder.exists():
         number += 1
-        place = place.with_name(f"{stem}-{number}")
-    return place
+        folder = folder.with_name(f"{stem}-{number}")
+    return folder

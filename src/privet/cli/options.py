@@ -38,7 +38,6 @@ __all__ = [
     "Steps",
     "Wait",
     "WhoseOption",
-    "WhoseWord",
     "option",
     "require_budget",
     "unit_of",
@@ -62,14 +61,6 @@ class NeighboursWord(StrEnum):
     ADD_REMOVE = "add/remove"
     ZERO_OUT = "zero-out"
     REPLACE = "replace"
-
-
-class WhoseWord(StrEnum):
-    """Whose data is protected, in the shell's words."""
-
-    EXAMPLE = "example"
-    USER = "user"
-    CLIENT = "client"
 
 
 class FindWord(StrEnum):
@@ -146,7 +137,7 @@ SamplingOption = Annotated[SamplingWord, option(_RUN, _SAMPLING, "--sampling")]
 DefaultDelta = Annotated[float | None, option(None, _DEFAULT_DELTA)]
 Delta = Annotated[float, option(None, "The δ of the guarantee: far below 1/n, such as 1e-5.")]
 NeighboursOption = Annotated[NeighboursWord, option(_UNIT, "What may change for one person.", "--neighbours")]
-WhoseOption = Annotated[WhoseWord | None, option(_UNIT, "Whose data; example, or user with --records.", "--whose")]
+WhoseOption = Annotated[Whose | None, option(_UNIT, "Whose data; example, or user with --records.", "--whose")]
 Records = Annotated[int, option(_UNIT, _RECORDS, whole=True)]
 AsJson = Annotated[bool, option(_OUTPUT, "Print one JSON object and nothing else.", "--json")]
 
@@ -179,10 +170,10 @@ def _is_location(text: str) -> bool:
     return "://" in text or text.endswith(_FILE_NAMES) or Path(text).is_file()
 
 
-def unit_of(neighbours: NeighboursWord, whose: WhoseWord | None, records: int) -> Unit:
+def unit_of(neighbours: NeighboursWord, whose: Whose | None, records: int) -> Unit:
     """Return the unit that the options describe; several records belong to a user unless `--whose` says otherwise."""
-    usual = WhoseWord.EXAMPLE if records == 1 else WhoseWord.USER
-    if whose is WhoseWord.EXAMPLE and records > 1:
+    usual = Whose.EXAMPLE if records == 1 else Whose.USER
+    if whose is Whose.EXAMPLE and records > 1:
         problem = f"is example, and one example is one record, not {records:,}"
         raise InvalidInput("whose", problem, "say whose the records are: user or client; or leave --records out")
-    return Unit(Whose((whose or usual).value), Neighbours(neighbours.value), records=records)
+    return Unit(whose or usual, Neighbours(neighbours.value), records=records)

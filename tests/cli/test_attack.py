@@ -275,23 +275,23 @@ def test_the_rows_of_pate_on_a_named_set_are_known(trained: Run, monkeypatch: py
 
     from privet.report import Public
     from privet.runs.attacks import rows
-    from privet.runs.pate.inputs import PateInputs
-    from privet.runs.pate.request import PateRequest
+    from privet.runs.inputs import TrainingInputs
+    from privet.runs.request import TrainRequest
     from privet.training.models import ModelDescription, store
 
-    taught = PateInputs.of(PateRequest(data="digits"))
-    assert taught.private is not None
-    assert taught.test is not None
-    described = ModelDescription("linear", taught.classes, shape=(8, 8), peak=taught.peak, scattering=False)
+    inputs = TrainingInputs.of(TrainRequest(data="digits", method="pate"))
+    assert inputs.train is not None
+    assert inputs.test is not None
+    described = ModelDescription("linear", inputs.facts.classes, shape=(8, 8), peak=inputs.facts.peak, scattering=False)
     store("run", described.build(), described)
     card = replace(load(Path("run")), method=Public("PATE"), data=Public("digits"), remembered=None)
     monkeypatch.setattr(rows, "load", lambda *given, **named: card)
     found = [rows.open_attacked_run(Path("run"), data, None, None).pool.inside for data in (None, "digits")]
-    assert [(each.sum(), (~each).sum()) for each in found] == 2 * [(len(taught.private), len(taught.test))]
+    assert [(each.sum(), (~each).sum()) for each in found] == 2 * [(len(inputs.train), len(inputs.test))]
     monkeypatch.setattr(rows, "load", lambda *given, **named: replace(card, data=Public("own.npz")))
     assert "give --data with the rows it learned from" in refused(trained("attack run"))
     pool = rows.open_attacked_run(Path("run"), "digits", "digits", None).pool
-    assert int(pool.inside.sum()) == len(taught.private)
+    assert int(pool.inside.sum()) == len(inputs.train)
 
 
 def test_inversion_finds_what_a_model_knows_of_a_class(trained: Run) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +18,19 @@ pytest.importorskip("torch")
 
 from privet.runs import directory, payment
 from privet.runs.inputs import TrainingInputs
-from privet.runs.plan import make_plan, require_within
+from privet.runs.methods import MethodBudget, MethodPlan
+from privet.runs.plan import RunPlan, make_plan, require_within
 from privet.runs.request import TrainRequest
 
 
-@dataclass(frozen=True)
-class OneLine:
-    """Bill with one line."""
-
-    event: Event
-    unit: Unit = Unit()
-    first: int = 0
-
-    @property
-    def lines(self) -> tuple[tuple[str, Event], ...]:
-        return (("the model", self.event),)
+def one_line(event: Event, unit: Unit = Unit()) -> RunPlan:
+    """Plan with one line."""
+    method = MethodPlan("output", event, unit, "the model")
+    return RunPlan(unit, 1e-5, "", MethodBudget(1.0, 1e-5, unit), (method,))
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> directory.InterruptedRun[TrainRequest]:
+def begun(tmp_path: Path) -> directory.InterruptedRun:
     """Run of `Gaussian(4)` that was reserved with the budget "clinic", and interrupted."""
     asked = TrainRequest(budget="clinic", ledger=str(tmp_path / "ledger.db"))
     with Ledger(asked.ledger) as ledger:
@@ -49,28 +42,26 @@ def begun(tmp_path: Path) -> directory.InterruptedRun[TrainRequest]:
 
 
 def resume(
-    begun: directory.InterruptedRun[TrainRequest], bill: OneLine, tmp_path: Path, asked: TrainRequest | None = None
+    begun: directory.InterruptedRun, bill: RunPlan, tmp_path: Path, asked: TrainRequest | None = None
 ) -> tuple[Event, ...]:
-    place: directory.RunDirectory[TrainRequest] = directory.RunDirectory(tmp_path / "run", TrainRequest.from_json)
-    with payment._resumed(asked or begun.asked, place, bill, begun) as charges:
+    place: directory.RunDirectory = directory.RunDirectory(tmp_path / "run")
+    with payment._resumed(asked or begun.request, place, bill, begun) as charges:
         return tuple(charge.event for charge in charges.each)
 
 
-def test_resume_draws_for_the_event_that_the_ledger_holds(
-    begun: directory.InterruptedRun[TrainRequest], tmp_path: Path
-) -> None:
+def test_resume_draws_for_the_event_that_the_ledger_holds(begun: directory.InterruptedRun, tmp_path: Path) -> None:
     """Catches a run that resumes with less noise, another unit or another budget than its charge paid for.
 
     The run directory is the user's own and can be edited consistently; only the ledger knows what was charged.
     """
-    wrong = (OneLine(Gaussian(3.0)), OneLine(Repeated(Gaussian(4.0), 2)))
-    for bill in (*wrong, OneLine(Gaussian(4.0), Unit(neighbours=Neighbours.REPLACE))):
+    wrong = (one_line(Gaussian(3.0)), one_line(Repeated(Gaussian(4.0), 2)))
+    for bill in (*wrong, one_line(Gaussian(4.0), Unit(neighbours=Neighbours.REPLACE))):
         with pytest.raises(InvalidInput, match="is not what was charged"):
             resume(begun, bill, tmp_path)
-    elsewhere = TrainRequest(budget="other", ledger=begun.asked.ledger)
+    elsewhere = TrainRequest(budget="other", ledger=begun.request.ledger)
     with pytest.raises(InvalidInput, match="is not what was charged"):
-        resume(begun, OneLine(Gaussian(4.0)), tmp_path, elsewhere)
-    assert resume(begun, OneLine(Gaussian(4.0)), tmp_path) == (Gaussian(4.0),)
+        resume(begun, one_line(Gaussian(4.0)), tmp_path, elsewhere)
+    assert resume(begun, one_line(Gaussian(4.0)), tmp_path) == (Gaussian(4.0),)
 
 
 @pytest.mark.parametrize("compare", [(), ("objective",)])

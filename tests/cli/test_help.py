@@ -14,7 +14,7 @@ import pytest
 from typer.main import get_command
 
 from privet.cli.app import app
-from privet.cli.teach import is_example
+from privet.cli.help_page import is_example
 from tests.cli.conftest import Run
 
 ROOT = get_command(app)

@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from privet.accounting import epsilon
+from privet.core.errors import InvalidInput
 from privet.core.event import Composed, DiscreteGaussian, Repeated
 from privet.core.release import Release
 from privet.core.unit import Whose
 from privet.data import Schema, read
 from privet.ledger import Ledger, State
 from privet.report import Internal, load
+from privet.runs import TrainRequest
 from privet.runs.pate.vote_file import VoteFile
 from privet.runs.payment import public_rows_digest
 from tests.cli.conftest import Run
@@ -41,7 +43,7 @@ def test_private_rows_become_a_student_that_may_be_shared(clinic: Run) -> None:
     assert "ε ≤ 4.000 at δ = 0.001 for one example, added or removed" in shown.out
     names = {path.name for path in Path("run").iterdir()}
     pages = {"card.json", "report.html", "internal.json", "internal.html"}
-    assert names == pages | {"answers.csv", "model.json", "model.safetensors"}
+    assert names == pages | {"answers.csv", "model.json", "model.safetensors", "plan.json"}
     card, whole = load(Path("run")), load(Path("run"), internal=True)
     assert card.method.value == "PATE"
     assert card.teachers is not None
@@ -134,40 +136,36 @@ def test_one_row_changes_one_teacher_on_every_question(clinic: Run, monkeypatch:
     is shown, charged or asked: then the price, which is for one vote, would be wrong. The whole command runs on both
     data sets; only noise differs from a real run, in that its seed is one and the same."""
     from privet.pate import Votes
-    from privet.runs.pate import pipeline as work
+    from privet.runs import RunCallbacks, TrainRequest
+    from privet.runs.directory import RunDirectory
     from privet.runs.pate import teachers as voting
+    from privet.runs.pipeline import TrainingRun
 
     del clinic
     seen: list[tuple[Any, ...]] = []
+    usual = voting.teacher_votes
 
-    def kept(*arguments: Any) -> Any:
-        found = voting.teacher_votes(*arguments)
-        seen.append((found, arguments[3]))
-        return found
+    def watched(*arguments: Any) -> Any:
+        votes = usual(*arguments)
+        seen.append((votes, arguments[3]))
+        return votes
 
-    monkeypatch.setattr(work, "teacher_votes", kept)
+    monkeypatch.setattr(voting, "teacher_votes", watched)
     lines = Path("patients.csv").read_text().splitlines()
     shown: list[Any] = []
     for changed in (lines, [*lines[:200], *lines[201:]], [*lines, "zz,18,south,yes"]):
         Path("patients.csv").write_text("\n".join(changed) + "\n")
-        from privet.runs.directory import RunDirectory
-        from privet.runs.pate.request import PateRequest
-
-        place = RunDirectory(Path(f"run{len(shown)}"), PateRequest.from_json)
-        place.folder.mkdir()
+        directory = RunDirectory(Path(f"run{len(shown)}"))
+        directory.folder.mkdir()
         told: list[str] = []
-        wanted = PateRequest(
-            "patients.csv", public="public/patients.csv", schema="schema.toml", teachers=40, score_share=0.0, seed=3
-        )
         plans: list[Any] = []
-        work.PateRun(
-            wanted,
-            place,
-            "privet",
-            False,
-            confirm=lambda *given, plans=plans: plans.append(given[2:]),
-            tell=told.append,
-        ).done()
+        given = {"data": "patients.csv", "public": "public/patients.csv", "schema": "schema.toml", "score_share": 0.0}
+        request = TrainRequest.of(given | {"method": "pate", "teachers": 40, "seed": 3})
+
+        def add(planned: Any, plans: list[Any] = plans) -> None:
+            plans.append((planned.plan, planned.guarantee))
+
+        TrainingRun(request, directory, "privet", False, RunCallbacks(told.append, add)).execute()
         shown.append((told, plans))
     assert shown[0] == shown[1] == shown[2]
     first, *others = seen
@@ -186,17 +184,17 @@ def test_nothing_is_drawn_again_after_a_stop(clinic: Run, monkeypatch: pytest.Mo
     from privet.runs.directory import RunDirectory
 
     done(clinic("ledger create clinic --epsilon 50 --delta 2e-3"))
-    keep = RunDirectory.keep
+    store = RunDirectory.store_release
     words = f"{QUICK} --sanitise --budget clinic --out run"
-    for after in ("answers", "limit", "score"):
+    for after in ("answers", "limit", "pate-score"):
 
         def stop(place: Any, name: str, release: Any, after: str = after) -> None:
-            keep(place, name, release)
+            store(place, name, release)
             if name == after:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(RunDirectory, "keep", stop)
+            patch.setattr(RunDirectory, "store_release", stop)
             assert clinic(words if after == "answers" else "pate --resume --out run").code == 130
         kept = {path.stem: json.loads(path.read_text())["value"] for path in Path("run/.privet/kept").glob("*.json")}
         assert after in kept
@@ -209,25 +207,25 @@ def test_nothing_is_drawn_again_after_a_stop(clinic: Run, monkeypatch: pytest.Mo
     told = [f"{row},{names[label]}" for row, label in zip(first["rows"], first["labels"], strict=True)]
     assert Path("run/answers.csv").read_text().splitlines()[1:] == told
     assert card.findings[0].value.epsilon == kept["limit"]["epsilon"]
-    assert card.scores[0].value.to_json() == kept["score"]
+    assert card.scores[0].value.to_json() == kept["pate-score"]
 
 
 def test_rows_that_are_held_out_are_not_taught(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a teacher sees a row that the student's score is computed on."""
     from privet.data import hold_out, read
-    from privet.runs.pate import pipeline as work
     from privet.runs.pate import teachers as voting
 
     seen: list[Any] = []
+    usual = voting.teacher_votes
 
-    def spied(*arguments: Any) -> Any:
+    def watched(*arguments: Any) -> Any:
         seen.append(arguments[1])
-        return voting.teacher_votes(*arguments)
+        return usual(*arguments)
 
-    monkeypatch.setattr(work, "teacher_votes", spied)
+    monkeypatch.setattr(voting, "teacher_votes", watched)
     done(clinic(f"{QUICK} --out run"))
     whole = read("patients.csv", Schema.from_toml(SCHEMA))
-    taught, held = hold_out(whole, 0.1, key="privet pate")
+    taught, held = hold_out(whole, 0.1, key="privet train")
     assert len(seen[0]) == len(taught) < len(whole)
     assert len(held) > 20
     assert load(Path("run")).scores[0].value.on == "held-out private rows"
@@ -239,19 +237,18 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_answers(
 ) -> None:
     """Fails when a stop after the answers were drawn lets them be drawn again under one charge, or when a stop before
     anything was drawn keeps the charge."""
-    from privet.runs.pate import pipeline as work
+    from privet.runs.pate import student, teachers
 
     done(clinic("ledger create clinic --epsilon 5 --delta 2e-3"))
-    name = {"before": "teacher_votes", "after": "typical"}[where]
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         if where == "before":
-            patch.setattr(work, name, stop)
+            patch.setattr(teachers, "teacher_votes", stop)
         else:
-            patch.setattr(work.PateRun, "_students", stop)
+            patch.setattr(student, "train_student", stop)
         found = clinic(f"{LABELS} --budget clinic --out run --test test/patients.csv")
     assert found.code == 130
     with Ledger("privet-ledger.db") as ledger:
@@ -309,13 +306,13 @@ def test_all_rows_of_a_user_have_one_teacher(clinic: Run) -> None:
 
 def test_what_another_run_left_behind_is_nobodys_answer(clinic: Run) -> None:
     """Fails when answers in a folder whose run was ended half-way become those of a new run, under its smaller ε."""
-    from privet.runs.pate import pipeline as work
+    from privet.runs.pate import student
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work.PateRun, "_students", stop)
+        patch.setattr(student, "train_student", stop)
         assert clinic(f"{QUICK} --noise 0.5 --out run").code == 130
     old = Path("run/.privet/kept/answers.json").read_text()
     Path("run/.privet/run.json").rename("run.json")
@@ -337,13 +334,13 @@ def test_what_another_run_left_behind_is_nobodys_answer(clinic: Run) -> None:
 
 def test_a_run_goes_on_about_the_same_public_rows(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when other rows can be put in the place of those that were asked about, after the charge."""
-    from privet.runs.pate import pipeline as work
+    from privet.runs.pate import student
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(work.PateRun, "_students", stop)
+        patch.setattr(student, "train_student", stop)
         assert clinic(f"{QUICK} --out run").code == 130
     public = Path("public/patients.csv")
     public.write_text(public.read_text() + "x,50,south,no\n")
@@ -418,12 +415,35 @@ def test_runs_with_other_teachers_stand_beside_each_other(clinic: Run) -> None:
     assert max(each.value.epsilon for each in card.compared) < inf
 
 
-def test_what_is_kept_of_a_plan_is_what_is_asked() -> None:
-    """Fails when a plan that is stored with a stopped run comes back as another one."""
-    from privet.runs.pate.request import PateRequest, StudentName, TeacherName
+def test_pate_request_comes_back_from_the_run_directory() -> None:
+    """Fails when a request that is stored with an interrupted run comes back as another one, or when one that an
+    earlier version stored ends otherwise than with a line that says what to do."""
+    given = {"data": "x.csv", "public": "y.csv", "teacher": "forest", "student": "supervised", "classes": ["a", "b"]}
+    request = TrainRequest.of(given | {"method": "pate", "beside": ["one"]})
+    assert TrainRequest.from_json(request.to_json()) == request
+    assert request.hold_out == 0.1
+    silos = replace(request, data="", votes=("1", "2"))
+    assert TrainRequest.from_json(silos.to_json()) == silos
+    older = json.dumps({"data": "x.csv", "votes": [], "public": "y.csv", "teachers": 40, "teacher": "ridge"})
+    with pytest.raises(InvalidInput, match="earlier version of Privet began; resume it with that version"):
+        TrainRequest.from_json(older)
 
-    wanted = PateRequest(
-        "x.csv", public="y.csv", teacher=TeacherName.FOREST, student=StudentName.SUPERVISED, classes=("a", "b")
-    )
-    assert PateRequest.from_json(wanted.to_json()) == wanted
-    assert PateRequest.from_json(replace(wanted, votes=("1", "2")).to_json()).votes == ("1", "2")
+
+def test_pate_by_the_train_command_is_the_same_run(clinic: Run) -> None:
+    """Fails when `privet train --method pate` plans, releases or resumes otherwise than `privet pate`."""
+    from privet.runs.pate import student
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    data = "patients.csv --public public/patients.csv --schema schema.toml --delta 1e-3 --epsilon 4 --seed 3"
+    done(clinic(f"pate {data} --out one"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(student, "train_student", stop)
+        assert clinic(f"train {data} --method pate --out two").code == 130
+    done(clinic("train --resume --out two"))
+    for name in ("answers.csv", "plan.json", "model.safetensors"):
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+    assert "is given, and dp-sgd asks nothing about public rows" in refused(clinic(f"train {data} --out three"))
+    assert "names methods that read other rows" in refused(clinic(f"train {data} --method pate --compare output"))
+    assert "whose model is not fitted on the private rows" in refused(clinic("audit one"))

@@ -89,7 +89,7 @@ def test_silos_vote_and_the_centre_adds_the_noise(clinic: Run) -> None:
 
 def test_a_centre_that_was_stopped_goes_on_with_the_same_votes(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when another file of votes can take the place of one after the charge."""
-    from privet.runs.pate import pipeline as work
+    from privet.runs.pate import student
 
     files = _silos(clinic, 3)
     words = f"{' '.join(files)} --public public/patients.csv --schema user.toml --epsilon 8 --delta 1e-3 --out run"
@@ -99,7 +99,7 @@ def test_a_centre_that_was_stopped_goes_on_with_the_same_votes(clinic: Run, monk
 
     done(clinic("ledger create clinic --epsilon 9 --delta 2e-3 --whose user"))
     with monkeypatch.context() as patch:
-        patch.setattr(work.PateRun, "_students", stop)
+        patch.setattr(student, "train_student", stop)
         assert clinic(f"pate aggregate {words} --budget clinic").code == 130
     kept = Path("2.votes").read_bytes()
     Path("2.votes").unlink()

@@ -113,7 +113,7 @@ def test_a_stop_between_a_model_and_its_standing_counts_no_run_twice(
     """Catches the best of K + 1 runs: the model of a run that is made again was kept under the score of an earlier."""
     schema = Schema((Number("age", 0, 100), Category("ill", ("no", "yes"))), target="ill", rows=400)
     said = ModelDescription("linear", schema.classes, schema.to_toml())
-    place: directory.RunDirectory[Any] = directory.RunDirectory(tmp_path, _kill)
+    place: directory.RunDirectory = directory.RunDirectory(tmp_path)
     place.hidden.mkdir()
     kept = selection.SelectionCheckpoint(place, said, lambda found: found, lambda whole: whole)  # type: ignore[arg-type,return-value]
     scores, made = iter([0.1, 0.9, 0.05]), []
@@ -180,8 +180,8 @@ def test_rows_of_a_named_set_and_code_of_ones_own_stay_what_they_were(tmp_path: 
         first.require_same(payment.identity_of(asked, inputs, bill, first.key))
 
 
-@pytest.mark.parametrize("command", ["train", "pate"])
-def test_resume_notices_another_version_of_the_split(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", ["output", "pate"])
+def test_resume_notices_another_version_of_the_split(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when an interrupted run resumes although other rows would be held out now; or is refused without need."""
     from dataclasses import replace
 
@@ -189,33 +189,21 @@ def test_resume_notices_another_version_of_the_split(command: str, monkeypatch: 
     from privet.core.unit import Unit
     from privet.runs.directory import RunIdentity
     from privet.runs.inputs import TrainingInputs
-    from privet.runs.pate import inputs as teachers_inputs
-    from privet.runs.pate import pipeline as work
-    from privet.runs.pate import plan as planning
-    from privet.runs.pate import request as teachers_asked
     from privet.runs.plan import make_plan
     from privet.runs.request import TrainRequest
     from privet.runs.scoring import PrivateScoring
 
     scoring = PrivateScoring(1.0, Unit(), 1, 10)
-    if command == "train":
-        asked = TrainRequest(method="output")
-        inputs = TrainingInputs.of(asked)
-        bill = make_plan(asked, inputs, None)
+    own = {"teachers": 100, "questions": 10, "noise": 10.0, "any_cost": True} if method == "pate" else {}
+    request = TrainRequest.of({"method": method, **own})
+    inputs = TrainingInputs.of(request)
+    plan = make_plan(request, inputs, None)
 
-        def now(scored: bool) -> RunIdentity:
-            return payment.identity_of(asked, inputs, replace(bill, scoring=scoring) if scored else bill, "00")
-    else:
-        wanted = teachers_asked.PateRequest(data="digits", questions=10, noise=10.0)
-        found = teachers_inputs.PateInputs.of(wanted)
-        plan = planning.plan_pate(wanted, found, 100)
-
-        def now(scored: bool) -> RunIdentity:
-            return work._stated(wanted, found, replace(plan, scoring=scoring) if scored else plan, "00")
+    def now(scored: bool) -> RunIdentity:
+        return payment.identity_of(request, inputs, replace(plan, scoring=scoring) if scored else plan, "00")
 
     unscored, scored = now(False), now(True)
-    for module in (payment, work):
-        monkeypatch.setattr(module, "SPLIT_VERSION", 1)
+    monkeypatch.setattr(payment, "SPLIT_VERSION", 1)
     unscored.require_same(now(False))
     with pytest.raises(InvalidInput, match="how rows are held out"):
         scored.require_same(now(True))

@@ -1,4 +1,4 @@
-"""CONTRIBUTING says how many files a new mechanism, aggregator, oracle or attack takes: here one of each is added."""
+"""CONTRIBUTING says how many files each addition takes: here one of each kind is added."""
 
 from __future__ import annotations
 
@@ -163,6 +163,18 @@ def toy_margin(outputs: Tensor, labels: Tensor) -> Reals:
         "tests/attacks/test_contract.py",
         3,
     ),
+    "toy-majority": Addition(
+        "runs/methods",
+        "METHODS",
+        '"toy-majority": TOY_MAJORITY,',
+        "TOY_MAJORITY",
+        (ROOT / "tests" / "runs" / "majority.py")
+        .read_text(encoding="utf-8")
+        .replace('"majority"', '"toy-majority"')
+        .replace("MAJORITY", "TOY_MAJORITY"),
+        "tests/runs/test_method_contract.py",
+        1,
+    ),
 }
 
 
@@ -170,25 +182,30 @@ def file_of(addition: Addition) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", addition.imported).lower()
 
 
+def module_of(addition: Addition) -> str:
+    return f"privet.{addition.room.replace('/', '.')}.{file_of(addition)}"
+
+
 def add(addition: Addition, package: Path) -> set[Path]:
     """Write what CONTRIBUTING asks for into a copy of the package; the files that were touched."""
     own, table = package / addition.room / f"{file_of(addition)}.py", package / addition.room / "table.py"
-    own.write_text(f'"""An addition."""\n\n{addition.content}', encoding="utf-8")
+    content = addition.content if addition.content.startswith('"""') else f'"""An addition."""\n\n{addition.content}'
+    own.write_text(content, encoding="utf-8")
     text = table.read_text(encoding="utf-8")
     start = re.compile(rf"^{addition.table}: .* = {{$", re.MULTILINE)
     assert len(start.findall(text)) == 1, f"{addition.table} is no dict with one row a line"
     text = start.sub(lambda found: f"{found.group()}\n    {addition.row}", text)
-    line = f"from privet.{addition.room}.{file_of(addition)} import {addition.imported}\n"
+    line = f"from {module_of(addition)} import {addition.imported}\n"
     table.write_text(text.replace("\nfrom privet.", f"\n{line}from privet.", 1), encoding="utf-8")
     return {own, table}
 
 
 @pytest.mark.timeout(120)
 def test_additions_take_a_file_and_a_row(tmp_path: Path) -> None:
-    """Fails when a new mechanism, aggregator, oracle or membership attack takes more than its own file and one row to
-    be found by the contract tests of its room, or when they do not pass for it."""
+    """Fails when a new mechanism, aggregator, oracle, membership attack or method of training takes more than its own
+    file and one row to be found by the contract tests of its room, or when they do not pass for it."""
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("__init__.py", "conftest.py", "mechanisms", "pate", "local", "attacks"):
+    for name in ("__init__.py", "conftest.py", "mechanisms", "pate", "local", "attacks", "runs", "cli", "data"):
         source, target = ROOT / "tests" / name, tmp_path / "tests" / name
         target.parent.mkdir(exist_ok=True)
         (shutil.copytree if source.is_dir() else shutil.copy)(source, target)

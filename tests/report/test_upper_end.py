@@ -13,7 +13,7 @@ from rich.console import Console
 
 from privet.accounting import Accountant, AccountantAnswer
 from privet.cli import audit as audit_command
-from privet.cli import console, ledger_view, mix, train
+from privet.cli import console, ledger_view, mix, run_training
 from privet.core.disclosure import Public
 from privet.core.event import Gaussian
 from privet.core.guarantee import Evidence, Guarantee, Interval
@@ -170,7 +170,7 @@ def test_upper_end_beside_the_canaries_of_a_run(capsys: pytest.CaptureFixture[st
     changed = replace(card())
     object.__setattr__(changed, "privacy", run_card())
     object.__setattr__(changed, "evidence", (Public(evidence(1.5)),))
-    shown = told(lambda: train._show_evidence(changed), capsys)
+    shown = told(lambda: run_training._show_evidence(changed), capsys)
     require_upper(shown)
     assert "REFUTED" not in shown
 

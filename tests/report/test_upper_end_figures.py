@@ -24,7 +24,12 @@ from privet.report.figures.growth import growth
 from privet.report.figures.profile import profile
 from privet.report.figures.teachers import accuracy_by_teachers
 from privet.report.verdict import Verdict, verdict_of
-from privet.runs.pate import card_builder as carded
+from privet.runs import card_builder
+from privet.runs.methods.pate import PATE
+from privet.runs.methods.protocol import MethodBudget, MethodPlan
+from privet.runs.pate import card_sections
+from privet.runs.pate.plan import _settings
+from privet.runs.plan import RunPlan
 from tests.report.test_upper_end import HIGH, LOW, LOW_UP, LOWER, UPPER, curves, run_card
 
 
@@ -82,17 +87,19 @@ def test_upper_end_limits_the_curves_of_a_card() -> None:
 @pytest.fixture
 def finished() -> Any:
     """What the card of a PATE run is made of, as far as prices go; its interval is as wide as no accountant's is."""
-    plan = Plan(GNMax(20.0), questions=40, teachers=50, labels=3)
-    bill = SimpleNamespace(plan=plan, delta=1e-5, lines=(("the answers", plan.event),), unit=Unit())
+    voting = Plan(GNMax(20.0), questions=40, teachers=50, labels=3)
+    method = MethodPlan(PATE.name, voting.event, Unit(), "the answers", settings=_settings(voting, None))
+    plan = RunPlan(Unit(), 1e-5, "", MethodBudget(1.0, 1e-5, Unit()), (method,))
     score = Release.of(
         Score("accuracy", 0.9, "public rows"), Gaussian(4.0), unit=Unit(), source="rows", randomness=SeededRng(1).kind
     )
-    return SimpleNamespace(bill=bill, guarantee=run_card().guarantee.value, public=((20, score), (40, score)))
+    scores = [(20, score), (40, score)]
+    return SimpleNamespace(plan=plan, voting=voting, guarantee=run_card().guarantee.value, scores=scores)
 
 
 def test_upper_end_of_a_pate_run_beside_its_score(finished: Any) -> None:
     """Fails when a student's score is set beside the lower end of ε, in the card or in the figure that compares."""
-    trials = carded._trials(finished)
+    trials = card_sections._trials(finished, finished.voting, finished.scores)
     own = [each.value for each in trials if each.value.run == "this run" and each.value.delta == 1e-5]
     assert [each.epsilon for each in own] == [UPPER]
     assert LOWER not in {each.value.epsilon for each in trials}
@@ -109,7 +116,9 @@ def with_teachers(trial: Any, teachers: int) -> Any:
 
 def test_upper_end_of_a_pate_run_as_it_grows(finished: Any) -> None:
     """Fails when the curve of ε by questions ends at the lower end of the run's ε."""
-    found = carded._growth(finished)
+    growth = card_builder._growth(finished, finished.guarantee)
+    assert growth is not None
+    found = growth.value
     (own,) = (row for delta, row in zip(found.deltas, found.by_delta, strict=True) if delta == 1e-5)
     assert own[-1] == UPPER
     assert LOWER not in numbers(found.by_delta)

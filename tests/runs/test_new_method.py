@@ -4,66 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 from torch import nn
 
-from privet.core.random import default_rng
 from privet.core.release import Release
 from privet.ledger import Ledger, State
-from privet.mechanisms import Cells, DiscreteLaplaceMechanism, Histogram
 from privet.report import load
-from privet.runs import METHODS, FitSession, LabeledRows, Method, MethodBudget, MethodPlan, PublicFacts, TrainRequest
-from privet.training.models import Model, ModelDescription, UnitNormLinear
+from privet.runs import METHODS, FitSession, LabeledRows, MethodPlan
 from tests.cli.conftest import Run, clinic, privet
 from tests.cli.test_train import done, refused
+from tests.runs.majority import MAJORITY, STOPS, fit
 
 __all__ = ["clinic", "privet"]
-
-STOPS: list[int] = []
-
-
-def counts(facts: PublicFacts) -> Histogram:
-    return Histogram(Cells(-0.5, len(facts.classes) - 0.5, len(facts.classes)), facts.unit)
-
-
-def plan(request: TrainRequest, facts: PublicFacts, share: MethodBudget, model: Model | None) -> MethodPlan:
-    mechanism = DiscreteLaplaceMechanism.for_epsilon(share.model_epsilon, counts(facts))
-    settings = {"scale": mechanism.scale}
-    return MethodPlan("majority", mechanism.event, share.unit, "noisy counts of the classes", settings=settings)
-
-
-def fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn.Module]:
-    """Predict the most frequent class. Guarantee: that of the plan's event: one histogram of the labels."""
-    if STOPS:
-        STOPS.pop()
-        raise KeyboardInterrupt
-    of = counts(session.facts)
-    mechanism = DiscreteLaplaceMechanism(plan.settings["scale"], of)
-    released = mechanism.release(of(rows.y.numpy()), rng=session.rng or default_rng(), source=session.source)
-
-    def model(noisy: Any) -> nn.Module:
-        head = UnitNormLinear(session.model.features, len(noisy), 1.0)
-        head.weight.zero_()
-        head.weight[:, -1] = torch.tensor(noisy, dtype=head.weight.dtype)
-        return head
-
-    return released.map(model)
-
-
-def describe(described: ModelDescription, plan: MethodPlan) -> ModelDescription:
-    return replace(described, family="convex", radius=1.0)
-
-
-MAJORITY = Method("majority", "the majority class", plan, fit, describe)
 
 
 def test_new_method_gets_ledger_resume_card_page_option_and_audit(clinic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails when a method of one file and one row lacks something that the others have."""
     monkeypatch.setitem(METHODS, "majority", MAJORITY)
-    assert "use one of: dp-sgd, output, objective, input, none, majority" in refused(clinic("train --method magic"))
+    assert "use one of: dp-sgd, output, objective, input, pate, none, majority" in refused(
+        clinic("train --method magic")
+    )
     assert clinic("ledger create clinic --epsilon 4 --delta 1e-2").code == 0
     STOPS.append(1)
     words = "train patients.csv --schema schema.toml --epsilon 2 --method majority --budget clinic --out run"

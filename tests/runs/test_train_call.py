@@ -141,6 +141,27 @@ def test_images_in_memory_and_pate(folder: Path) -> None:
     assert student.guarantee.epsilon.upper <= 4.0
 
 
+def test_pate_silos_vote_and_the_centre_trains_in_python(folder: Path) -> None:
+    """Fails when votes of silos cannot be written or aggregated without the command line."""
+    from privet.runs import TrainRequest, vote_at_silo
+
+    lines = Path("patients.csv").read_text().splitlines()
+    Path("public.csv").write_text("\n".join([lines[0], *lines[400:]]) + "\n")
+    for silo in range(2):
+        rows = lines[1 + 200 * silo : 201 + 200 * silo]
+        Path(f"{silo}.csv").write_text("\n".join([lines[0], *rows]) + "\n")
+        given = {"data": f"{silo}.csv", "public": "public.csv", "schema": "schema.toml", "teachers": 10}
+        assert vote_at_silo(TrainRequest.of(given | {"method": "pate"}), None, Path(f"{silo}.votes")).teachers == 10
+    options = {"votes": ["0.votes", "1.votes"], "seed": 1}
+    run = privet.train(
+        None, schema="schema.toml", method="pate", public="public.csv", epsilon=4.0, options=options, out="centre"
+    )
+    assert run.card.teachers is not None
+    assert run.card.teachers.value == 20
+    assert run.plan.plan_of("pate").settings["teachers"] == 20
+    assert "votes=('0.votes', '1.votes')" in run.card.command.value
+
+
 def test_callbacks_see_the_plan_before_the_charge_and_every_step(folder: Path) -> None:
     """Fails when a plan cannot be refused before anything is spent, or steps are not told."""
     steps: list[StepProgress] = []
@@ -196,7 +217,7 @@ def test_interrupted_call_resumes_with_one_charge(folder: Path) -> None:
     [
         ({"options": {"colour": 1}}, "options has 'colour'"),
         ({"method": "magic"}, "use one of: dp-sgd"),
-        ({"method": "pate", "tune": 3.0}, "tune is for other methods"),
+        ({"method": "pate", "tune": 3.0}, "tune is given, and the method is pate"),
         ({"public": "patients.csv"}, "public is given"),
         ({"resume": True}, "out is missing"),
         ({"data": 3}, "of the type int"),

@@ -163,7 +163,9 @@ _TABLE: Final = (
         Interception(kind, "draw", _drawn, keep=_kept_rows, give=_given_rows)
         for kind in (PoissonSampler, FixedSizeSampler, UserSampler)
     ),
-    Interception(ShuffledSampler, "draw", _drawn, again=True, keep=_kept_rows, give=_given_rows),  # it remembers its order
+    Interception(
+        ShuffledSampler, "draw", _drawn, again=True, keep=_kept_rows, give=_given_rows
+    ),  # it remembers its order
 )
 
 

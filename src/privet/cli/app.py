@@ -14,6 +14,8 @@ from privet.cli.attack import attack
 from privet.cli.audit import audit
 from privet.cli.calibrate import calibrate
 from privet.cli.card import card
+from privet.cli.command_types import HelpfulCommand, HelpfulGroup
+from privet.cli.help_page import help_of
 from privet.cli.ledger import ledger
 from privet.cli.link import link
 from privet.cli.mix import mix
@@ -23,15 +25,13 @@ from privet.cli.query import query
 from privet.cli.report import report
 from privet.cli.schema import schema
 from privet.cli.survey import survey
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
 from privet.cli.train import train
 
 __all__ = ["app", "privet"]
 
 app = typer.Typer(
     name="privet",
-    cls=TaughtGroup,
+    cls=HelpfulGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -39,7 +39,7 @@ app = typer.Typer(
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (train, predict, attack, audit, link, account, calibrate, query)
 for _command in _COMMANDS:
-    app.command(cls=TaughtCommand, help=help_of(_command))(_command)
+    app.command(cls=HelpfulCommand, help=help_of(_command))(_command)
 _GROUPS = {
     "ledger": ledger,
     "survey": survey,

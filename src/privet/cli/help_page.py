@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Callable
+
 import click
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -10,14 +14,13 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from privet.cli.teach import continued, is_example
-
-__all__ = ["help_page"]
+__all__ = ["continued", "help_of", "help_page", "is_example"]
 
 _WIDEST = 100
 """Lines longer than this are hard to read, however wide the terminal is."""
 _BESIDE = 76
 """From this width on an option's words stand beside it, and below it otherwise."""
+_CONTINUED, _DEEPER = " \\", "    "
 
 
 def help_page(command: click.Command, ctx: click.Context) -> str:
@@ -108,3 +111,41 @@ def _beside(rows: list[_Row]) -> RenderableType:
 
 def _below(rows: list[_Row]) -> RenderableType:
     return Group(*(part for name, words in rows for part in (name, Padding(words, (0, 0, 0, 4)))))
+
+
+def help_of(command: Callable[..., object]) -> str:
+    """A function's docstring for `--help`: one line a paragraph; one that begins with `privet ` is an example.
+
+    >>> def greet() -> None:
+    ...     '''Say hello,
+    ...     in one line.
+    ...
+    ...     privet greet
+    ...     '''
+    >>> help_of(greet).split(chr(10))
+    ['Say hello, in one line.', '', 'privet greet']
+    """
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(command.__doc__ or "").split("\n\n"))
+
+
+def is_example(paragraph: str) -> bool:
+    """Whether a paragraph of help is a command to copy."""
+    return paragraph.startswith("privet ")
+
+
+def continued(example: str, width: int) -> list[str]:
+    r"""A command in lines of at most `width`, broken before options, so that it can be pasted as it is shown.
+
+    A backslash must be the last character of its line: with a blank after it, a shell would not continue the command.
+
+    >>> continued("privet greet --name Ada --loud", 24)
+    ['privet greet \\', '    --name Ada --loud']
+    """
+    lines, line = [], ""
+    for part in re.split(r" (?=--)", example):
+        longer = f"{line} {part}" if line.strip() else line + part
+        if line.strip() and len(longer) + len(_CONTINUED) > width:
+            lines.append(line + _CONTINUED)
+            longer = _DEEPER + part
+        line = longer
+    return [*lines, line]

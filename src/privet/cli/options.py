@@ -38,7 +38,7 @@ __all__ = [
     "Steps",
     "Wait",
     "WhoseOption",
-    "WhoseWord",
+    "option",
     "require_budget",
     "unit_of",
 ]
@@ -61,14 +61,6 @@ class NeighboursWord(StrEnum):
     ADD_REMOVE = "add/remove"
     ZERO_OUT = "zero-out"
     REPLACE = "replace"
-
-
-class WhoseWord(StrEnum):
-    """Whose data is protected, in the shell's words."""
-
-    EXAMPLE = "example"
-    USER = "user"
-    CLIENT = "client"
 
 
 class FindWord(StrEnum):
@@ -104,9 +96,19 @@ _FILE_NAMES = (".db", ".sqlite")
 _RUN, _UNIT, _OUTPUT, _PAYMENT = "The run", "Who is protected", "Output", "Privacy budget"
 
 
-def _option(
+def option(
     panel: str | None, text: str, *names: str, whole: bool = False, metavar: str | None = None, env: str | None = None
 ) -> Any:
+    """Return an option of a command.
+
+    Args:
+        panel: The title under which the help lists it.
+        text: Its help.
+        names: Where they differ from the argument's.
+        whole: Whether it takes a whole number, as people write them.
+        metavar: What the help calls its value.
+        env: The variable of the environment that gives a default.
+    """
     kind = WHOLE if whole else None
     return typer.Option(*names, help=text, rich_help_panel=panel, click_type=kind, metavar=metavar, envvar=env)
 
@@ -121,23 +123,23 @@ _SAMPLING = "How batches are really drawn; shuffling is not poisson."
 _DEFAULT_DELTA = "The δ; by default 1/(10 n), rounded down to one digit, for n reports."
 _RECORDS = "Records that one person may own, at most (group privacy)."
 
-Budget = Annotated[str | None, _option(_PAYMENT, _BUDGET, "--budget", metavar="NAME")]
-LedgerLocation = Annotated[str, _option(_PAYMENT, _LEDGER, "--ledger", metavar="FILE|URL", env="PRIVET_LEDGER")]
-KeyFile = Annotated[Path | None, _option(_PAYMENT, _KEY, metavar="FILE", env="PRIVET_LEDGER_KEY_FILE")]
-Wait = Annotated[float, _option(_PAYMENT, "How long to wait for other processes.", metavar="SECONDS")]
-NoiseMultiplier = Annotated[float | None, _option(_RUN, _NOISE)]
-SampleRate = Annotated[float | None, _option(_RUN, _RATE)]
-BatchSize = Annotated[int | None, _option(_RUN, "Rows in a batch (on average, for poisson).", whole=True)]
-Population = Annotated[int | None, _option(_RUN, _POPULATION, whole=True)]
-Epochs = Annotated[float | None, _option(_RUN, "Passes over the data; a partial step is counted whole.")]
-Steps = Annotated[int | None, _option(_RUN, "Noisy updates, in place of --epochs.", whole=True)]
-SamplingOption = Annotated[SamplingWord, _option(_RUN, _SAMPLING, "--sampling")]
-DefaultDelta = Annotated[float | None, _option(None, _DEFAULT_DELTA)]
-Delta = Annotated[float, _option(None, "The δ of the guarantee: far below 1/n, such as 1e-5.")]
-NeighboursOption = Annotated[NeighboursWord, _option(_UNIT, "What may change for one person.", "--neighbours")]
-WhoseOption = Annotated[WhoseWord | None, _option(_UNIT, "Whose data; example, or user with --records.", "--whose")]
-Records = Annotated[int, _option(_UNIT, _RECORDS, whole=True)]
-AsJson = Annotated[bool, _option(_OUTPUT, "Print one JSON object and nothing else.", "--json")]
+Budget = Annotated[str | None, option(_PAYMENT, _BUDGET, "--budget", metavar="NAME")]
+LedgerLocation = Annotated[str, option(_PAYMENT, _LEDGER, "--ledger", metavar="FILE|URL", env="PRIVET_LEDGER")]
+KeyFile = Annotated[Path | None, option(_PAYMENT, _KEY, metavar="FILE", env="PRIVET_LEDGER_KEY_FILE")]
+Wait = Annotated[float, option(_PAYMENT, "How long to wait for other processes.", metavar="SECONDS")]
+NoiseMultiplier = Annotated[float | None, option(_RUN, _NOISE)]
+SampleRate = Annotated[float | None, option(_RUN, _RATE)]
+BatchSize = Annotated[int | None, option(_RUN, "Rows in a batch (on average, for poisson).", whole=True)]
+Population = Annotated[int | None, option(_RUN, _POPULATION, whole=True)]
+Epochs = Annotated[float | None, option(_RUN, "Passes over the data; a partial step is counted whole.")]
+Steps = Annotated[int | None, option(_RUN, "Noisy updates, in place of --epochs.", whole=True)]
+SamplingOption = Annotated[SamplingWord, option(_RUN, _SAMPLING, "--sampling")]
+DefaultDelta = Annotated[float | None, option(None, _DEFAULT_DELTA)]
+Delta = Annotated[float, option(None, "The δ of the guarantee: far below 1/n, such as 1e-5.")]
+NeighboursOption = Annotated[NeighboursWord, option(_UNIT, "What may change for one person.", "--neighbours")]
+WhoseOption = Annotated[Whose | None, option(_UNIT, "Whose data; example, or user with --records.", "--whose")]
+Records = Annotated[int, option(_UNIT, _RECORDS, whole=True)]
+AsJson = Annotated[bool, option(_OUTPUT, "Print one JSON object and nothing else.", "--json")]
 
 
 def require_budget(budget: str | None, ledger: str) -> None:
@@ -168,10 +170,10 @@ def _is_location(text: str) -> bool:
     return "://" in text or text.endswith(_FILE_NAMES) or Path(text).is_file()
 
 
-def unit_of(neighbours: NeighboursWord, whose: WhoseWord | None, records: int) -> Unit:
+def unit_of(neighbours: NeighboursWord, whose: Whose | None, records: int) -> Unit:
     """Return the unit that the options describe; several records belong to a user unless `--whose` says otherwise."""
-    usual = WhoseWord.EXAMPLE if records == 1 else WhoseWord.USER
-    if whose is WhoseWord.EXAMPLE and records > 1:
+    usual = Whose.EXAMPLE if records == 1 else Whose.USER
+    if whose is Whose.EXAMPLE and records > 1:
         problem = f"is example, and one example is one record, not {records:,}"
         raise InvalidInput("whose", problem, "say whose the records are: user or client; or leave --records out")
-    return Unit(Whose((whose or usual).value), Neighbours(neighbours.value), records=records)
+    return Unit(whose or usual, Neighbours(neighbours.value), records=records)

@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import click
 import typer
 
 from privet.cli import console
-from privet.cli import pate_options as own
-from privet.cli import train_options as options
-from privet.cli.options import DEFAULT_LEDGER, Budget, LedgerLocation
-from privet.cli.taught import TaughtCommand, TaughtGroup
-from privet.cli.teach import help_of
+from privet.cli import run_options as options
+from privet.cli.command_types import HelpfulGroup
+from privet.cli.groups import command_group
+from privet.cli.options import DEFAULT_LEDGER, Budget, LedgerLocation, option
+from privet.cli.run_options import DATA, PRIVACY, RUN
+from privet.cli.run_training import parse_request, run_training
 from privet.core.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from privet.core.guarantee import Guarantee
-    from privet.report import TrainingCard
-    from privet.runs.pate.inputs import PateInputs
-    from privet.runs.pate.plan import PatePlan
-    from privet.runs.pate.request import PateRequest
 
 __all__ = ["about", "aggregate", "pate", "run", "vote"]
 
 _LEAST_KEY = 16
+_TEACHERS, _SCORES = "Teachers and student", "Scores and evidence"
+_ROWS = "The private rows: CSV, Parquet, an .npz of pictures, or digits, mnist, fashion-mnist, adult."
+_USERS = "Without a schema: whose each row is; users are protected."
+_LABELS = "All labels, with commas: of pictures, or where no file says them."
+_COST = "The ε of everything, whatever the votes are; 1, unless questions and noise are given."
+_AGREE = "Answer only where about so many teachers agree, by a noisy test that is charged."
+_STUDENTS = "auto; propagated (pictures: answers spread); weighed (tables: noisy counts); supervised."
+_CLUSTER = "Train on a Ray cluster: auto, or ray://head:10001; local starts one here."
+_KEY = "A secret that all silos share and the centre does not have: with it, people in two silos are noticed."
+
+_User = Annotated[str | None, option(DATA, _USERS, metavar="COLUMN")]
+_Classes = Annotated[str | None, option(DATA, _LABELS)]
+_Epsilon = Annotated[float | None, option(PRIVACY, _COST)]
+_Questions = Annotated[int | None, option(PRIVACY, "How many; as many as ε pays for, if left out.", whole=True)]
+_Answers = Annotated[int | None, option(PRIVACY, "With --threshold: stop after so many.", whole=True)]
+_Noise = Annotated[float | None, option(PRIVACY, "σ on every count of votes; the least that keeps ε, if left out.")]
+_Threshold = Annotated[int | None, option(PRIVACY, _AGREE, whole=True)]
+_ThresholdNoise = Annotated[float | None, option(PRIVACY, "σ of that test.")]
+_Sanitise = Annotated[bool, option(PRIVACY, "Release, with noise, what it cost these data; paid from ε.", "--sanitise")]
+_Teachers = Annotated[int, option(_TEACHERS, "How many; each learns from its own rows.", whole=True)]
+_Teacher = Annotated[str, option(_TEACHERS, "What a teacher is: ridge, kernel, network or forest.")]
+_Student = Annotated[str, option(_TEACHERS, _STUDENTS)]
+_Jobs = Annotated[int, option(RUN, "Processes that train teachers.", whole=True)]
+_Beside = Annotated[
+    list[str] | None, option(_SCORES, "Show this run on the page, too; may be repeated.", metavar="RUN")
+]
 
 
-class _Pate(TaughtGroup):
+class _Pate(HelpfulGroup):
     """Whatever is typed first and names no command is the data of a run."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        helps = [*self.get_help_option_names(ctx)]
-        if args and args[0] not in self.commands and args[0] not in helps:
+        if args and args[0] not in self.commands and args[0] not in self.get_help_option_names(ctx):
             args = ["run", *args]
         return super().parse_args(ctx, args)
-
-
-pate = typer.Typer(cls=_Pate, no_args_is_help=True)
 
 
 def about() -> None:
@@ -63,36 +77,36 @@ def about() -> None:
 
 def run(
     context: typer.Context,
-    data: own.Data = "",
-    public: own.Public = None,
-    target: own.Target = None,
+    data: Annotated[str, typer.Argument(help=_ROWS)] = "",
+    public: options.Public = None,
+    target: options.Target = None,
     schema: options.Schema = None,
     test: options.Test = None,
-    user: own.User = None,
-    classes: own.Classes = None,
+    user: _User = None,
+    classes: _Classes = None,
     data_dir: options.DataDir = None,
     download: options.Download = False,
     rows: options.Rows = None,
-    teachers: own.Teachers = 250,
-    teacher: own.TeacherKind = "ridge",
-    student: own.StudentKind = "auto",
-    epsilon: own.Epsilon = None,
+    teachers: _Teachers = 250,
+    teacher: _Teacher = "ridge",
+    student: _Student = "auto",
+    epsilon: _Epsilon = None,
     delta: options.Delta = None,
-    questions: own.Questions = None,
-    answers: own.Answers = None,
-    noise: own.Noise = None,
-    threshold: own.Threshold = None,
-    threshold_noise: own.ThresholdNoise = None,
-    sanitise: own.Sanitise = False,
+    questions: _Questions = None,
+    answers: _Answers = None,
+    noise: _Noise = None,
+    threshold: _Threshold = None,
+    threshold_noise: _ThresholdNoise = None,
+    sanitise: _Sanitise = False,
     budget: Budget = None,
     ledger: LedgerLocation = DEFAULT_LEDGER,
-    hold_out: own.HoldOut = 0.1,
-    score_share: own.ScoreShare = 0.05,
-    beside: own.Beside = None,
-    out: own.Out = None,
+    hold_out: options.HoldOut = None,
+    score_share: options.ScoreShare = 0.05,
+    beside: _Beside = None,
+    out: options.Out = None,
     resume: options.Resume = False,
-    jobs: own.Jobs = 1,
-    ray: own.RayAddress = None,
+    jobs: _Jobs = 1,
+    ray: Annotated[str | None, option(RUN, _CLUSTER, "--ray", metavar="ADDRESS")] = None,
     cache: options.Cache = None,
     seed: options.Seed = None,
 ) -> None:
@@ -105,26 +119,26 @@ def run(
 
     privet pate run mnist --data-dir data --questions 600 --noise 40 --threshold 200 --threshold-noise 150
     """
-    from privet.runs.pate.request import parse_pate_request
-
     if not data and not resume:
         raise InvalidInput("data", "is missing", "name a file of private rows, or digits, mnist, adult")
-    _done(context, parse_pate_request(_given(context)), out, resume=resume)
+    _run(context, out, resume=resume)
 
 
 def vote(
     context: typer.Context,
-    data: own.Silo,
-    public: own.PublicFile,
+    data: Annotated[str, typer.Argument(metavar="FILE", help="This silo's private rows: CSV, Parquet or .npz.")],
+    public: Annotated[str, option(None, "The public rows that all silos are asked about.", metavar="FILE")],
     schema: options.Schema = None,
-    target: own.Target = None,
-    user: own.User = None,
-    classes: own.Classes = None,
-    teachers: own.Teachers = 1,
-    teacher: own.TeacherKind = "ridge",
-    people_key: own.PeopleKey = None,
-    out: own.VotesOut = None,
-    jobs: own.Jobs = 1,
+    target: options.Target = None,
+    user: _User = None,
+    classes: _Classes = None,
+    teachers: _Teachers = 1,
+    teacher: _Teacher = "ridge",
+    people_key: Annotated[Path | None, option(None, _KEY, metavar="FILE")] = None,
+    out: Annotated[
+        Path | None, option(None, "Where to write; beside the rows, as .votes, if left out.", metavar="FILE")
+    ] = None,
+    jobs: _Jobs = 1,
     cache: options.Cache = None,
 ) -> None:
     """At a silo: train its teachers on its rows, and write their votes on all public rows.
@@ -133,36 +147,48 @@ def vote(
 
     privet pate vote hospital-a.csv --public public.csv --schema patients.schema.toml --out a.votes
     """
-    from privet.runs.pate.request import parse_pate_request
+    from privet.runs.pate.teachers import vote_at_silo
 
-    given = _given(context)
-    given.pop("people_key", None)
-    _vote(parse_pate_request(given), people_key, out)
+    path = Path(data).with_suffix(".votes") if out is None else out
+    if path.exists():
+        raise InvalidInput("out", f"is {str(path)!r}, which exists", "name another file")
+    request, key = (
+        parse_request(context.params, {"method": "pate"}),
+        None if people_key is None else _secret(people_key),
+    )
+    with console.waiting("Training and voting …"):
+        file = vote_at_silo(request, key, path)
+    with console.after(f"the votes {str(path)!r} were written"):
+        console.line(f"{path}: {file.teachers:,} × {len(file.cast):,} votes", "bold")
+        told = "They are as private as the rows: for the centre, which adds the noise, and for nobody else."
+        console.line(told, "red")
 
 
 def aggregate(
     context: typer.Context,
-    votes: own.VotesFiles = None,
-    public: own.Public = None,
+    votes: Annotated[
+        list[str] | None, typer.Argument(metavar="VOTES...", help="The files that silos' votes are in.")
+    ] = None,
+    public: options.Public = None,
     schema: options.Schema = None,
-    target: own.Target = None,
+    target: options.Target = None,
     test: options.Test = None,
-    user: own.User = None,
-    classes: own.Classes = None,
+    user: _User = None,
+    classes: _Classes = None,
     rows: options.Rows = None,
-    student: own.StudentKind = "auto",
-    epsilon: own.Epsilon = None,
+    student: _Student = "auto",
+    epsilon: _Epsilon = None,
     delta: options.Delta = None,
-    questions: own.Questions = None,
-    answers: own.Answers = None,
-    noise: own.Noise = None,
-    threshold: own.Threshold = None,
-    threshold_noise: own.ThresholdNoise = None,
-    sanitise: own.Sanitise = False,
+    questions: _Questions = None,
+    answers: _Answers = None,
+    noise: _Noise = None,
+    threshold: _Threshold = None,
+    threshold_noise: _ThresholdNoise = None,
+    sanitise: _Sanitise = False,
     budget: Budget = None,
     ledger: LedgerLocation = DEFAULT_LEDGER,
-    beside: own.Beside = None,
-    out: own.Out = None,
+    beside: _Beside = None,
+    out: options.Out = None,
     resume: options.Resume = False,
     cache: options.Cache = None,
     seed: options.Seed = None,
@@ -173,136 +199,29 @@ def aggregate(
 
     privet pate aggregate a.votes b.votes c.votes --public public.csv --schema patients.schema.toml --epsilon 1
     """
-    from privet.runs.pate.request import parse_pate_request
-
     if not votes and not resume:
         raise InvalidInput("votes", "are missing", "name the files that silos wrote with: privet pate vote")
-    _done(context, parse_pate_request(_given(context)), out, resume=resume)
+    _run(context, out, resume=resume)
 
 
-def _given(context: typer.Context) -> dict[str, object]:
-    return {name: value for name, value in context.params.items() if value is not None or name == "epsilon"}
-
-
-def _done(context: typer.Context, wanted: PateRequest, out: Path | None, *, resume: bool) -> None:
-    from privet.cli.run_start import started
-    from privet.runs.directory import default_directory
-    from privet.runs.pate.pipeline import PateRun
-    from privet.runs.pate.request import PateRequest
-    from privet.runs.pate.training import write_pate_outputs
-
-    if resume and out is None:
-        raise InvalidInput("out", "is missing", "name the folder of the run that was stopped")
-    folder = default_directory(wanted.data or "silos", out)
-    with started(context, wanted, folder, PateRequest.from_json, resume=resume) as begun:
-        place, wanted, command = begun
-        result = PateRun(wanted, place, command, resume, confirm=_show_plan, tell=_tell).done()
-        with console.progress_bar("Writing the report …") as progress:
-            card = write_pate_outputs(place, result, progress)
-    _show(folder, wanted, card)
-
-
-def _tell(text: str) -> None:
-    """What is being done now, on a terminal."""
-    if sys.stderr.isatty():
-        click.echo(text, err=True)
-
-
-def _show_plan(wanted: PateRequest, inputs: PateInputs, bill: PatePlan, guarantee: Guarantee) -> None:
-    from privet.report.account import guarantee_warnings
-    from privet.report.words import headline
-    from privet.runs.pate.card_builder import pate_choices
-    from privet.runs.scoring import score_advice
-
-    console.line(headline(guarantee), "bold")
-    if len(bill.lines) > 1:
-        console.bullets(tuple(what for what, _ in bill.lines))
-    console.show_rows(("choice", "value", "why"), [(each.name, each.value, each.why) for each in pate_choices(bill)])
-    if bill.scoring is not None and (advice := score_advice(bill.scoring, inputs.rows, wanted.hold_out)):
-        console.line(advice, "yellow")
-    console.bullets(tuple(f"Beware: {each}." for each in guarantee_warnings(guarantee, inputs.rows)), "yellow")
-    if wanted.seed is not None:
-        console.line("The noise is seeded, and protects nobody: this is a test.", "bold red")
-
-
-def _show(folder: Path, wanted: PateRequest, card: TrainingCard) -> None:
-    from privet.report import shareable
-    from privet.report.origin import INTERVALS, format_score, short_interval
-    from privet.report.words import headline, up
-
-    shared = shareable(card)
-    console.line()
-    console.line(headline(card.privacy.guarantee.value), "bold green")
-    scores = [each.value for each in shared.scores]
-    if scores:
-        rows = [(each.name, format_score(each.value, each.share), short_interval(each), each.on) for each in scores]
-        console.show_rows(("score", "value", "interval", "on"), rows, right=("value",))
-        console.line(INTERVALS, "dim")
-    console.bullets(tuple(card.privacy.notes.value[:1]))
-    for found in (each.value for each in shared.findings):
-        console.line(
-            f"{found.what[:1].upper()}{found.what[1:]}: ε ≤ {up(found.epsilon)}, but for a chance of {found.failure:g}."
-        )
-        if found.epsilon >= card.privacy.guarantee.value.epsilon.upper:
-            console.line("That is no less than the guarantee, which is the better statement.", "yellow")
-    console.line(f"{folder}/report.html and answers.csv may be shared; {folder}/internal.html must not.")
-    data = wanted.data if wanted.data and not Path(wanted.data).exists() else "DATA"
-    console.line(f"privet predict {shlex.quote(str(folder))} {data}", "dim")
-
-
-def _vote(wanted: PateRequest, people_key: Path | None, out: Path | None) -> None:
-    import tempfile
-
-    from privet.data import Table
-    from privet.runs.pate.inputs import PateInputs, cached_features
-    from privet.runs.pate.teachers import public_digest, teacher_votes
-    from privet.runs.pate.vote_file import VoteFile, key_hash, people_hashes, silo_name
-    from privet.runs.payment import rows_digest
-
-    place = Path(wanted.data).with_suffix(".votes") if out is None else out
-    if place.exists():
-        raise InvalidInput("out", f"is {str(place)!r}, which exists", "name another file")
-    key = None if people_key is None else _secret(people_key)
-    with console.waiting("Reading …"):
-        inputs = PateInputs.of(wanted)
-    if inputs.private is None:
-        raise InvalidInput("data", "was not read")
-    people: frozenset[str] = frozenset()
-    if key is not None:
-        if not isinstance(inputs.private, Table):
-            raise InvalidInput("people_key", "is for tables with users", "leave it out")
-        people = people_hashes(inputs.private, key)
-    with console.waiting("Training and voting …"), tempfile.TemporaryDirectory() as spare:
-        front, kept = inputs.front(), Path(wanted.cache or spare)
-        asked = cached_features(front, inputs.public, kept)
-        cast = teacher_votes(wanted, inputs.private, front, asked, len(inputs.classes), kept)
-    hashed = None if key is None else key_hash(key)
-    user = inputs.private.schema.user if isinstance(inputs.private, Table) else None
-    silo = silo_name(key, rows_digest(inputs.private))
-    VoteFile(cast, inputs.classes, public_digest(inputs.public, inputs.classes), silo, user, people, hashed).write(
-        place
-    )
-    with console.after(f"the votes {str(place)!r} were written"):
-        console.line(f"{place}: {wanted.teachers:,} × {len(cast):,} votes", "bold")
-        console.line(
-            "They are as private as the rows: for the centre, which adds the noise, and for nobody else.", "red"
-        )
+def _run(context: typer.Context, out: Path | None, *, resume: bool) -> None:
+    typed = {"data": "", **context.params}
+    is_open = typed["epsilon"] is None and None not in (typed["questions"], typed["noise"])
+    run_training(context, parse_request(typed, {"method": "pate", "any_cost": is_open}), out, resume=resume, yes=False)
 
 
 def _secret(path: Path) -> bytes:
     try:
-        found = path.read_bytes().strip()
+        key = path.read_bytes().strip()
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
         raise InvalidInput(
             "people_key", f"is {str(path)!r}, which cannot be read: {reason}", "check the path"
         ) from None
-    if len(found) < _LEAST_KEY:
+    if len(key) < _LEAST_KEY:
         problem = f"is {str(path)!r}, which holds fewer than {_LEAST_KEY} characters"
         raise InvalidInput("people_key", problem, "make a long one, such as: openssl rand -hex 32")
-    return found
+    return key
 
 
-pate.callback(help=help_of(about))(about)
-for _command in (run, vote, aggregate):
-    pate.command(_command.__name__, cls=TaughtCommand, help=help_of(_command))(_command)
+pate = command_group(about, run, vote, aggregate, kind=_Pate)

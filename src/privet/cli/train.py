@@ -2,63 +2,68 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-import click
 import typer
 
-from privet.cli import console
-from privet.cli import train_options as options
-from privet.cli.options import DEFAULT_LEDGER, Budget, LedgerLocation
-from privet.core.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from privet.report import TrainingCard
-    from privet.runs.callbacks import PlannedRun
-    from privet.runs.request import TrainRequest
+from privet.cli import run_options as options
+from privet.cli.options import DEFAULT_LEDGER, Budget, LedgerLocation, option
+from privet.cli.run_options import DATA, PRIVACY, RUN
+from privet.cli.run_training import parse_request, run_training
+from privet.runs.methods.table import METHODS
 
 __all__ = ["train"]
+
+_MODEL, _SCORES = "The model", "Scores and evidence"
+_ROWS = "A CSV or Parquet file, an .npz of pictures, or digits, mnist, fashion-mnist, adult."
+_KIND = "Without a schema: a column is a number, category or identifier."
+_EPSILON = "The ε of a method with all that it needs; --compare adds more."
+_METHOD = f"How: {', '.join(method.name for method in METHODS.values() if method.is_private)}."
+_COMPARE = "Further methods on the same split, with commas: each is charged; none is internal."
+_TUNE = "Try about K settings (a random number of them) and release the best, by private selection."
+_SCHEMA_SHARE = "The part of ε and δ that learns a schema, if none is given."
+_AUDIT = "Put made-up canaries among the rows, and set what they prove beside ε; costs nothing."
+_INTERNAL = "Keep losses on private rows, too, in logs of their own."
+_RULE = "By a rule, if left out."
 
 
 def train(
     context: typer.Context,
-    data: options.Data = "digits",
+    data: Annotated[str, typer.Argument(help=_ROWS)] = "digits",
     target: options.Target = None,
     schema: options.Schema = None,
+    public: options.Public = None,
     test: options.Test = None,
     data_dir: options.DataDir = None,
     download: options.Download = False,
     rows: options.Rows = None,
-    kind: options.Kind = None,
-    user: options.User = None,
-    rows_per_user: options.RowsPerUser = None,
-    classes: options.Classes = None,
-    epsilon: options.Epsilon = 1.0,
+    kind: Annotated[list[str] | None, option(DATA, _KIND, metavar="COLUMN=KIND")] = None,
+    user: Annotated[str | None, option(DATA, "Without a schema: whose each row is.", metavar="COLUMN")] = None,
+    rows_per_user: Annotated[int | None, option(DATA, "With --user: rows of each that are used.", whole=True)] = None,
+    classes: Annotated[str | None, option(DATA, "For an .npz, or for pate: all labels, with commas.")] = None,
+    epsilon: Annotated[float, option(PRIVACY, _EPSILON)] = 1.0,
     delta: options.Delta = None,
-    method: options.Method = "dp-sgd",
-    compare: options.Compare = None,
-    tune: options.Tune = None,
+    method: Annotated[str, option(PRIVACY, _METHOD)] = "dp-sgd",
+    compare: Annotated[str | None, option(PRIVACY, _COMPARE)] = None,
+    tune: Annotated[float | None, option(PRIVACY, _TUNE, metavar="K")] = None,
     budget: Budget = None,
     ledger: LedgerLocation = DEFAULT_LEDGER,
-    schema_share: options.SchemaShare = 0.1,
-    model: options.Model = "auto",
-    features: options.Features = "auto",
-    clip: options.Clip = None,
-    batch_size: options.BatchSize = None,
-    epochs: options.Epochs = None,
-    learning_rate: options.LearningRate = None,
-    hold_out: options.HoldOut = 0.2,
+    schema_share: Annotated[float, option(PRIVACY, _SCHEMA_SHARE)] = 0.1,
+    model: Annotated[str, option(_MODEL, "auto, linear, residual, convolutions, or module.py:factory.")] = "auto",
+    features: Annotated[str, option(_MODEL, "Of pictures: auto, scattering or pixels.")] = "auto",
+    clip: Annotated[float | None, option(_MODEL, _RULE)] = None,
+    batch_size: Annotated[int | None, option(_MODEL, _RULE, whole=True)] = None,
+    epochs: Annotated[float | None, option(_MODEL, _RULE)] = None,
+    learning_rate: Annotated[float | None, option(_MODEL, _RULE)] = None,
+    hold_out: options.HoldOut = None,
     score_share: options.ScoreShare = 0.05,
-    audit: options.Audit = False,
-    canaries: options.Canaries = 1000,
+    audit: Annotated[bool, option(_SCORES, _AUDIT, "--audit")] = False,
+    canaries: Annotated[int, option(_SCORES, "With --audit: how many there are.", whole=True)] = 1000,
     out: options.Out = None,
     resume: options.Resume = False,
-    yes: options.Yes = False,
-    log: options.Log = None,
-    log_internal: options.LogInternal = False,
+    yes: Annotated[bool, option(RUN, "Do not ask before several methods are paid for.", "--yes", "-y")] = False,
+    log: Annotated[list[str] | None, option(RUN, "csv, tensorboard, or mlflow:EXPERIMENT; may be repeated.")] = None,
+    log_internal: Annotated[bool, option(RUN, _INTERNAL, "--log-internal")] = False,
     cache: options.Cache = None,
     seed: options.Seed = None,
 ) -> None:
@@ -85,130 +90,4 @@ def train(
 
     privet train --resume --out runs/readmission
     """
-    from privet.cli.train_parse import asked_of
-
-    _train(context, asked_of(context.params), out, resume=resume, yes=yes)
-
-
-def _train(context: typer.Context, request: TrainRequest, out: Path | None, *, resume: bool, yes: bool) -> None:
-    from privet.cli import training_bar
-    from privet.cli.run_start import started
-    from privet.runs.callbacks import RunCallbacks
-    from privet.runs.directory import default_directory
-    from privet.runs.outputs import write_outputs
-    from privet.runs.pipeline import TrainingRun
-    from privet.runs.request import TrainRequest
-
-    if resume and out is None:
-        raise InvalidInput("out", "is missing", "name the folder of the run that was stopped")
-    folder = default_directory(request.data, out)
-    with started(context, request, folder, TrainRequest.from_json, resume=resume, fields={"kind": "kinds"}) as begun:
-        directory, request, command = begun
-        with training_bar.bar() as on_step:
-            callbacks = RunCallbacks(
-                on_message=_tell,
-                on_plan=lambda planned: _confirm(planned, yes=yes),
-                on_completed_plan=_show_choices,
-                on_step=on_step,
-            )
-            result = TrainingRun(request, directory, command, resume, callbacks).execute()
-        with console.progress_bar("Writing the report …") as progress:
-            card = write_outputs(directory, result, progress)
-    _show(folder, request, card)
-
-
-def _tell(text: str) -> None:
-    """What is being done now, on a terminal."""
-    if sys.stderr.isatty():
-        click.echo(text, err=True)
-
-
-def _confirm(planned: PlannedRun, *, yes: bool) -> None:
-    """Show what the run will cost, before it is charged; several methods are asked about."""
-    from privet.report.account import guarantee_warnings
-    from privet.report.words import headline
-    from privet.runs.scoring import score_advice
-
-    request, facts, plan = planned.request, planned.facts, planned.plan
-    console.line(headline(planned.guarantee), "bold")
-    if len(plan.lines) > 1:
-        console.bullets(tuple(what for what, _ in plan.lines))
-    _show_choices(planned)
-    if plan.scoring is not None and (
-        advice := score_advice(plan.scoring, facts.rows, request.hold_out, needed=plan.tuning is not None)
-    ):
-        console.line(advice, "yellow")
-    warnings = guarantee_warnings(planned.guarantee, facts.rows)
-    console.bullets(tuple(f"Beware: {warning}." for warning in warnings), "yellow")
-    if request.seed is not None:
-        console.line("The noise is seeded, and protects nobody: this is a test.", "bold red")
-    methods = len(request.private_methods)
-    if methods > 1 and not yes:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            problem = f"is needed: {methods} methods are paid for together"
-            raise InvalidInput("yes", problem, "look at the total above, and add --yes")
-        if not click.confirm(f"{methods} methods are paid for together. Go on?", err=True):
-            raise InvalidInput("compare", "was not confirmed", "nothing was charged")
-
-
-def _show_choices(planned: PlannedRun) -> None:
-    rows = [(choice.name, choice.value, choice.why) for choice in planned.choices]
-    console.show_rows(("choice", "value", "why"), rows)
-
-
-def _show(folder: Path, request: TrainRequest, card: TrainingCard) -> None:
-    """The guarantee, and the scores that may be shared."""
-    from privet.report import shareable
-    from privet.report.origin import INTERVALS, format_score, short_interval
-    from privet.report.verdict import worst_verdict
-    from privet.report.words import headline
-
-    shared = shareable(card)
-    others = [each.value for each in shared.compared if each.value.method != shared.method.value]
-    scores = [(shared.method.value, each.value) for each in shared.scores]
-    scores += [(each.method, each.score) for each in others]
-    console.line()
-    guarantee = card.privacy.guarantee.value
-    console.line(headline(guarantee), worst_verdict([each.value for each in shared.evidence], guarantee).style)
-    if scores:
-        rows = [
-            (name, each.name, format_score(each.value, each.share), short_interval(each), each.on)
-            for name, each in scores
-        ]
-        console.show_rows(("method", "score", "value", "interval", "on"), rows, right=("value",))
-        console.line(INTERVALS, "dim")
-    if shared.evidence:
-        _show_evidence(card)
-    console.line(f"{folder}/report.html may be shared; {folder}/internal.html must not.")
-    data = "DATA" if Path(request.data).exists() else request.data
-    console.line(f"privet predict {shlex.quote(str(folder))} {data}", "dim")
-
-
-def _show_evidence(card: TrainingCard) -> None:
-    """What canaries prove; red where it refutes the guarantee, and the command fails; yellow where it would if what it
-    assumes holds."""
-    from privet.cli.run import FAILED
-    from privet.report.verdict import evidence_warnings, powerless_canaries, verdict_of
-    from privet.report.words import down, up
-
-    guarantee = card.privacy.guarantee.value
-    rows = [
-        (
-            each.value.attack,
-            down(each.value.epsilon),
-            up(guarantee.epsilon.upper),
-            f"{100 * each.value.confidence:g} %",
-            "REFUTED" if each.value.refutes(guarantee) else verdict_of(each.value, guarantee).value,
-        )
-        for each in card.evidence
-    ]
-    head = ("evidence", "ε at least", "ε at most", "confidence", "the guarantee")
-    console.show_rows(head, rows, right=head[1:4])
-    found = [each.value for each in card.evidence]
-    for told in powerless_canaries([each.value for each in card.canaries], found):
-        console.line(told, "dim")
-    for told in evidence_warnings(found, guarantee):
-        console.line(told, "bold yellow")
-    if any(each.value.refutes(guarantee) for each in card.evidence):
-        console.line("Evidence lies above the guarantee: what was done is not what was priced.", "bold red")
-        raise typer.Exit(FAILED)
+    run_training(context, parse_request(context.params), out, resume=resume, yes=yes)

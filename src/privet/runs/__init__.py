@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from privet.runs.attacks.audit import AuditResult, audit_mechanism, audit_run
     from privet.runs.callbacks import PlannedRun, RunCallbacks
     from privet.runs.facts import PublicFacts
-    from privet.runs.methods import METHODS, FitSession, Method, MethodBudget, MethodPlan, PartialRun
+    from privet.runs.methods import METHODS, FitSession, Method, MethodBudget, MethodOptions, MethodPlan, PartialRun
     from privet.runs.methods.protocol import StepProgress
+    from privet.runs.pate.teachers import vote_at_silo
     from privet.runs.plan import RunPlan
     from privet.runs.request import TrainRequest
     from privet.runs.row_sets import LabeledRows
@@ -26,6 +27,7 @@ __all__ = [
     "LabeledRows",
     "Method",
     "MethodBudget",
+    "MethodOptions",
     "MethodPlan",
     "PartialRun",
     "PlannedRun",
@@ -40,6 +42,7 @@ __all__ = [
     "audit_run",
     "open_run",
     "train",
+    "vote_at_silo",
 ]
 
 _NAMES = {
@@ -50,6 +53,7 @@ _NAMES = {
     "LabeledRows": "privet.runs.row_sets",
     "METHODS": "privet.runs.methods",
     "Method": "privet.runs.methods",
+    "MethodOptions": "privet.runs.methods",
     "MethodPlan": "privet.runs.methods",
     "PartialRun": "privet.runs.methods",
     "PlannedRun": "privet.runs.callbacks",
@@ -64,6 +68,7 @@ _NAMES = {
     "audit_run": "privet.runs.attacks.audit",
     "open_run": "privet.runs.trained_run",
     "train": "privet.runs.api",
+    "vote_at_silo": "privet.runs.pate.teachers",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,8 @@ from privet.runs.callbacks import RunCallbacks
 from privet.runs.directory import default_directory
 from privet.runs.files import call_of, files_of
 from privet.runs.outputs import write_outputs
-from privet.runs.pate.training import train_pate
 from privet.runs.pipeline import TrainingRun
-from privet.runs.request import FeaturesName, TrainRequest
+from privet.runs.request import TrainRequest
 from privet.runs.start import hold_directory
 from privet.runs.trained_run import TrainedRun
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from privet.ledger import Budget
 
 __all__ = ["train"]
-
-_PATE = "pate"
 
 
 def train(
@@ -54,6 +51,7 @@ def train(
     Args:
         data: A path (CSV, Parquet, .npz), a Polars or pandas frame, a pair of arrays (x, y), or a named set: digits,
             mnist, fashion-mnist, adult. Rows in memory are kept in the run's private directory until it has ended.
+            None where the rows are elsewhere, and the option `votes` names files of what their teachers say.
         target: The column to predict.
         schema: What is public of a table: a TOML file or a `privet.data.Schema`. Without one, a tenth of ε learns it.
         epsilon: The ε of the run, with everything that it needs; methods to compare add theirs.
@@ -70,8 +68,8 @@ def train(
         features: What a model sees of images: "auto", "scattering" or "pixels".
         audit: Insert synthetic canaries, and report the lower bound on ε that they prove.
         options: Further options by the names of the command's: rows, user, rows_per_user, classes, clip, batch_size,
-            epochs, learning_rate, hold_out, score_share, schema_share, canaries, log, seed, …; for PATE teachers,
-            questions, noise, ….
+            epochs, learning_rate, hold_out, score_share, schema_share, canaries, log, seed, …; and those of the
+            method alone: for PATE teachers, questions, noise, votes, ….
         callbacks: Functions that are told about the plan, messages and progress.
 
     Returns:
@@ -93,7 +91,7 @@ def train(
         "compare": tuple(compare),
         "tune": tune,
         "model": model,
-        "features": FeaturesName(features),
+        "features": features,
         "audit": audit,
         "budget": None if budget is None else budget.name,
         **(options or {}),
@@ -103,42 +101,21 @@ def train(
     folder = default_directory(data if isinstance(data, str) else "run", None if out is None else Path(out))
     if resume and out is None:
         raise InvalidInput("out", "is missing", "name the folder of the run that was interrupted")
+    request = TrainRequest.of(given | ({"data": ""} if data is None else {}))
     rows = {"data": data, "test": test, "public": public}
     with warnings.catch_warnings():
         # The report tells of a large δ, in words.
         warnings.filterwarnings("ignore", message="delta is", category=UserWarning)
-        if method == _PATE:
-            train_pate(given, rows, schema, folder, resume, callbacks)
-        else:
-            _train(given, rows, schema, folder, resume, callbacks)
+        with hold_directory(folder, resume=resume) as directory:
+            if resume:
+                interrupted = directory.read_interrupted()
+                request, command = interrupted.request, interrupted.command
+            else:
+                request = replace(request, **files_of(directory, rows, schema, request.target))
+                command = call_of(request, directory)
+            result = TrainingRun(request, directory, command, resume, callbacks).execute()
+            write_outputs(directory, result, callbacks.on_page)
     return TrainedRun(folder)
-
-
-def _train(
-    given: Mapping[str, Any],
-    rows: Mapping[str, Any],
-    schema: str | Path | Schema | None,
-    folder: Path,
-    resume: bool,
-    callbacks: RunCallbacks,
-) -> None:
-    names = {field.name for field in fields(TrainRequest)}
-    if unknown := sorted(set(given) - names):
-        raise InvalidInput(
-            "options", f"has {unknown[0]!r}, which is unknown", f"use some of: {', '.join(sorted(names))}"
-        )
-    if rows["public"] is not None:
-        raise InvalidInput("public", "is given, and the method asks nothing about public rows", 'use method="pate"')
-    request = TrainRequest(**given)
-    with hold_directory(folder, TrainRequest.from_json, resume=resume) as directory:
-        if resume:
-            stored = directory.found()
-            request, command = stored.asked, stored.command
-        else:
-            request = replace(request, **files_of(directory, rows, schema, request.target))
-            command = call_of(request, directory)
-        result = TrainingRun(request, directory, command, resume, callbacks).execute()
-        write_outputs(directory, result, callbacks.on_page)
 
 
 def _location(budget: Budget) -> str:

@@ -128,7 +128,7 @@ class CanaryStage:
     """Adds canaries to a run, and keeps what they showed. Their coins follow from a secret of the run's directory."""
 
     count: int
-    directory: RunDirectory[Any]
+    directory: RunDirectory
     seed: int | None
     delta: float
     unit: Unit
@@ -150,27 +150,27 @@ class CanaryStage:
 
 
 def store_evidence(
-    place: RunDirectory[Any], release: Release[Any], found: tuple[Canaries, tuple[Evidence, ...]]
+    directory: RunDirectory, release: Release[Any], results: tuple[Canaries, tuple[Evidence, ...]]
 ) -> None:
-    """Before the model is: a run that goes on finds both, or trains on."""
-    canaries, evidence = found
-    said = {"canaries": canaries.to_json(), "evidence": [each.to_json() for each in evidence]}
-    place.keep(_KEPT, release.map(lambda _: said))
+    """Store what the canaries came to, before the model is stored: a resumed run finds both, or continues training."""
+    canaries, evidence = results
+    content = {"canaries": canaries.to_json(), "evidence": [one.to_json() for one in evidence]}
+    directory.store_release(_KEPT, release.map(lambda _: content))
 
 
-def stored_evidence(place: RunDirectory[Any]) -> CanaryEvidence:
+def stored_evidence(directory: RunDirectory) -> CanaryEvidence:
     """What was kept.
 
     Guarantee: that of the release that was kept; nothing is drawn here.
     """
-    found = place.kept(_KEPT)
-    if found is None:
+    stored = directory.stored_release(_KEPT)
+    if stored is None:
         raise InvalidInput("resume", "has a model and no canaries of it", "train anew, which costs anew")
-    count = len(found.value["evidence"])
-    each = tuple(found.map(partial(_evidence, place=number)) for number in range(count))
-    return CanaryEvidence(found.map(lambda said: Canaries.from_json(said["canaries"])), each)
+    count = len(stored.value["evidence"])
+    evidence = tuple(stored.map(partial(_evidence, number=number)) for number in range(count))
+    return CanaryEvidence(stored.map(lambda content: Canaries.from_json(content["canaries"])), evidence)
 
 
-def _evidence(said: dict[str, Any], place: int) -> Evidence:
-    found: Evidence = Evidence.from_json(said["evidence"][place])
-    return found
+def _evidence(content: dict[str, Any], number: int) -> Evidence:
+    evidence: Evidence = Evidence.from_json(content["evidence"][number])
+    return evidence

@@ -1,14 +1,13 @@
-"""The folder of a run while it is at work: what it needs to go on after a stop, for its owner's eyes alone."""
+"""The folder of a run while it works: what resuming it after an interruption needs, for its owner's eyes alone."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from privet.core import checked
 from privet.core.atomic_write import write_atomically
@@ -19,6 +18,7 @@ from privet.core.guarantee import Guarantee
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
 from privet.core.unit import Unit
+from privet.runs.request import TrainRequest
 from privet.training.models import Model, ModelDescription, restore, store
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "InterruptedRun",
     "RunDirectory",
     "RunIdentity",
-    "RunRequest",
     "StoredCharge",
     "decode_release",
     "default_directory",
@@ -36,28 +35,6 @@ __all__ = [
 
 HIDDEN, LOCK, _STATE, _KEPT = ".privet", "lock", "run.json", "kept"
 _FORMAT = 2
-
-
-class RunRequest(Protocol):
-    """What was asked for, as far as its charge and its folder go."""
-
-    @property
-    def data(self) -> str:
-        """A file, or the name of a set."""
-
-    @property
-    def budget(self) -> str | None:
-        """The budget that is charged."""
-
-    @property
-    def ledger(self) -> str:
-        """The file or URL of the ledger."""
-
-    def to_json(self) -> str:
-        """All of it, to be kept with a run."""
-
-
-A = TypeVar("A", bound=RunRequest)
 
 
 @dataclass(frozen=True)
@@ -70,7 +47,7 @@ class StoredCharge:
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What a run was begun with, so that it goes on with the same."""
+    """What a run was started with, so that it is resumed with the same."""
 
     event: str
     """All that was priced, as JSON."""
@@ -94,25 +71,23 @@ class RunIdentity:
 
 
 @dataclass(frozen=True)
-class InterruptedRun(Generic[A]):
-    """A run that was stopped."""
+class InterruptedRun:
+    """A run that was interrupted."""
 
-    asked: A
+    request: TrainRequest
     command: str
     charges: tuple[StoredCharge, ...]
-    stated: RunIdentity
+    identity: RunIdentity
     head: str | None
     """The chain's head, if the charge was committed."""
 
 
 @dataclass(frozen=True)
-class RunDirectory(Generic[A]):
-    """The hidden part of a run's folder: whatever was drawn is kept here before anything else happens, so that a run
-    that goes on reads it and never draws it again."""
+class RunDirectory:
+    """The hidden part of a run's folder: whatever was drawn is stored here before anything else happens, so that a
+    resumed run reads it and never draws it again."""
 
     folder: Path
-    asked_of: Callable[[str], A]
-    """From the JSON of what was asked for."""
 
     @property
     def hidden(self) -> Path:
@@ -136,12 +111,12 @@ class RunDirectory(Generic[A]):
 
     @property
     def unfinished(self) -> bool:
-        """Whether a run was begun here and not ended."""
+        """Whether a run was started here and not ended."""
         return (self.hidden / _STATE).exists()
 
     @property
-    def begun(self) -> bool:
-        """Whether there is anything that a resumed run would go on from."""
+    def can_resume(self) -> bool:
+        """Whether there is anything that a resumed run would continue from."""
         return any(path.exists() for path in (self.checkpoint, self.standing, self.hidden / _KEPT))
 
     @property
@@ -150,21 +125,25 @@ class RunDirectory(Generic[A]):
         models = (self.hidden / _KEPT).glob("*-model")
         return self.checkpoint.exists() or self.standing.exists() or any(models)
 
-    def begin(
-        self, asked: A, command: str, charges: tuple[StoredCharge, ...], stated: RunIdentity, plan: str = ""
+    def start(
+        self, request: TrainRequest, command: str, charges: tuple[StoredCharge, ...], identity: RunIdentity, plan: str
     ) -> None:
-        """Make it, and write down what was asked, planned and charged."""
+        """Make it, and write down what was requested, planned and charged."""
         self.hidden.mkdir(mode=0o700, parents=True, exist_ok=True)
-        said = {"privet-run": _FORMAT, "asked": asked.to_json(), "command": command, "head": None, "plan": plan}
-        self._put(said | {"charges": [asdict(each) for each in charges], "stated": asdict(stated)})
+        state = {"privet-run": _FORMAT, "asked": request.to_json(), "command": command, "head": None, "plan": plan}
+        self._write(state | {"charges": [asdict(each) for each in charges], "stated": asdict(identity)})
 
-    def found(self) -> InterruptedRun[A]:
-        """What a run that was stopped was asked for, and what was charged for it."""
-        said = self._read()
+    def read_interrupted(self) -> InterruptedRun:
+        """Return the request of an interrupted run, and what was charged for it.
+
+        Raises:
+            InvalidInput: There is no interrupted run, or it cannot be read.
+        """
+        state = self._read()
         try:
-            charges = tuple(StoredCharge(**each) for each in said["charges"])
-            asked, stated = self.asked_of(said["asked"]), RunIdentity(**said["stated"])
-            return InterruptedRun(asked, said["command"], charges, stated, said["head"])
+            charges = tuple(StoredCharge(**each) for each in state["charges"])
+            request, identity = TrainRequest.from_json(state["asked"]), RunIdentity(**state["stated"])
+            return InterruptedRun(request, state["command"], charges, identity, state["head"])
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InvalidInput):
                 raise
@@ -176,43 +155,43 @@ class RunDirectory(Generic[A]):
 
     def store_plan(self, plan: str) -> None:
         """Replace the plan by its completed form."""
-        self._put(self._read() | {"plan": plan})
+        self._write(self._read() | {"plan": plan})
 
-    def keep(self, name: str, release: Release[Any]) -> None:
-        """Keep something small that was released: the schema's text, the number of rows, a score."""
+    def store_release(self, name: str, release: Release[Any]) -> None:
+        """Store something small that was released: the schema's text, the number of rows, a score."""
         (self.hidden / _KEPT).mkdir(mode=0o700, exist_ok=True)
         text = json.dumps({"value": release.value, **encode_release(release)})
         write_atomically(self.hidden / _KEPT / f"{name}.json", text, "out", private=True)
 
-    def kept(self, name: str) -> Release[Any] | None:
-        """What was kept.
+    def stored_release(self, name: str) -> Release[Any] | None:
+        """Return what was stored under a name, or None.
 
-        Guarantee: that of the release that was kept; nothing is drawn here.
+        Guarantee: that of the release that was stored; nothing is drawn here.
         """
-        place = self.hidden / _KEPT / f"{name}.json"
-        if not place.exists():
+        path = self.hidden / _KEPT / f"{name}.json"
+        if not path.exists():
             return None
-        found = json.loads(place.read_text(encoding="utf-8"))
-        return decode_release(found, found["value"])
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return decode_release(stored, stored["value"])
 
-    def keep_model(self, name: str, release: Release[Model], described: ModelDescription) -> None:
-        """Keep a model that was trained."""
-        place = self.hidden / _KEPT / f"{name}-model"
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        store(place, release.value, described)
-        self.keep(name, release.map(lambda _: None))
+    def store_model(self, name: str, release: Release[Model], described: ModelDescription) -> None:
+        """Store a model that was trained."""
+        folder = self.hidden / _KEPT / f"{name}-model"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        store(folder, release.value, described)
+        self.store_release(name, release.map(lambda _: None))
 
-    def kept_model(self, name: str) -> Release[Model] | None:
-        """The model that was trained before the stop, if it was.
+    def stored_model(self, name: str) -> Release[Model] | None:
+        """Return the model that was trained before the interruption, if it was.
 
-        Guarantee: that of the release that was kept; nothing is drawn here.
+        Guarantee: that of the release that was stored; nothing is drawn here.
         """
-        release = self.kept(name)
+        release = self.stored_release(name)
         return None if release is None else release.map(lambda _: restore(self.hidden / _KEPT / f"{name}-model")[0])
 
     def commit(self, head: str) -> None:
         """Write down that the charge was committed, and the chain's head."""
-        self._put(self._read() | {"head": head})
+        self._write(self._read() | {"head": head})
 
     def clear(self) -> None:
         """Remove it: the run is complete, or nothing of it was begun.
@@ -228,24 +207,24 @@ class RunDirectory(Generic[A]):
 
     def empty(self, but: str) -> None:
         """Remove what another run has left, whose answers would pass for those of a new one; `but` this file."""
-        for each in self.hidden.iterdir():
-            if each.name == but:
+        for path in self.hidden.iterdir():
+            if path.name == but:
                 continue
             try:
-                shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             except OSError as error:
                 reason = (error.strerror or "unknown reason").lower()
-                problem = f"is {str(self.folder)!r}, whose {HIDDEN}/{each.name} cannot be removed: {reason}"
+                problem = f"is {str(self.folder)!r}, whose {HIDDEN}/{path.name} cannot be removed: {reason}"
                 raise InvalidInput("out", problem, "name another folder") from None
 
-    def _put(self, said: dict[str, Any]) -> None:
-        write_atomically(self.hidden / _STATE, json.dumps(said), "out", private=True)
+    def _write(self, state: dict[str, Any]) -> None:
+        write_atomically(self.hidden / _STATE, json.dumps(state), "out", private=True)
 
     def _read(self) -> dict[str, Any]:
         path = self.hidden / _STATE
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-            if said["privet-run"] != _FORMAT:
+            state = json.loads(path.read_text(encoding="utf-8"))
+            if state["privet-run"] != _FORMAT:
                 raise InvalidInput("out", f"is {str(self.folder)!r}, of another version of Privet", "use that version")
         except FileNotFoundError:
             if (self.folder / "card.json").exists():
@@ -257,7 +236,7 @@ class RunDirectory(Generic[A]):
             if isinstance(error, InvalidInput):
                 raise
             raise self._unreadable() from None
-        return dict(said)
+        return dict(state)
 
     def _unreadable(self) -> InvalidInput:
         problem = f"is {str(self.folder)!r}, whose {HIDDEN}/{_STATE} cannot be read"
@@ -294,8 +273,8 @@ def default_directory(data: str, out: Path | None) -> Path:
     if out is not None:
         return out
     stem = Path(data).name.split(".")[0] or "run"
-    place, number = Path("runs") / stem, 1
-    while place.exists():
+    folder, number = Path("runs") / stem, 1
+    while folder.exists():
         number += 1
-        place = place.with_name(f"{stem}-{number}")
-    return place
+        folder = folder.with_name(f"{stem}-{number}")
+    return folder

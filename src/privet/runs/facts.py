@@ -31,6 +31,14 @@ class PublicFacts:
     """Whether the schema was learned under the budget."""
     has_test_rows: bool = False
     """Whether there are public rows to evaluate on."""
+    public_rows: int = 0
+    """How many public rows without labels there are."""
+    is_schema_drafted: bool = False
+    """Whether the schema was read from these public rows."""
+    voting_teachers: int | None = None
+    """How many teachers voted elsewhere, where their votes came as files and there are no private rows here."""
+    are_silos_disjoint: bool = False
+    """Whether it was checked that nobody is in two of the silos that voted."""
 
     @property
     def kind(self) -> DataKind:
@@ -56,6 +64,14 @@ class PublicFacts:
     def rows_per_user(self) -> int:
         """How many rows of one unit are used at most."""
         return 1 if self.schema is None else self.schema.most_rows_per_user or 1
+
+    @property
+    def can_hold_out(self) -> bool:
+        """Whether there are private rows here, of which one unit has a bounded number, so that a score has a price."""
+        is_bounded = self.whose is Whose.EXAMPLE or (
+            self.schema is not None and self.schema.most_rows_per_user is not None
+        )
+        return self.voting_teachers is None and is_bounded
 
     @property
     def units(self) -> int | None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from privet.data import Schema
 from privet.data.frames import write_rows
 from privet.runs.directory import RunDirectory
+from privet.runs.request import TrainRequest
 
 __all__ = ["call_of", "files_of"]
 
 
 def files_of(
-    directory: RunDirectory[Any], rows: Mapping[str, Any], schema: str | Path | Schema | None, target: str | None
+    directory: RunDirectory, rows: Mapping[str, Any], schema: str | Path | Schema | None, target: str | None
 ) -> dict[str, Any]:
     """Return the paths of rows and schema; what is in memory is written to the run's private directory."""
     paths: dict[str, Any] = {}
@@ -32,16 +32,16 @@ def files_of(
     return paths
 
 
-def call_of(request: Any, directory: RunDirectory[Any]) -> str:
+def call_of(request: TrainRequest, directory: RunDirectory) -> str:
     """Return the call, for the card and the ledger: what differs from the defaults, by name.
 
     The ledger's place is left out, as it may hold a password, and rows in memory have no name.
     """
-    default, told = type(request)(), []
-    for field in fields(request):
-        value = getattr(request, field.name)
-        if field.name == "ledger" or value == getattr(default, field.name):
+    default = TrainRequest.of({"method": request.method}).values() | {"method": TrainRequest.method}
+    told = []
+    for name, value in request.values().items():
+        if name == "ledger" or value == default[name]:
             continue
         is_in_memory = isinstance(value, str) and value.startswith(str(directory.hidden))
-        told.append(f"{field.name}=…" if is_in_memory else f"{field.name}={value!r}")
+        told.append(f"{name}=…" if is_in_memory else f"{name}={value!r}")
     return f"privet.train({', '.join(told)})"

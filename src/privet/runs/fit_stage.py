@@ -78,7 +78,7 @@ class FitStage:
     """Untrained."""
     described: ModelDescription
     rows: RowSets
-    directory: RunDirectory[TrainRequest]
+    directory: RunDirectory
     payment: Payment
     callbacks: RunCallbacks
     rng: Rng | None
@@ -112,29 +112,32 @@ class FitStage:
 
         Guarantee: that of the plan's event, which was charged.
         """
-        stored = self.directory.kept_model(method.name)
+        stored = self.directory.stored_model(method.name)
         if stored is not None:
             return stored
         if method.check_model is not None and self.described.own:
             method.check_model(plan, self.model.head if self._is_images else self.model, self.rows.train)
-        self.payment.draw()
         is_main = method.name == self.request.method
         stage = None
         if is_main and self.request.audit:
             request = self.request
             stage = CanaryStage(request.canaries, self.directory, request.seed, self.plan.delta, self.plan.unit)
-        release = self._private(method, plan, self._session(stage))
+        session = self.session(stage)
+        if method.prepare is not None:
+            method.prepare(plan, self.rows.train, session, self.request)
+        self.payment.draw()
+        release = self._private(method, plan, session)
         charged = next(each for each in self.plan.methods if each.method == method.name)
         is_block = not charged.is_complete and release.event != charged.event
         made = as_block(release, charged.event) if is_block else release
         if stage is not None and stage.results is not None:
             canaries.store_evidence(self.directory, made, stage.results)
         whole = made.map(lambda head: _whole(head, self.model))
-        self.directory.keep_model(method.name, whole, method.describe(self.described, plan))
+        self.directory.store_model(method.name, whole, method.describe(self.described, plan, whole.value.head))
         return whole
 
-    def _session(self, stage: CanaryStage | None) -> FitSession:
-        """A session with checkpoints, logs and a history."""
+    def session(self, stage: CanaryStage | None = None) -> FitSession:
+        """Return a session with checkpoints, logs and a history."""
         scores = self._public_scores()
 
         def on_step(progress: StepProgress) -> None:
@@ -147,7 +150,8 @@ class FitStage:
 
         return replace(
             self._bare_session(),
-            directory=self.directory.hidden,
+            directory=self.directory,
+            on_message=self.callbacks.on_message,
             resume=self.resume,
             on_step=on_step,
             logs=self.logs,
@@ -156,7 +160,7 @@ class FitStage:
         )
 
     def _bare_session(self) -> FitSession:
-        return FitSession(self.facts, self.model, self.plan.unit, SOURCE, self.rng)
+        return FitSession(self.facts, self.model, self.plan.unit, SOURCE, self.rng, row_sets=self.rows)
 
     def _public_scores(self) -> Mapping[str, Callable[[nn.Module], float]]:
         test, classes = self.rows.test, len(self.facts.classes)
@@ -239,9 +243,8 @@ class FitStage:
             public = tuple(release.map(lambda _, score=score: score) for score in scores)  # type: ignore[misc]
         paid = self._paid_score(method, release, usable)
         # Where trust is local, nobody looks at rows as they are, not even their owner's page.
-        internal = (
-            score_exactly(usable, self.rows.train, classes, OWN_ROWS, seen=True) if method.has_central_trust else ()
-        )
+        has_seen = method.has_central_trust and method.fits_rows
+        internal = score_exactly(usable, self.rows.train, classes, OWN_ROWS, seen=True) if has_seen else ()
         _require_untouched(before, release.value)
         is_audited = self.request.audit and method.name == self.request.method
         evidence = canaries.stored_evidence(self.directory) if is_audited else None
@@ -255,13 +258,13 @@ class FitStage:
         if self.plan.scoring is None or self.rows.held is None:
             return None
         name = f"{method.name}-score"
-        paid = self.directory.kept(name)
+        paid = self.directory.stored_release(name)
         if paid is None:
             self.payment.draw()
             rng = self.rng or default_rng()
             score = self.plan.scoring.release(usable, self.rows.held, rng=rng, source=SOURCE, on=HELD)
             paid = Release.join(release, score).map(lambda both: both[1].to_json())
-            self.directory.keep(name, paid)
+            self.directory.store_release(name, paid)
         return paid.map(Score.from_json)
 
     @property

@@ -16,20 +16,24 @@ from privet.data import (
     NAMES,
     Category,
     ColumnKind,
+    Identifier,
     Images,
     Learning,
     Schema,
     Source,
     Table,
+    draft,
     learning,
     load_schema,
     named,
     read,
     require_vouched,
 )
+from privet.ensemble import shuffled_order
 from privet.runs.facts import PublicFacts
 from privet.runs.methods.table import METHODS
 from privet.runs.overlap import require_other_file, require_other_records, require_other_rows
+from privet.runs.pate.vote_file import gather_votes, public_digest
 from privet.runs.request import TrainRequest
 
 __all__ = [
@@ -49,6 +53,11 @@ _SAVED = {
     ("x", "y"): "save them with numpy.savez(path, x=pictures, y=labels)",
     ("x",): "save pictures with numpy.savez(path, x=pictures)",
 }
+_OTHER_PUBLIC = "ask about rows that need no protection"
+_PEAK = 255
+"""The largest value of a pixel in a file."""
+_ASKED = 0.9
+"""The part of a named set's public rows that is asked about; the others test the model."""
 _PAID_SCORE = "leave it out: a part of the rows is held out, and the score is paid for"
 
 
@@ -63,6 +72,10 @@ class TrainingInputs:
     """The private rows, where they could be read already."""
     test: Data | None = field(default=None, repr=False)
     """Public rows to evaluate on."""
+    public: npt.NDArray[Any] | None = field(default=None, repr=False)
+    """Public rows without labels."""
+    votes: npt.NDArray[np.int32] | None = field(default=None, repr=False)
+    """[public rows, teachers]: what teachers of other places say of every public row; private."""
 
     @property
     def needs_schema(self) -> bool:
@@ -71,16 +84,27 @@ class TrainingInputs:
 
     @staticmethod
     def of(request: TrainRequest) -> TrainingInputs:
-        """Open the data; a named set and a table with a public schema are read at once."""
+        """Open the data; a named set and a table with a public schema are read at once.
+
+        Raises:
+            InvalidInput: A file is missing or damaged, or an option does not fit it.
+        """
         if request.data in NAMES:
             return _named(request)
-        path = Path(request.data)
-        if not path.exists():
-            problem = f"is {request.data!r}, which is neither a file nor one of {', '.join(NAMES)}"
-            raise InvalidInput("data", problem, "check the path")
-        if path.suffix == ".npz":
-            return _pictures(request, path)
-        return _table(request, path)
+        if METHODS[request.method].asks_public_rows and request.public is None:
+            raise InvalidInput("public", "is missing", "name a file of public rows, about which teachers are asked")
+        for name, path in (("data", request.data), ("public", request.public), ("test", request.test)):
+            if path and not Path(path).exists():
+                names = f"neither a file nor one of {', '.join(NAMES)}" if name == "data" else "no file"
+                raise InvalidInput(name, f"is {path!r}, which is {names}", "check the path")
+        for name, other, advice in (("public", request.public, _OTHER_PUBLIC), ("test", request.test, _PAID_SCORE)):
+            if other is not None:
+                require_other_file(request.data, other, name, advice)
+        is_images = Path(request.public or request.data).suffix == ".npz"
+        inputs = _pictures(request) if is_images else _table(request)
+        require_labels(inputs.test, inputs.facts.classes)
+        _require_other_rows(inputs, METHODS[request.method].has_central_trust)
+        return _with_votes(inputs, request)
 
 
 def learning_plan(inputs: TrainingInputs, request: TrainRequest, epsilon: float, delta: float) -> Learning:
@@ -119,50 +143,121 @@ def with_schema(inputs: TrainingInputs, request: TrainRequest, schema: Schema) -
 
 
 def _named(request: TrainRequest) -> TrainingInputs:
-    for name in ("schema", "target", "test", "rows", "user", "kinds", "classes"):
+    for name in ("schema", "target", "public", "votes", "test", "rows", "user", "kinds", "classes"):
         if getattr(request, name):
             raise InvalidInput(name, f"is given, and {request.data} has its own", "leave it out")
-    found = named(request.data, request.data_dir, download=request.download)
-    train, test = found.train, found.test
+    parts = named(request.data, request.data_dir, download=request.download)
+    train, test, public = parts.train, parts.test, None
+    if METHODS[request.method].asks_public_rows:
+        order = shuffled_order(len(test), key="privet pate")
+        asked = round(_ASKED * len(order))
+        public, test = test.x[order[:asked]], test.take(order[asked:])
     if isinstance(train, Table):
-        schema = train.schema
-        facts = PublicFacts(request.data, schema, schema.classes, None, 1, schema.rows, has_test_rows=True)
+        facts = PublicFacts(request.data, train.schema, train.schema.classes, None, 1, train.schema.rows)
     else:
-        shape = train.x.shape[1:]
-        facts = PublicFacts(request.data, None, train.classes, shape, train.peak, train.rows, has_test_rows=True)
-    return TrainingInputs(facts, train=train, test=test)
+        facts = PublicFacts(request.data, None, train.classes, train.x.shape[1:], train.peak, train.rows)
+    return _inputs(facts, train, test, public)
 
 
-def _table(request: TrainRequest, path: Path) -> TrainingInputs:
-    if request.classes:
+def _inputs(
+    facts: PublicFacts, train: Data | None, test: Data | None, public: npt.NDArray[Any] | None
+) -> TrainingInputs:
+    facts = replace(facts, has_test_rows=test is not None, public_rows=0 if public is None else len(public))
+    return TrainingInputs(facts, train=train, test=test, public=public)
+
+
+def _table(request: TrainRequest) -> TrainingInputs:
+    method, path = METHODS[request.method], Path(request.data)
+    if request.classes and not method.asks_public_rows:
         raise InvalidInput("classes", "are for pictures", "list the target's values in a schema")
-    if request.schema is None:
+    if request.schema is None and request.target is None:
+        raise InvalidInput("target", "is missing", "name the column that is to be predicted")
+    if request.schema is None and not method.asks_public_rows:
         source = Source.of(path)
-        if request.target is None:
-            raise InvalidInput("target", "is missing", "name the column that is to be predicted")
-        source.require([request.target], "the target")
+        source.require([request.target or ""], "the target")
         if request.test is not None:
             require_other_records(request.data, request.test, "test", _PAID_SCORE)
         facts = PublicFacts(path.name, None, (), None, 1, None, has_test_rows=request.test is not None)
         return TrainingInputs(facts, source=source)
-    for name in ("kinds", "user", "rows_per_user"):
+    schema = _drafted(request) if request.schema is None else _public_schema(request)
+    # Where every record makes a report of its own, one without a target makes one, too.
+    train = read(path, schema, every_row=not method.has_central_trust) if request.data else None
+    test = None if request.test is None else _test(request, schema)
+    public = None if request.public is None else read(request.public, schema, labelled=False).x
+    facts = PublicFacts(request.title, schema, schema.classes, None, 1, schema.rows)
+    return _inputs(replace(facts, is_schema_drafted=request.schema is None), train, test, public)
+
+
+def _public_schema(request: TrainRequest) -> Schema:
+    for name in ("kinds", "user", "rows_per_user", "classes"):
         if getattr(request, name):
             raise InvalidInput(name, "is given, and so is a schema", "say it in the schema")
     schema = schema_of(request.schema, request.target, request.rows)
-    if schema.user is not None and schema.most_rows_per_user is None:
+    if METHODS[request.method].asks_public_rows:
+        if not schema.classes:
+            problem = f"is {schema.target!r}, a number"
+            raise InvalidInput("target", problem, "teachers vote for classes: use another method for numbers")
+    elif schema.user is not None and schema.most_rows_per_user is None:
         problem = "names a user, and not how many rows of each are used"
         raise InvalidInput("schema", problem, "add most_rows_per_user = 3, or another number, at its top")
-    if request.test is not None:
-        require_other_file(request.data, request.test, "test", _PAID_SCORE)
-    # Where every record makes a report of its own, one without a target makes one, too.
-    train = read(path, schema, every_row=not METHODS[request.method].has_central_trust)
-    test = None if request.test is None else _test(request, schema)
-    require_labels(test, schema.classes)
-    # With input perturbation, nobody may look at rows as they are.
-    if test is not None and METHODS[request.method].has_central_trust:
+    return schema
+
+
+def _drafted(request: TrainRequest) -> Schema:
+    """Read a schema from the public file, which needs no protection."""
+    path, target = request.public or "", request.target or ""
+    header = draft(path).schema
+    has_target = header.find(target) is not None
+    drafted = draft(path, target).schema if has_target else header
+    columns: list[Any] = [
+        column if isinstance(column, Identifier) else replace(column, source="public data")
+        for column in drafted.columns
+        if column.name not in (target, request.user)
+    ]
+    label = drafted.find(target) if has_target else None
+    values = request.classes or (label.values if isinstance(label, Category) else ())
+    if len(values) < 2:
+        where = "has no values to choose from in the public file" if has_target else "is not in the public file"
+        raise InvalidInput("target", f"is {target!r}, which {where}", "list its values: --classes no,yes")
+    if request.user is not None:
+        columns.append(Identifier(request.user))
+    source = "domain limit" if request.classes else "public data"
+    columns.append(Category(target, tuple(values), source=source))
+    return Schema(
+        tuple(columns),
+        target,
+        user=request.user,
+        most_rows_per_user=request.rows_per_user,
+        rows=request.rows,
+        missing=drafted.missing,
+        separator=drafted.separator,
+    )
+
+
+def _require_other_rows(inputs: TrainingInputs, has_central_trust: bool) -> None:
+    """Refuse public rows that are the private ones again; where trust is local, nobody may look at these."""
+    train, test = inputs.train, inputs.test
+    if train is None or not has_central_trust:
+        return
+    if inputs.public is not None:
+        require_other_rows((train.x,), (inputs.public,), "public", _OTHER_PUBLIC)
+    if test is not None:
         require_other_rows(_labelled(train), _labelled(test), "test", _PAID_SCORE)
-    facts = PublicFacts(path.name, schema, schema.classes, None, 1, schema.rows, has_test_rows=test is not None)
-    return TrainingInputs(facts, train=train, test=test)
+
+
+def _with_votes(inputs: TrainingInputs, request: TrainRequest) -> TrainingInputs:
+    if not request.votes or inputs.public is None:
+        return inputs
+    facts = inputs.facts
+    votes, are_disjoint = gather_votes(
+        [Path(path) for path in request.votes],
+        facts.classes,
+        public_digest(inputs.public, facts.classes),
+        len(inputs.public),
+        None if facts.schema is None else facts.schema.user,
+    )
+    facts = replace(facts, voting_teachers=votes.shape[1], are_silos_disjoint=are_disjoint)
+    return replace(inputs, facts=facts, votes=votes)
 
 
 def schema_of(place: str | None, target: str | None, rows: int | None) -> Schema:
@@ -198,25 +293,31 @@ def _test(request: TrainRequest, schema: Schema) -> Table:
     return read(request.test or "", plain)
 
 
-def _pictures(request: TrainRequest, path: Path) -> TrainingInputs:
+def _pictures(request: TrainRequest) -> TrainingInputs:
     for name in ("schema", "target", "user", "kinds"):
         if getattr(request, name):
             raise InvalidInput(name, "is for tables", "leave it out")
     if len(request.classes) < 2:
         raise InvalidInput("classes", "are missing", "list all labels of the pictures: --classes cat,dog")
-    train = images_of(path, request.classes, request.rows)
-    if request.test is not None:
-        require_other_file(request.data, request.test, "test", _PAID_SCORE)
+    train = images_of(Path(request.data), request.classes, request.rows) if request.data else None
     test = None if request.test is None else images_of(Path(request.test), request.classes, None, "test")
-    require_labels(test, request.classes)
-    if test is not None and test.x.shape[1:] != train.x.shape[1:]:
-        raise InvalidInput("test", "has pictures of another shape", "give pictures like those to learn from")
-    if test is not None:
-        require_other_rows(_labelled(train), _labelled(test), "test", _PAID_SCORE)
-    facts = PublicFacts(
-        path.name, None, request.classes, train.x.shape[1:], train.peak, request.rows, has_test_rows=test is not None
-    )
-    return TrainingInputs(facts, train=train, test=test)
+    public = None if request.public is None else _unlabeled_images(Path(request.public))
+    pictures = {"data": None if train is None else train.x, "public": public, "test": None if test is None else test.x}
+    shapes = {name: x.shape[1:] for name, x in pictures.items() if x is not None}
+    shape = next(iter(shapes.values()))
+    for name, other in shapes.items():
+        if other != shape:
+            raise InvalidInput(name, "has pictures of another shape", "give pictures like those to learn from")
+    facts = PublicFacts(request.title, None, request.classes, shape, _PEAK, request.rows)
+    return _inputs(facts, train, test, public)
+
+
+def _unlabeled_images(path: Path) -> npt.NDArray[Any]:
+    (x,) = arrays_in(path, ("x",), "public")
+    if x.dtype != np.uint8 or x.ndim not in (3, 4):
+        problem = f"is {str(path)!r}, whose x is {x.dtype} of shape {x.shape[1:]} a picture"
+        raise InvalidInput("public", problem, "give uint8 [n, height, width] or [n, colours, height, width]")
+    return x
 
 
 def arrays_in(path: Path, names: tuple[str, ...], argument: str) -> list[npt.NDArray[Any]]:

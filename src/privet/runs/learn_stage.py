@@ -29,7 +29,7 @@ def learn_schema(
     request: TrainRequest,
     inputs: TrainingInputs,
     plan: RunPlan,
-    directory: RunDirectory[TrainRequest],
+    directory: RunDirectory,
     payment: Payment,
     rng: Rng | None,
     tell: Callable[[str], None],
@@ -40,7 +40,7 @@ def learn_schema(
     """
     if plan.learning is None or inputs.source is None:
         return None
-    stored = directory.kept("schema")
+    stored = directory.stored_release("schema")
     if stored is not None:
         return stored
     tell("Checking the file …")
@@ -50,20 +50,20 @@ def learn_schema(
     payment.draw(first=True)
     learned = plan.learning.release(inputs.source, rng=rng or default_rng(), name=SOURCE)
     text = learned.map(lambda schema: replace(schema, rows=request.rows or schema.rows).to_toml())
-    directory.keep("schema", text)
+    directory.store_release("schema", text)
     # It is paid for, also if the run comes to nothing.
     write_atomically(directory.folder / "schema.toml", text.value, "out")
     return text
 
 
 def count_rows(
-    inputs: TrainingInputs, plan: RunPlan, directory: RunDirectory[TrainRequest], payment: Payment, rng: Rng | None
+    inputs: TrainingInputs, plan: RunPlan, directory: RunDirectory, payment: Payment, rng: Rng | None
 ) -> Release[int]:
     """Release the number of rows.
 
     Guarantee: that of `plan.counting`. A run that is resumed reads what was released, and draws nothing.
     """
-    stored = directory.kept("rows")
+    stored = directory.stored_release("rows")
     if stored is not None:
         return stored
     if plan.counting is None or inputs.train is None:
@@ -73,5 +73,5 @@ def count_rows(
     count = Count(plan.unit, plan.rows_per_user)(np.ones(len(data), dtype=np.bool_), users)
     payment.draw(first=True)
     released = plan.counting.release(count, rng=rng or default_rng(), source=SOURCE).map(int)
-    directory.keep("rows", released)
+    directory.store_release("rows", released)
     return released

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from privet.core.atomic_write import write_atomically
 from privet.report import TrainingCard, write_run
 from privet.runs.card_builder import build_card
 from privet.runs.directory import RunDirectory
+from privet.runs.methods.table import METHODS
 from privet.runs.pipeline import RunResult
 from privet.runs.plan_file import write_plan
-from privet.runs.request import TrainRequest
 from privet.training.models import store
 
 __all__ = ["write_outputs"]
 
 
-def write_outputs(
-    directory: RunDirectory[TrainRequest], result: RunResult, on_page: Callable[[int, int], None]
-) -> TrainingCard:
+def write_outputs(directory: RunDirectory, result: RunResult, on_page: Callable[[int, int], None]) -> TrainingCard:
     """Write the files of a finished run, and then remove what it could have been resumed from.
 
     Args:
@@ -31,6 +30,8 @@ def write_outputs(
     card = build_card(result)
     store(directory.folder, result.model, result.described)
     write_plan(directory.folder, result.plan)
+    for name, text in METHODS[result.request.method].files(result).items():
+        write_atomically(directory.folder / name, text, "out")
     write_run(directory.folder, card, progress=on_page)
     directory.clear()
     return card

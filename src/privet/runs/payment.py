@@ -1,4 +1,4 @@
-"""The charge of a run: the whole bill, before anything is drawn; and what it is resumed with."""
+"""The charge of a run: its whole plan, before anything is drawn; and what it is resumed with."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from privet.core.errors import InvalidInput
 from privet.core.event import Composed, Event
-from privet.core.unit import Unit
 from privet.data import NAMES, Number, Table
 from privet.data.split import SPLIT_VERSION
 from privet.ledger.opening import opened
-from privet.runs.directory import InterruptedRun, RunDirectory, RunIdentity, RunRequest, StoredCharge
+from privet.runs.directory import InterruptedRun, RunDirectory, RunIdentity, StoredCharge
 from privet.runs.inputs import Data, TrainingInputs
 from privet.runs.plan import RunPlan
 from privet.runs.request import TrainRequest
@@ -28,40 +27,22 @@ if TYPE_CHECKING:
     from privet.ledger.charge import Charge
     from privet.ledger.fingerprint import Fingerprint
 
-__all__ = ["Payable", "Payment", "file_digest", "identity_of", "public_rows_digest", "reserve_payment", "rows_digest"]
+__all__ = ["Payment", "identity_of", "public_rows_digest", "reserve_payment", "rows_digest"]
 
 _WAIT = 60.0
-_PIECE = 1 << 20
-A = TypeVar("A", bound=RunRequest)
-
-
-class Payable(Protocol):
-    """What a run costs."""
-
-    @property
-    def unit(self) -> Unit:
-        """Whose data is protected."""
-
-    @property
-    def lines(self) -> tuple[tuple[str, Event], ...]:
-        """What is paid for, in words, and its event."""
-
-    @property
-    def first(self) -> int:
-        """How many of the lines are drawn before the plan of the others is made."""
 
 
 @dataclass
 class Payment:
     """What a run has reserved: what it learns first, and all the rest; none of them where there is no ledger.
 
-    Two entries, so that a run that learns too little to go on with pays for what it learned, and for nothing else.
+    Two entries, so that a run that learns too little to continue pays for what it learned, and for nothing else.
     """
 
     each: tuple[Charge, ...] = ()
     entries: tuple[str, ...] = ()
     head: str | None = None
-    place: RunDirectory[Any] | None = field(default=None, repr=False)
+    directory: RunDirectory | None = field(default=None, repr=False)
 
     def draw(self, *, first: bool = False) -> None:
         """Tell the ledger, once, that noise may be drawn from now on: all of it, or what is learned first alone.
@@ -79,17 +60,17 @@ class Payment:
                 charge.draw()
 
     def commit(self) -> None:
-        """Everything was drawn and kept."""
+        """Tell the ledger that everything was drawn and stored."""
         from privet.ledger.records import State
 
         for charge in self.each:
             if charge.state is not State.COMMITTED:
                 self.head = charge.commit()
-        if self.each and self.place is not None and self.head is not None:
-            self.place.commit(self.head)
+        if self.each and self.directory is not None and self.head is not None:
+            self.directory.commit(self.head)
 
     def give_back(self) -> bool:
-        """Give back what was not drawn; whether the rest of the run was among it."""
+        """Give back what was not drawn. Return whether the rest of the run was among it."""
         from privet.ledger.records import State
 
         if self.each and self.each[-1].state is not State.RESERVED:
@@ -104,99 +85,110 @@ class Payment:
 
 @contextmanager
 def reserve_payment(
-    asked: A,
-    place: RunDirectory[A],
+    request: TrainRequest,
+    directory: RunDirectory,
     command: str,
-    bill: Payable,
-    now: RunIdentity,
-    begun: InterruptedRun[A] | None,
-    *,
-    stored_plan: str = "",
+    plan: RunPlan,
+    identity: RunIdentity,
+    interrupted: InterruptedRun | None,
 ) -> Iterator[Payment]:
-    """The charges of the whole bill, if there is a ledger; given back where the run ends before anything was drawn."""
+    """Reserve the cost of the whole plan, if there is a ledger; it is given back where nothing was drawn.
+
+    Args:
+        request: Of the run.
+        directory: Where the charge and the plan are stored.
+        command: What the ledger and the card say of the run.
+        plan: What is charged.
+        identity: What the run is started with now.
+        interrupted: The run that is resumed under its own charge; None for a new one.
+
+    Raises:
+        InvalidInput: The run that is resumed is not the one that was charged.
+        BudgetExceeded: The budget refuses the plan; nothing was charged.
+    """
     with ExitStack() as stack:
-        if begun is not None:
-            begun.stated.require_same(now)
-            yield stack.enter_context(_resumed(asked, place, bill, begun))
+        if interrupted is not None:
+            interrupted.identity.require_same(identity)
+            yield stack.enter_context(_resumed(request, directory, plan, interrupted))
             return
-        charges = Payment(place=place)
-        if asked.budget is not None:
-            ledger = stack.enter_context(opened(asked.ledger, None, _WAIT))
-            charges.each = _reserved(stack, ledger, asked.budget, asked, bill, command)
-            charges.entries = tuple(each.id for each in charges.each)
-        stack.push(_Unwound(charges, place))
-        stored = tuple(StoredCharge(each.id, each.token or "") for each in charges.each)
-        place.begin(asked, command, stored, now, stored_plan)
-        yield charges
+        payment = Payment(directory=directory)
+        if request.budget is not None:
+            ledger = stack.enter_context(opened(request.ledger, None, _WAIT))
+            payment.each = _reserved(ledger, request.budget, request, plan, command)
+            payment.entries = tuple(charge.id for charge in payment.each)
+        stack.push(_Unwound(payment, directory))
+        charges = tuple(StoredCharge(charge.id, charge.token or "") for charge in payment.each)
+        directory.start(request, command, charges, identity, plan.to_json())
+        yield payment
 
 
-def _reserved(
-    stack: ExitStack, ledger: Ledger, budget: str, asked: RunRequest, bill: Payable, command: str
-) -> tuple[Charge, ...]:
-    fingerprint = _fingerprint(asked) if ledger.budget(budget).version else None
-    found: list[Charge] = []
+def _reserved(ledger: Ledger, budget: str, request: TrainRequest, plan: RunPlan, command: str) -> tuple[Charge, ...]:
+    fingerprint = _fingerprint(request) if ledger.budget(budget).version else None
+    charges: list[Charge] = []
     with ExitStack() as refused:
-        for event in _events(bill):
+        for event in _events(plan):
             charge = ledger.reserve(
-                budget, event, unit=bill.unit, purpose=command[:1000], fingerprint=fingerprint, resumable=True
+                budget, event, unit=plan.unit, purpose=command[:1000], fingerprint=fingerprint, resumable=True
             )
             refused.callback(charge.abort)
-            found.append(charge)
+            charges.append(charge)
         refused.pop_all()
-    return tuple(found)
+    return tuple(charges)
 
 
 @contextmanager
-def _resumed(asked: A, place: RunDirectory[A], bill: Payable, begun: InterruptedRun[A]) -> Iterator[Payment]:
-    """The charges of a run that was stopped: those of this very bill, and of no other.
+def _resumed(
+    request: TrainRequest, directory: RunDirectory, plan: RunPlan, interrupted: InterruptedRun
+) -> Iterator[Payment]:
+    """The charges of an interrupted run: those of this very plan, and of no other.
 
-    Where all of them are committed, everything was drawn and kept, and the process ended before it was written down: it
-    may be written now, and nothing may be drawn.
+    Where all of them are committed, everything was drawn and stored, and the process ended before it was written down:
+    it may be written now, and nothing may be drawn.
     """
     from privet.ledger.records import State
 
-    entries = tuple(each.entry for each in begun.charges)
-    if asked.budget is None or begun.head is not None:
-        yield Payment(entries=entries, head=begun.head)
+    entries = tuple(charge.entry for charge in interrupted.charges)
+    if request.budget is None or interrupted.head is not None:
+        yield Payment(entries=entries, head=interrupted.head)
         return
-    with opened(asked.ledger, None, _WAIT) as ledger:
-        budget = ledger.budget(asked.budget)
-        charges = tuple(_found(ledger, each) for each in begun.charges)
-        wrong = [each for each in charges if each.budget != asked.budget]
-        if wrong or budget.unit != bill.unit or tuple(each.event for each in charges) != _events(bill):
+    with opened(request.ledger, None, _WAIT) as ledger:
+        budget = ledger.budget(request.budget)
+        charges = tuple(_resume_charge(ledger, charge) for charge in interrupted.charges)
+        wrong = [charge for charge in charges if charge.budget != request.budget]
+        if wrong or budget.unit != plan.unit or tuple(charge.event for charge in charges) != _events(plan):
             problem = "is not what was charged: the ledger's entries have another budget, unit or event"
             raise InvalidInput("resume", problem, "train anew, which costs anew")
-        if all(each.state is State.COMMITTED for each in charges):
-            place.commit(budget.head)
+        if all(charge.state is State.COMMITTED for charge in charges):
+            directory.commit(budget.head)
             yield Payment(entries=entries, head=budget.head)
             return
-        yield Payment(charges, entries, place=place)
+        yield Payment(charges, entries, directory=directory)
 
 
-def _found(ledger: Ledger, paid: StoredCharge) -> Charge:
-    """A charge of a run that was stopped; one that is committed already can be looked at, and no more."""
+def _resume_charge(ledger: Ledger, stored: StoredCharge) -> Charge:
+    """A charge of an interrupted run; one that is committed already can be looked at, and no more."""
     from privet.ledger.charge import Charge
     from privet.ledger.records import State
 
-    entry = ledger.entry(paid.entry)
+    entry = ledger.entry(stored.entry)
     if entry.state is State.COMMITTED:
         return Charge(ledger, entry.id, entry.budget, entry.event, entry.state)
-    return ledger.resume(paid.entry, paid.token)
+    return ledger.resume(stored.entry, stored.token)
 
 
-def _events(bill: Payable) -> tuple[Event, ...]:
+def _events(plan: RunPlan) -> tuple[Event, ...]:
     """What is learned first, and all the rest."""
-    events = [event for _, event in bill.lines]
-    parts = [events[: bill.first], events[bill.first :]] if bill.first else [events]
+    events = [event for _, event in plan.lines]
+    parts = [events[: plan.first], events[plan.first :]] if plan.first else [events]
     return tuple(part[0] if len(part) == 1 else Composed(tuple(part)) for part in parts if part)
 
 
 @dataclass
 class _Unwound:
-    """What becomes of a run that has just begun and ends with an error, or by Ctrl-C."""
+    """What becomes of a run that has just started and ends with an error, or by Ctrl-C."""
 
-    charges: Payment
-    place: RunDirectory[Any]
+    payment: Payment
+    directory: RunDirectory
 
     def __enter__(self) -> _Unwound:
         return self
@@ -206,43 +198,48 @@ class _Unwound:
     ) -> None:
         if kind is None:
             return
-        stopped = issubclass(kind, KeyboardInterrupt) and self.place.begun
-        if not stopped and not self.place.trained and self.charges.give_back():
-            self.place.clear()
+        can_resume = issubclass(kind, KeyboardInterrupt) and self.directory.can_resume
+        if not can_resume and not self.directory.trained and self.payment.give_back():
+            self.directory.clear()
 
 
-def identity_of(asked: TrainRequest, inputs: TrainingInputs, bill: RunPlan, key: str | None = None) -> RunIdentity:
-    """Return what a run is started with."""
+def identity_of(request: TrainRequest, inputs: TrainingInputs, plan: RunPlan, key: str | None = None) -> RunIdentity:
+    """Return what a run is started with, so that a resumed run can be compared with it.
+
+    Args:
+        request: Of the run.
+        inputs: Its data.
+        plan: What is charged.
+        key: Of the hash of the files, from an interrupted run; by default a new one.
+    """
     facts = inputs.facts
     schema = None if facts.schema is None else facts.schema.without_sources().to_toml()
-    public = (schema, facts.classes, facts.shape, facts.peak, facts.rows, str(bill.unit), bill.delta, asked.to_json())
-    stated = repr(public if bill.scoring is None else (*public, SPLIT_VERSION))
+    public = (schema, facts.classes, facts.shape, facts.peak, facts.rows, str(plan.unit), plan.delta, request.to_json())
+    text = repr(public if plan.scoring is None else (*public, SPLIT_VERSION))
     key = key or secrets.token_hex(16)
-    found = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)
-    own = asked.model.rpartition(":")[0] or None
-    for path in (asked.data if asked.data not in NAMES else None, asked.test, own):
-        found.update(b"none" if path is None else file_digest(Path(path)))
-    if asked.data in NAMES:
-        found.update(rows_digest(inputs.train) + rows_digest(inputs.test))
-    return RunIdentity(bill.event.to_json(), hashlib.sha256(stated.encode()).hexdigest(), found.hexdigest(), key)
+    files = hmac.new(bytes.fromhex(key), b"privet files", hashlib.sha256)
+    own_model = request.model.rpartition(":")[0] or None
+    data = request.data if request.data not in (*NAMES, "") else None
+    unlabeled = [path for path in (request.public, *request.votes) if path is not None]
+    for path in (data, request.test, own_model, *unlabeled):
+        files.update(b"none" if path is None else _file_digest(Path(path)))
+    if request.data in NAMES:
+        files.update(rows_digest(inputs.train) + rows_digest(inputs.test))
+    return RunIdentity(plan.event.to_json(), hashlib.sha256(text.encode()).hexdigest(), files.hexdigest(), key)
 
 
-def file_digest(path: Path) -> bytes:
-    """Of a file."""
-    found = hashlib.sha256()
+def _file_digest(path: Path) -> bytes:
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            found.update(piece)
-    return found.digest()
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def rows_digest(data: Data | None) -> bytes:
-    """Of rows that were read: those of a named set, whose files may change, too."""
-    found = hashlib.sha256()
+    """Return the SHA-256 of rows that were read: those of a named set, whose files may change, too."""
+    digest = hashlib.sha256()
     for part in () if data is None else (data.x, data.y, data.user_keys if isinstance(data, Table) else None):
         if part is not None:
-            found.update(repr((part.shape, str(part.dtype))).encode() + part.tobytes())
-    return found.digest()
+            digest.update(repr((part.shape, str(part.dtype))).encode() + part.tobytes())
+    return digest.digest()
 
 
 def public_rows_digest(data: Data, classes: tuple[str, ...]) -> str:
@@ -253,8 +250,8 @@ def public_rows_digest(data: Data, classes: tuple[str, ...]) -> str:
     return hashlib.sha256(repr(target).encode() + rows_digest(data)).hexdigest()
 
 
-def _fingerprint(asked: RunRequest) -> Fingerprint | None:
+def _fingerprint(request: TrainRequest) -> Fingerprint | None:
     """Of the data's file, for a budget that is bound to one."""
     from privet.ledger import fingerprint_of
 
-    return None if not asked.data or asked.data in NAMES else fingerprint_of(Path(asked.data))
+    return None if not request.data or request.data in NAMES else fingerprint_of(Path(request.data))

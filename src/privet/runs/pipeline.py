@@ -17,7 +17,7 @@ from privet.runs.fit_stage import FitStage, TrainedModel, TrainingHistory
 from privet.runs.inputs import TrainingInputs, with_schema
 from privet.runs.learn_stage import count_rows, learn_schema
 from privet.runs.logs import open_logs
-from privet.runs.methods.protocol import MethodPlan
+from privet.runs.methods.protocol import FitSession, MethodPlan
 from privet.runs.methods.table import METHODS
 from privet.runs.payment import identity_of, reserve_payment
 from privet.runs.plan import RunPlan, describe_model, make_plan
@@ -45,6 +45,8 @@ class RunResult:
     trained: tuple[TrainedModel, ...]
     """The method that was asked for first, and then those to compare."""
     history: TrainingHistory
+    session: FitSession
+    """What the method could use; nothing is drawn from it any more."""
     schema: Release[str] | None
     """The schema as TOML, where it was learned."""
     rows: Release[int] | None
@@ -58,7 +60,7 @@ class TrainingRun:
     """One training run in its directory."""
 
     request: TrainRequest
-    directory: RunDirectory[TrainRequest]
+    directory: RunDirectory
     command: str
     resume: bool = False
     callbacks: RunCallbacks = field(default_factory=RunCallbacks)
@@ -82,16 +84,14 @@ class TrainingRun:
         rng: Rng | None = None if request.seed is None else SeededRng(request.seed)
         tell(f"Reading {request.title} …")
         inputs = TrainingInputs.of(request)
-        interrupted = self.directory.found() if self.resume else None
+        interrupted = self.directory.read_interrupted() if self.resume else None
         model = self._model(inputs)
         plan = make_plan(request, inputs, model) if interrupted is None else self._stored_plan(inputs)
         guarantee = plan.guarantee
-        identity = identity_of(request, inputs, plan, None if interrupted is None else interrupted.stated.key)
+        identity = identity_of(request, inputs, plan, None if interrupted is None else interrupted.identity.key)
         if interrupted is None:
             self.callbacks.on_plan(PlannedRun(request, inputs.facts, plan, guarantee))
-        with reserve_payment(
-            request, self.directory, self.command, plan, identity, interrupted, stored_plan=plan.to_json()
-        ) as payment:
+        with reserve_payment(request, self.directory, self.command, plan, identity, interrupted) as payment:
             schema = learn_schema(request, inputs, plan, self.directory, payment, rng, tell)
             rows = None
             if schema is not None:
@@ -107,7 +107,7 @@ class TrainingRun:
                 plan = self._complete(plan, inputs, model, guarantee)
             tell("Preparing rows …")
             row_sets = split_rows(request, inputs, model, self._cache)
-            described = describe_model(request, inputs.facts, inputs.facts.units or 1)
+            described = describe_model(request, inputs.facts, self._units(inputs) or 1)
             stage = FitStage(
                 request,
                 inputs.facts,
@@ -134,10 +134,11 @@ class TrainingRun:
             plan,
             guarantee,
             main_plan,
-            METHODS[request.method].describe(described, main_plan),
+            METHODS[request.method].describe(described, main_plan, main.value.head),
             main.value,
             trained,
             stage.history,
+            stage.session(),
             schema,
             rows,
             None if request.budget is None else (request.budget, payment.entries, payment.head or ""),
@@ -159,13 +160,18 @@ class TrainingRun:
     def _model(self, inputs: TrainingInputs) -> Model | None:
         """The untrained model, where enough is known."""
         facts = inputs.facts
-        units = facts.units if METHODS[self.request.method].has_central_trust else 1
+        units = self._units(inputs)
         if units is None or (facts.schema is None and facts.shape is None):
             return None
         described = describe_model(self.request, facts, units)
         if self._built is None or self._built[0] != described:
             self._built = described, described.build(units)
         return self._built[1]
+
+    def _units(self, inputs: TrainingInputs) -> int | None:
+        """The number of units by which the model is chosen, if it needs to be known."""
+        method = METHODS[self.request.method]
+        return inputs.facts.units if method.has_central_trust and method.fits_rows else 1
 
     @property
     def _cache(self) -> Path:

@@ -105,10 +105,11 @@ class RunPlan:
             told = f"the best of about {self.tuning.trials.mean:g} models, by {title}, and its score"
             lines.append((told, self.tuning.event))
         for plan in self.methods:
-            lines.append((plan.line, plan.event))
+            lines += plan.lines
             if self.scoring is not None:
-                title = METHODS[plan.method].title
-                lines.append((f"its score on held-out rows ({title})", self.scoring.event))
+                method = METHODS[plan.method]
+                told = method.score_line or f"its score on held-out rows ({method.title})"
+                lines.append((told, self.scoring.event))
         return tuple(lines)
 
     @property
@@ -248,11 +249,11 @@ def make_plan(request: TrainRequest, inputs: TrainingInputs, model: Model | None
     if inputs.needs_schema:
         learning = learning_plan(inputs, request, request.epsilon * request.schema_share, delta * request.schema_share)
         epsilon, delta_left = epsilon - learning.epsilon, delta_left - learning.delta
-    elif facts.rows is None:
+    elif facts.rows is None and method.fits_rows:
         counting = DiscreteLaplaceMechanism.for_epsilon(request.epsilon * _COUNT_SHARE, Count(unit, rows_per_user))
         epsilon -= request.epsilon * _COUNT_SHARE
     score_epsilon = request.epsilon * request.score_share
-    if request.training_share(has_test_rows=facts.has_test_rows) < 1:
+    if request.training_share(facts) < 1:
         classes = 0 if _is_regression(request, facts) else max(len(facts.classes), 2)
         scoring = PrivateScoring(score_epsilon, unit, rows_per_user, classes)
     names = request.private_methods

@@ -19,7 +19,8 @@ __all__ = ["record_rows", "require_same_rows"]
 
 def record_rows(request: TrainRequest, inputs: TrainingInputs) -> Internal[Remembered] | None:
     """What was typed, and a keyed hash of the rows; nothing where nobody may look at rows as they are."""
-    if not METHODS[request.method].has_central_trust or inputs.train is None:
+    method = METHODS[request.method]
+    if not method.has_central_trust or not method.fits_rows or inputs.train is None:
         return None
     key = secrets.token_hex(16)
     return Internal(Remembered(request.to_json(), _digest(key, inputs.train), key))

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
+from privet.runs.methods.protocol import MethodOptions
 from privet.runs.methods.table import METHODS, method_named
+
+if TYPE_CHECKING:
+    from privet.runs.facts import PublicFacts
 
 __all__ = ["FeaturesName", "TrainRequest"]
 
 _MOST_RUNS = 1000
 """Of a tuned run, on average."""
 _LEAST_CANARIES = 100
+_LATER = ("public", "votes")
+"""Options that earlier versions did not have."""
 
 
 class FeaturesName(StrEnum):
@@ -66,9 +73,16 @@ class TrainRequest:
     cache: str | None = None
     audit: bool = False
     canaries: int = 1000
+    public: str | None = None
+    """Public rows without labels, for methods that ask about some."""
+    votes: tuple[str, ...] = ()
+    """Files of votes, where teachers are elsewhere and there are no private rows here; `data` is then empty."""
+    options: MethodOptions | None = None
+    """The options of the method alone, of the type that its row in the table names."""
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
+        object.__setattr__(self, "features", checked.member("features", self.features, FeaturesName))
         if self.delta is not None and not 0 < checked.share("delta", self.delta) < 1:
             raise InvalidInput("delta", f"is {self.delta:g}", "give one far below 1/n, such as 1e-5")
         for name in ("score_share", "schema_share"):
@@ -93,6 +107,7 @@ class TrainRequest:
         if not method.is_private:
             problem = f"is {method.name}, which has no guarantee"
             raise InvalidInput("method", problem, f"use it as --compare {method.name}")
+        self._check_inputs()
         if len(set(self.compare)) < len(self.compare) or self.method in self.compare:
             raise InvalidInput("compare", "names a method twice", f"{self.method} is trained anyway")
         if self.tune is not None and not 1 < checked.finite("tune", self.tune) <= _MOST_RUNS:
@@ -108,37 +123,88 @@ class TrainRequest:
                 advice = f"train it with --method {other.name}, and use: privet report compare"
                 raise InvalidInput("compare", problem, advice)
 
+    def _check_inputs(self) -> None:
+        method = METHODS[self.method]
+        if self.options is None and method.options is not None:
+            object.__setattr__(self, "options", method.options())
+        if type(self.options) is not (method.options or type(None)):
+            raise InvalidInput("options", f"are not those of {self.method}", "leave them out")
+        asking = [name for name, each in METHODS.items() if each.asks_public_rows]
+        for name in ("public", "votes"):
+            if getattr(self, name) and self.method not in asking:
+                problem = f"is given, and {self.method} asks nothing about public rows"
+                raise InvalidInput(name, problem, f'use method="{asking[0]}"')
+        if self.compare and {self.method, *self.compare} & set(asking):
+            problem = f"names methods that read other rows than {' or '.join(asking)} does"
+            raise InvalidInput("compare", problem, "train them by themselves, and use: privet report compare")
+        if len({str(Path(path).resolve()) for path in self.votes}) < len(self.votes):
+            raise InvalidInput("votes", "names one file twice", "name each once")
+
     @property
     def private_methods(self) -> tuple[str, ...]:
         """The methods that cost privacy, the main one first."""
         return (self.method, *(name for name in self.compare if METHODS[name].is_private))
 
-    def training_share(self, *, has_test_rows: bool) -> float:
+    def training_share(self, facts: PublicFacts) -> float:
         """Return the part of the private rows that is trained on; the rest is held out for a private score."""
         if not METHODS[self.method].has_central_trust:
             return 1.0  # nobody may see rows as they are, not even to score a model
-        return 1.0 if has_test_rows or not self.score_share else 1 - self.hold_out
+        return 1.0 if facts.has_test_rows or not facts.can_hold_out or not self.score_share else 1 - self.hold_out
 
     @property
     def title(self) -> str:
         """What the data set is called on the page."""
-        return Path(self.data).name
+        return Path(self.data).name if self.data else f"{len(self.votes)} silos"
+
+    def values(self) -> dict[str, Any]:
+        """Return all options by name, those of the method among them."""
+        return {
+            name: value
+            for name, value in (asdict(self) | ({} if self.options is None else asdict(self.options))).items()
+            if name != "options"
+        }
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> TrainRequest:
+        """Return the request that has these options; all others have the defaults of the method.
+
+        Args:
+            values: Options by name, those of the method among them.
+
+        Raises:
+            InvalidInput: An option is unknown, or its value is wrong.
+        """
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        method = method_named(values.get("method", TrainRequest.method))
+        own = set() if method.options is None else {field.name for field in fields(method.options)}
+        names = {field.name for field in fields(TrainRequest)} - {"options"}
+        if unknown := sorted(set(values) - names - own):
+            known = ", ".join(sorted(names | own))
+            raise InvalidInput("options", f"has {unknown[0]!r}, which is unknown", f"use some of: {known}")
+        options = None if method.options is None else method.options(**{name: values[name] for name in own & {*values}})
+        given = {name: values[name] for name in values if name in names}
+        return TrainRequest(**{"hold_out": method.hold_out} | given, options=options)
 
     def to_json(self) -> str:
-        """For an unfinished run's folder."""
-        return json.dumps(asdict(self))
+        """Return the request as JSON, for the run's directory."""
+        # What is not given is left out: the hash of an older run's request must not change.
+        return json.dumps({name: value for name, value in self.values().items() if value or name not in _LATER})
 
     @staticmethod
     def from_json(text: str) -> TrainRequest:
-        """The inverse."""
-        said: dict[str, Any] = json.loads(text)
-        for name in ("compare", "log", "classes"):
-            said[name] = tuple(said[name])
-        said["kinds"] = tuple((column, kind) for column, kind in said["kinds"])
-        if "url" in said:  # written by an earlier version, which called the budget's name the ledger
-            said["budget"], said["ledger"] = said["ledger"], said.pop("url")
-        said["features"] = FeaturesName(said["features"])
-        return TrainRequest(**said)
+        """Return the request that `to_json` wrote.
+
+        Raises:
+            InvalidInput: It is the request of a PATE run of an earlier version.
+        """
+        values: dict[str, Any] = json.loads(text)
+        if "method" not in values:
+            problem = "holds a run of PATE that an earlier version of Privet began"
+            raise InvalidInput("resume", problem, "resume it with that version; or train anew, which costs anew")
+        if "url" in values:  # written by an earlier version, which called the budget's name the ledger
+            values["budget"], values["ledger"] = values["ledger"], values.pop("url")
+        values["kinds"] = [tuple(pair) for pair in values["kinds"]]
+        return TrainRequest.of(values)
 
 
 def _tunable() -> str:

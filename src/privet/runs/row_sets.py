@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch import Tensor, nn
 
 from privet.core.errors import InvalidInput
 from privet.core.unit import Whose
@@ -18,7 +21,7 @@ from privet.runs.scoring import LabeledRows
 from privet.training.models import Model, Pictures
 from privet.training.recipe import DataKind
 
-__all__ = ["HELD", "OWN_ROWS", "TEST", "LabeledRows", "RowSets", "split_rows"]
+__all__ = ["HELD", "OWN_ROWS", "TEST", "LabeledRows", "RowSets", "features_of", "split_rows"]
 
 TEST, HELD, OWN_ROWS = "the test file", "held-out private rows", "the rows it was trained on"
 _KEY = "privet train"
@@ -29,8 +32,15 @@ class RowSets:
     """Tables as they were read, and features of pictures: what a model's head takes."""
 
     train: LabeledRows
+    """Empty where the private rows are elsewhere."""
     held: LabeledRows | None
     test: LabeledRows | None
+    data: Data | None = field(default=None, repr=False)
+    """The rows of `train` as they were read."""
+    public: Tensor | None = field(default=None, repr=False)
+    """Features of the public rows without labels."""
+    votes: npt.NDArray[np.int32] | None = field(default=None, repr=False)
+    """[public rows, teachers]: votes that came from elsewhere."""
 
     @property
     def named(self) -> list[tuple[LabeledRows, str]]:
@@ -40,20 +50,38 @@ class RowSets:
 
 
 def split_rows(request: TrainRequest, inputs: TrainingInputs, model: Model, cache: Path) -> RowSets:
-    """Rows are held out by a keyed hash of what is in them, so that one that comes or goes moves no other."""
-    data = inputs.train
-    if data is None:
-        raise InvalidInput("data", "was not read")
-    facts = inputs.facts
-    share = request.training_share(has_test_rows=facts.has_test_rows)
-    train, held = (data, None) if share == 1 else _split(data, 1 - share)
+    """Return the rows of a run, those to be held out apart.
+
+    They are held out by a keyed hash of what is in them, so that one that comes or goes moves no other.
+
+    Args:
+        request: Of the run.
+        inputs: Its data.
+        model: Its `front` makes features.
+        cache: Where features of images are stored.
+    """
+    facts, data = inputs.facts, inputs.train
+    public = None if inputs.public is None else features_of(model.front, inputs.public, cache)
     test = None
     if inputs.test is not None:
         digest, by_user = public_rows_digest(inputs.test, facts.classes), facts.whose is Whose.USER
         test = replace(_rows(inputs, model, inputs.test, cache), digest=digest, by_user=by_user)
-    return RowSets(
-        _rows(inputs, model, train, cache), None if held is None else _rows(inputs, model, held, cache), test
-    )
+    if data is None:
+        if inputs.votes is None:
+            raise InvalidInput("data", "was not read")
+        return RowSets(LabeledRows(torch.zeros(0), torch.zeros(0), None), None, test, None, public, inputs.votes)
+    share = request.training_share(facts)
+    train, held = (data, None) if share == 1 else _split(data, 1 - share)
+    held_rows = None if held is None else _rows(inputs, model, held, cache)
+    return RowSets(_rows(inputs, model, train, cache), held_rows, test, train, public)
+
+
+@torch.no_grad()
+def features_of(front: nn.Module, x: npt.NDArray[Any], cache: Path) -> Tensor:
+    """Return the features of rows; those of pictures are stored in a file that its owner alone can read."""
+    rows = torch.from_numpy(x)
+    features: Tensor = front.cached(rows, cache) if isinstance(front, Pictures) else front(rows)
+    return features
 
 
 def _split(data: Data, share: float) -> tuple[Data, Data]:
@@ -63,13 +91,9 @@ def _split(data: Data, share: float) -> tuple[Data, Data]:
 
 
 def _rows(inputs: TrainingInputs, model: Model, data: Data, cache: Path) -> LabeledRows:
-    x, y = torch.from_numpy(data.x), torch.from_numpy(np.asarray(data.y))
-    facts = inputs.facts
-    if facts.kind is DataKind.TABLE:
-        label = None if facts.schema is None else facts.schema.label
-        users = data.users if isinstance(data, Table) else None
-        return LabeledRows(x, y, label if isinstance(label, Number) else None, users)
-    with torch.no_grad():
-        return LabeledRows(
-            model.front.cached(x, cache) if isinstance(model.front, Pictures) else model.front(x), y, None
-        )
+    y, facts = torch.from_numpy(np.asarray(data.y)), inputs.facts
+    if facts.kind is not DataKind.TABLE:
+        return LabeledRows(features_of(model.front, data.x, cache), y, None)
+    label = None if facts.schema is None else facts.schema.label
+    users = data.users if isinstance(data, Table) else None
+    return LabeledRows(torch.from_numpy(data.x), y, label if isinstance(label, Number) else None, users)

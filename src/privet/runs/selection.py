@@ -20,7 +20,6 @@ from privet.core.unit import Unit
 from privet.report import Score
 from privet.runs.directory import RunDirectory
 from privet.runs.methods.protocol import MethodPlan
-from privet.runs.request import TrainRequest
 from privet.training.models import Model, ModelDescription, restore, store
 from privet.training.tuning import Best, Standing, select
 
@@ -58,9 +57,9 @@ class TuningPlan:
 
 @dataclass(frozen=True)
 class SelectionCheckpoint:
-    """What a selection that was stopped goes on from: internal, and thrown away at the end."""
+    """What an interrupted selection is resumed from: internal, and removed at the end."""
 
-    place: RunDirectory[TrainRequest]
+    directory: RunDirectory
     described: ModelDescription
     whole: Callable[[nn.Module], Model]
     part: Callable[[Model], nn.Module]
@@ -68,18 +67,18 @@ class SelectionCheckpoint:
     def _best(self, standing: Standing) -> Path:
         """The model of the run that a standing names. Each has a place of its own: a stop between a model and the
         standing that names it leaves the older one, and the run that is then made again counts once."""
-        return self.place.hidden / f"best-{standing.best}"
+        return self.directory.hidden / f"best-{standing.best}"
 
     def keep(self, standing: Standing, best: ScoredModel | None) -> None:
         """Written before the first run, and after each."""
-        place = self._best(standing)
+        folder = self._best(standing)
         if best is not None and standing.best == standing.done - 1:
-            place.mkdir(mode=0o700, exist_ok=True)
-            store(place, self.whole(best[0]), self.described)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            store(folder, self.whole(best[0]), self.described)
         score = None if best is None else best[1].to_json()
-        write_atomically(self.place.standing, json.dumps([standing.to_json(), score]), "out", private=True)
-        for other in self.place.hidden.glob("best-*"):
-            if other != place:
+        write_atomically(self.directory.standing, json.dumps([standing.to_json(), score]), "out", private=True)
+        for other in self.directory.hidden.glob("best-*"):
+            if other != folder:
                 shutil.rmtree(other)
 
     @property
@@ -90,9 +89,9 @@ class SelectionCheckpoint:
 
     def found(self) -> tuple[Standing | None, ScoredModel | None]:
         """What was kept."""
-        if not self.place.standing.exists():
+        if not self.directory.standing.exists():
             return None, None
-        text, score = json.loads(self.place.standing.read_text(encoding="utf-8"))
+        text, score = json.loads(self.directory.standing.read_text(encoding="utf-8"))
         standing = Standing.from_json(text)
         best = None if score is None else (self.part(restore(self._best(standing))[0]), Score.from_json(score))
         return standing, best

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -12,7 +12,7 @@ from privet.core.errors import InvalidInput
 from privet.core.locking import locked
 from privet.report import require_folder
 from privet.report.runs import INTERNAL_CARD, INTERNAL_PAGE, REPORT
-from privet.runs.directory import HIDDEN, LOCK, A, RunDirectory
+from privet.runs.directory import HIDDEN, LOCK, RunDirectory
 from privet.runs.plan_file import PLAN
 from privet.training.models.storage import DESCRIPTION, WEIGHTS
 
@@ -20,18 +20,17 @@ __all__ = ["hold_directory"]
 
 
 @contextmanager
-def hold_directory(folder: Path, request_of: Callable[[str], A], *, resume: bool) -> Iterator[RunDirectory[A]]:
+def hold_directory(folder: Path, *, resume: bool) -> Iterator[RunDirectory]:
     """Hold the directory of a run, so that no other run works in it.
 
     Args:
         folder: Where the run goes.
-        request_of: From the JSON of a stored request to the request.
         resume: Whether an interrupted run continues there.
 
     Raises:
         InvalidInput: The folder has files of somebody else, another run works there, or there is nothing to resume.
     """
-    directory, made = RunDirectory(folder, request_of), list[Path]()
+    directory, made = RunDirectory(folder), list[Path]()
     if not resume:
         made = [path for path in (folder, *folder.parents) if not path.exists()]
         require_folder(folder)
@@ -42,7 +41,7 @@ def hold_directory(folder: Path, request_of: Callable[[str], A], *, resume: bool
         yield directory
 
 
-def _require_free(directory: RunDirectory[A]) -> None:
+def _require_free(directory: RunDirectory) -> None:
     """Refuse, before anything is charged, a folder where a file of somebody's has the name of one that will be written;
     that of a run that was interrupted is told so instead."""
     if directory.unfinished:
@@ -54,10 +53,10 @@ def _require_free(directory: RunDirectory[A]) -> None:
 
 
 @contextmanager
-def _alone(directory: RunDirectory[A], *, resume: bool) -> Iterator[None]:
+def _alone(directory: RunDirectory, *, resume: bool) -> Iterator[None]:
     """Lock the folder, before anything is charged: of two runs in it, one would lose what it has paid for."""
     if resume and not directory.hidden.exists():
-        directory.found()  # says what is wrong
+        directory.read_interrupted()  # says what is wrong
     if directory.hidden.is_symlink():
         problem = f"is {str(directory.folder)!r}, whose {HIDDEN} leads elsewhere"
         raise InvalidInput("out", problem, "name another folder, so that nothing there is lost")
@@ -73,12 +72,12 @@ def _alone(directory: RunDirectory[A], *, resume: bool) -> Iterator[None]:
             raise InvalidInput("out", problem, "go on with --resume, or name another folder")
         if not resume:
             directory.empty(but=lock.name)
-        begun = directory.unfinished
+        was_interrupted = directory.unfinished
         try:
             yield
         finally:
             # A folder that cannot go on is left as it is: somebody may find what is missing.
-            if not directory.unfinished and (begun or not resume):
+            if not directory.unfinished and (was_interrupted or not resume):
                 directory.clear()
 
 

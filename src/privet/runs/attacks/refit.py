@@ -47,6 +47,9 @@ def refit_audit(run: Path, card: TrainingCard, *, confidence: float) -> LadderRe
     """
     plan = read_plan(run, card)
     unit = plan.unit
+    if plan.methods and not METHODS[plan.methods[0].method].fits_rows:
+        problem = f"is by {card.method.value}, whose model is not fitted on the private rows"
+        raise InvalidInput("run", problem, "attack it instead: privet attack RUN")
     if plan.tuning is not None or (unit.whose, unit.neighbours, unit.trust) != (
         Whose.EXAMPLE,
         Neighbours.ADD_REMOVE,

@@ -19,8 +19,6 @@ from privet.report.runs import CARD, INTERNAL_CARD
 from privet.report.training_records import PATE
 from privet.runs.directory import RunDirectory
 from privet.runs.inputs import TrainingInputs, arrays_in, images_of, with_schema
-from privet.runs.pate.inputs import PateInputs as Taught
-from privet.runs.pate.request import PateRequest
 from privet.runs.provenance import require_same_rows
 from privet.runs.request import TrainRequest
 from privet.runs.row_sets import HELD, TEST, split_rows
@@ -96,7 +94,7 @@ def open_attacked_run(run: Path, data: str | None, outsiders: str | None, data_d
                 require_same_rows(card.remembered.value, inputs.train)
             members, own, whose = _own(asked, inputs, model, described, place)
         elif card.method.value == PATE and card.data.value in NAMES and data in (None, card.data.value):
-            members, own, whose = _taught(card.data.value, data_dir, model, described, place)
+            members, own, whose = _of_teachers(card.data.value, data_dir, model, described, place)
         else:
             members, own, whose = _given(run, data, data_dir, others, described, model, place), None, ""
         if others is None and own is None:
@@ -119,10 +117,10 @@ def open_attacked_run(run: Path, data: str | None, outsiders: str | None, data_d
 
 def require_finished(run: Path) -> None:
     """Raise where a run was begun and not ended: it has no model and no card yet, and can go on."""
-    if RunDirectory(run, TrainRequest.from_json).unfinished and not (run / CARD).exists():
+    if RunDirectory(run).unfinished and not (run / CARD).exists():
         again = f"privet train --resume --out {shlex.quote(str(run))}"
         problem = f"is {str(run)!r}, which is unfinished"
-        raise InvalidInput("run", problem, f"go on with: {again} (or privet pate, where that began it)")
+        raise InvalidInput("run", problem, f"go on with: {again}")
 
 
 def _apart(members: _Rows, others: _Rows, *, given: bool) -> tuple[_Rows, _Rows, tuple[int, int]]:
@@ -174,14 +172,15 @@ def _own(
     return members, own, TEST if parts.test is not None else HELD
 
 
-def _taught(
+def _of_teachers(
     name: str, data_dir: Path | None, model: Model, described: ModelDescription, place: Path
 ) -> tuple[_Side, _Side | None, str]:
     """Of a run of PATE on a named set: its teachers' rows, and public rows that they were not asked about."""
-    found = Taught.of(PateRequest(data=name, data_dir=None if data_dir is None else str(data_dir)))
-    if found.private is None or found.test is None:
+    request = TrainRequest(data=name, method="pate", data_dir=None if data_dir is None else str(data_dir))
+    inputs = TrainingInputs.of(request)
+    if inputs.train is None or inputs.test is None:
         raise InvalidInput("data", "was not read")
-    members, others = (_side_of(each, described, model, place) for each in (found.private, found.test))
+    members, others = (_side_of(data, described, model, place) for data in (inputs.train, inputs.test))
     return members, others, f"rows of the test part of {name} that the teachers were not asked about"
 
 

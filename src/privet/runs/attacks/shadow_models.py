@@ -104,8 +104,11 @@ def _pattern(found: AttackedRun) -> nn.Module:
 def same_plan_learner(found: AttackedRun, key: str) -> Learner:
     """Return a learner of shadow models by the plan that is stored with the run."""
     plan = read_plan(found.folder, found.card, "like_run")
-    if plan.tuning is not None or not METHODS[plan.methods[0].method].has_central_trust:
-        problem = "is given, and the run was tuned, or randomized every record: it has no plan to train others by"
+    method = None if plan.tuning is not None else METHODS[plan.methods[0].method]
+    if method is None or not method.has_central_trust or not method.fits_rows:
+        problem = (
+            "is given, and the run was tuned, randomized every record, or has teachers: others cannot be trained so"
+        )
         raise InvalidInput("like_run", problem, _PLAIN)
     described, table = found.described, found.described.table
     schema = None if table is None else replace(table, user=None, most_rows_per_user=None)

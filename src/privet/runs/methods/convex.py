@@ -76,7 +76,7 @@ def convex_method(
         release = fitted.fit(features, rows.y.numpy(), source=session.source, rng=session.rng or default_rng())
         return release.map(lambda model: UnitNormLinear.of(model, classes))
 
-    def describe(described: ModelDescription, plan: MethodPlan) -> ModelDescription:
+    def describe(described: ModelDescription, plan: MethodPlan, head: nn.Module) -> ModelDescription:
         return replace(described, family="convex", radius=plan.settings["radius"])
 
     return Method(name, title, plan, fit, describe)

@@ -65,7 +65,7 @@ def _recipe(
     from privet.training.models import Family
     from privet.training.recipe import DataKind, recipe
 
-    rows = max(round((facts.units or 1) * request.training_share(has_test_rows=facts.has_test_rows)), 1)
+    rows = max(round((facts.units or 1) * request.training_share(facts)), 1)
     if request.batch_size is not None and request.batch_size > rows:
         problem = f"is {request.batch_size:,}, above the {rows:,} that are learned from"
         raise InvalidInput("batch_size", problem, "give a smaller one, or leave it out")
@@ -160,12 +160,12 @@ def _fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn
     ids = rows.users if canaries is None else canaries.users(rows.users)
     users = None if ids is None else UserRows(ids, session.facts.rows_per_user)
     given: dict[str, Any] = {"users": users, "rng": session.rng}
-    checkpoint = None if session.directory is None else session.directory / "checkpoint.pt"
+    checkpoint = None if session.directory is None else session.directory.checkpoint
     if session.resume and checkpoint is not None and checkpoint.exists():
         run = recipe.plan.resume(checkpoint, whole, optimizer, dataset, **given)
     else:
         if session.directory is not None:
-            given["journal"] = session.directory / "journal"
+            given["journal"] = session.directory.journal
         run = recipe.plan.attach(whole, optimizer, dataset, **given)
     after_step = None if session.on_step is None else _reporter(recipe, run, session, session.on_step)
     take_step = recipe.step_of(run, model, optimizer)

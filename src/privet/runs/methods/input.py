@@ -49,7 +49,7 @@ def _fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn
     return release.map(Additive.of)
 
 
-def _describe(described: ModelDescription, plan: MethodPlan) -> ModelDescription:
+def _describe(described: ModelDescription, plan: MethodPlan, head: nn.Module) -> ModelDescription:
     return replace(described, family="additive", bins=plan.settings["bins"])
 
 

@@ -8,12 +8,20 @@ from privet.runs.methods.input import INPUT
 from privet.runs.methods.none import NONE
 from privet.runs.methods.objective import OBJECTIVE
 from privet.runs.methods.output import OUTPUT
+from privet.runs.methods.pate import PATE
 from privet.runs.methods.protocol import Method
 
 __all__ = ["METHODS", "method_named"]
 
-METHODS: dict[str, Method] = {method.name: method for method in (DP_SGD, OUTPUT, OBJECTIVE, INPUT, NONE)}
-"""Every method by its name. A new one is a file beside this one, and a place in this tuple."""
+METHODS: dict[str, Method] = {
+    "dp-sgd": DP_SGD,
+    "output": OUTPUT,
+    "objective": OBJECTIVE,
+    "input": INPUT,
+    "pate": PATE,
+    "none": NONE,
+}
+"""Every method by its name. A new one is a file beside this one, and a row here."""
 
 
 def method_named(name: str, argument: str = "method") -> Method:

@@ -19,7 +19,7 @@ from privet.core.atomic_write import write_atomically
 from privet.core.errors import InvalidInput
 from privet.data import Table
 
-__all__ = ["VoteFile", "gather_votes", "key_hash", "people_hashes", "silo_name"]
+__all__ = ["VoteFile", "gather_votes", "key_hash", "people_hashes", "public_digest", "silo_name"]
 
 _FORMAT = 2
 _MARK = "PRIVATE: the votes of single teachers; for the centre that adds noise to them, and for nobody else"
@@ -53,7 +53,7 @@ class VoteFile:
     def write(self, path: Path) -> None:
         """For its owner's eyes."""
         letters = self.cast.astype("<u2").tobytes()
-        said = {
+        content = {
             "privet-votes": _FORMAT,
             "sharing": _MARK,
             "classes": list(self.classes),
@@ -66,19 +66,21 @@ class VoteFile:
             "key": self.key,
             "people": sorted(self.people) if self.key is not None else None,
         }
-        write_atomically(path, json.dumps(said | {"sum": _sum(said)}, ensure_ascii=False) + "\n", "out", private=True)
+        write_atomically(
+            path, json.dumps(content | {"sum": _sum(content)}, ensure_ascii=False) + "\n", "out", private=True
+        )
 
     @staticmethod
     def read(path: Path) -> VoteFile:
         """The inverse; anything else is one clear line."""
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
             reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "it is no JSON"
             problem = f"has {str(path)!r}, which cannot be read: {reason}"
             raise InvalidInput("votes", problem, "name files that `privet pate vote` wrote") from None
         try:
-            return _checked(said)
+            return _checked(content)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, InvalidInput):
                 raise InvalidInput("votes", f"has {str(path)!r}, which {error.problem}", error.advice) from None
@@ -86,38 +88,38 @@ class VoteFile:
             raise InvalidInput("votes", problem, "let `privet pate vote` write it again") from None
 
 
-def _checked(said: dict[str, Any]) -> VoteFile:
-    if said["privet-votes"] != _FORMAT:
+def _checked(content: dict[str, Any]) -> VoteFile:
+    if content["privet-votes"] != _FORMAT:
         raise InvalidInput("votes", "is of another version of Privet", "use that version")
-    if said.pop("sum") != _sum(said):
+    if content.pop("sum") != _sum(content):
         raise InvalidInput("votes", "was changed after it was written", "let `privet pate vote` write it again")
-    classes, rows, teachers = tuple(map(str, said["classes"])), said["rows"], said["teachers"]
+    classes, rows, teachers = tuple(map(str, content["classes"])), content["rows"], content["teachers"]
     for number in (rows, teachers):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise InvalidInput("votes", "has no rows or no teachers", "let `privet pate vote` write it again")
-    found = np.frombuffer(base64.b64decode(said["votes"], validate=True), dtype="<u2")
-    if found.size != rows * teachers:
+    votes = np.frombuffer(base64.b64decode(content["votes"], validate=True), dtype="<u2")
+    if votes.size != rows * teachers:
         problem = f"does not hold one vote of each of its {teachers} teachers for each of {rows} rows"
         raise InvalidInput("votes", problem, "let `privet pate vote` write it again")
-    if len(classes) < 2 or found.max() >= len(classes):
+    if len(classes) < 2 or votes.max() >= len(classes):
         raise InvalidInput("votes", "holds a vote for no known label", "let `privet pate vote` write it again")
-    people, key = said["people"], said["key"]
+    people, key = content["people"], content["key"]
     if (people is None) is not (key is None):
         raise InvalidInput("votes", "names nobody, and has a key", "let `privet pate vote` write it again")
     return VoteFile(
-        found.reshape(rows, teachers).astype(np.int32),
+        votes.reshape(rows, teachers).astype(np.int32),
         classes,
-        str(said["about"]),
-        str(said["id"]),
-        None if said["user"] is None else str(said["user"]),
+        str(content["about"]),
+        str(content["id"]),
+        None if content["user"] is None else str(content["user"]),
         frozenset(map(str, people or ())),
         None if key is None else str(key),
     )
 
 
-def _sum(said: dict[str, Any]) -> str:
+def _sum(content: dict[str, Any]) -> str:
     """Of all that a file says: damage is noticed, and not who did it."""
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def gather_votes(
@@ -127,34 +129,34 @@ def gather_votes(
 
     `user` is the column of those whom the centre protects, if they are not single rows.
     """
-    every = [VoteFile.read(path) for path in paths]
-    for path, each in zip(paths, every, strict=True):
-        if user is not None and each.user != user and (each.teachers > 1 or each.people):
+    files = [VoteFile.read(path) for path in paths]
+    for path, file in zip(paths, files, strict=True):
+        if user is not None and file.user != user and (file.teachers > 1 or file.people):
             problem = f"has {str(path)!r}, where rows of one {user!r} may be with several teachers"
             raise InvalidInput("votes", problem, "let all silos and the centre use one schema, or name the user in all")
-        if each.classes != classes:
-            problem = f"has {str(path)!r}, whose labels are {', '.join(each.classes)}, and not {', '.join(classes)}"
+        if file.classes != classes:
+            problem = f"has {str(path)!r}, whose labels are {', '.join(file.classes)}, and not {', '.join(classes)}"
             raise InvalidInput("votes", problem, "let all silos use one schema")
-        if each.about != about:
+        if file.about != about:
             problem = f"has {str(path)!r}, which is about other public rows"
             raise InvalidInput("votes", problem, "let all silos vote on the file that is given as --public")
-        if len(each.cast) != rows:
-            problem = f"has {str(path)!r}, with votes on {len(each.cast)} rows, and there are {rows} public ones"
+        if len(file.cast) != rows:
+            problem = f"has {str(path)!r}, with votes on {len(file.cast)} rows, and there are {rows} public ones"
             raise InvalidInput("votes", problem, "let `privet pate vote` write it again")
-    if len({each.id for each in every}) < len(every):
+    if len({file.id for file in files}) < len(files):
         problem = "has two copies of one file, or two votes on the same rows: each row would have two votes"
         raise InvalidInput("votes", problem, "name one of them")
     known: set[str] = set()
-    for path, each in zip(paths, every, strict=True):
-        if known & each.people:
+    for path, file in zip(paths, files, strict=True):
+        if known & file.people:
             problem = f"has {str(path)!r}, whose silo shares a user with another: one person would have several votes"
             raise InvalidInput("votes", problem, "keep each person's records in one silo")
-        known |= each.people
-    keys = {each.key for each in every}
+        known |= file.people
+    keys = {file.key for file in files}
     if len(keys - {None}) > 1:
         problem = "are of silos with different --people-key, so that nobody in two of them would be noticed"
         raise InvalidInput("votes", problem, "let all silos use one key")
-    return np.concatenate([each.cast for each in every], axis=1), None not in keys
+    return np.concatenate([file.cast for file in files], axis=1), None not in keys
 
 
 def key_hash(key: bytes) -> str:
@@ -177,3 +179,10 @@ def people_hashes(table: Table, key: bytes) -> frozenset[str]:
         hmac.new(key, named + int(each).to_bytes(8, "little"), hashlib.sha256).hexdigest()[: 2 * _BYTES]
         for each in table.user_keys
     )
+
+
+def public_digest(public: npt.NDArray[Any], classes: tuple[str, ...]) -> str:
+    """Return a hash of what is asked: the public rows, as the schema reads them, and the labels."""
+    digest = hashlib.sha256(repr((public.shape, public.dtype.str, classes)).encode())
+    digest.update(np.ascontiguousarray(public).data)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Commands that teach: their `--help`, and one line that names everything that is missing."""
+"""Commands with the help of `help_page`, and one line that names everything that is missing."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import click
 from click.core import ParameterSource
 from typer.core import TyperCommand, TyperGroup
 
-from privet.cli.help_page import help_page
+from privet.cli.help_page import help_page, is_example
 from privet.cli.missing import NEEDS, Missing
-from privet.cli.teach import is_example
 
-__all__ = ["TaughtCommand", "TaughtGroup"]
+__all__ = ["HelpfulCommand", "HelpfulGroup"]
 
 _TYPED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
-class TaughtCommand(TyperCommand):
+class HelpfulCommand(TyperCommand):
     """A command with the house's help, which says at once all that it lacks."""
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -49,7 +48,7 @@ def _called(parameter: click.Parameter) -> str:
     return parameter.human_readable_name if isinstance(parameter, click.Argument) else parameter.opts[0]
 
 
-class TaughtGroup(TyperGroup):
+class HelpfulGroup(TyperGroup):
     """A group with the house's help, which is also what it says when nothing is typed."""
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -179,7 +179,7 @@ class Recovered(Record):
 
     @property
     def exceeds(self) -> bool:
-        """Whether more was found than the guarantee allows, and than the more frequent value alone: see `BitReconstruction`."""
+        """Whether more was found than the guarantee and the more frequent value allow (see `BitReconstruction`)."""
         return self.share.lower > max(self.limit, self.baseline)
 
 

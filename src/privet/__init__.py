@@ -5,8 +5,7 @@ The rooms load when they are first used, so that `import privet` costs next to n
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from privet.core import (
     Bounded,
@@ -27,6 +26,7 @@ from privet.core import (
     Trust,
     Unit,
     Whose,
+    lazy_attributes,
 )
 
 if TYPE_CHECKING:
@@ -90,38 +90,11 @@ __all__ = [
     "training",
 ]
 
-_ROOMS = (
-    "accounting",
-    "attacks",
-    "audit",
-    "data",
-    "ensemble",
-    "ledger",
-    "local",
-    "mechanisms",
-    "pate",
-    "query",
-    "report",
-    "runs",
-    "sklearn",
-    "training",
+# Rooms are modules; the other names that are not imported above live in a room.
+__getattr__ = lazy_attributes(
+    __name__,
+    {"": tuple(__all__), "training": ("DPSGD", "fit"), "ledger": ("Ledger",), "runs": ("open_run", "train")},
 )
-_NAMES = {
-    "DPSGD": "privet.training",
-    "Ledger": "privet.ledger",
-    "fit": "privet.training",
-    "open_run": "privet.runs",
-    "train": "privet.runs",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a room, or a name that lives in one, when it is first asked for."""
-    if name in _ROOMS:
-        return import_module(f"privet.{name}")
-    if name in _NAMES:
-        return getattr(import_module(_NAMES[name]), name)
-    raise AttributeError(f"module 'privet' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

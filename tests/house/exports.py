@@ -25,8 +25,18 @@ def _of_module(module: Module, root: str) -> Iterator[str]:
         return
     defined = {name for name in _defined(module.tree.body) if is_public(name)}
     imported = dict(_imported(module.tree.body))
-    # In a package's `__init__` an import of one of our own names is an offer; elsewhere it is only a use.
+    # In a package's `__init__` an import of one of our own names is an offer; elsewhere it is only a use. A name that
+    # is imported as itself is offered to other rooms, and is not public.
+    between_rooms = {
+        alias.asname
+        for node in ast.walk(module.tree)
+        for alias in getattr(node, "names", ())
+        if isinstance(node, ast.ImportFrom) and alias.asname == alias.name
+    }
     offered = {name for name, source in imported.items() if source.split(".")[0] in (root, "") and is_public(name)}
+    offered -= between_rooms
+    for name in sorted(set(listed) & between_rooms):
+        yield f"{module.place}: `{name}` is public and for other rooms at once; import it without `as`"
     for name in sorted(set(listed) - set(_defined(module.tree.body)) - set(imported)):
         yield f"{module.place}: `__all__` names `{name}`, which is not defined there"
     for name in sorted((defined | (offered if module.is_package else set())) - set(listed)):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -13,13 +14,18 @@ class Planted:
     place: str
     source: str
     complaint: str
+    beside: Mapping[str, str] = field(default_factory=dict)
+    """Other files that the mistake needs."""
 
 
 _ROOMS = "imports go one way between rooms"
+_PACKAGES = "rooms are entered through packages"
+_CYCLES = "no import cycles"
+_STRINGS = "no room in a string"
 _EXPORTS = "__all__ is what is exported"
 _RANDOM = "no global randomness"
 _OUTPUT = "no print, no input"
-_SIZES = "no file over 500 lines"
+_SIZES = "no file over 450 lines"
 _NAMES = "file names say something"
 _EXCEPTS = "no blind except"
 _KWARGS = "no **kwargs in public"
@@ -46,6 +52,33 @@ BAD = (
     Planted(_ROOMS, "cli/x.py", "import privet", "through the front door"),
     Planted(_ROOMS, "attic/x.py", "", "`attic` is not a room"),
     Planted(_ROOMS, "loose.py", "", "`loose` is not a room"),
+    Planted(_PACKAGES, "query/x.py", "from privet.core.event import Event", "x.py:1: imports `privet.core.event`"),
+    Planted(_PACKAGES, "query/x.py", "def f():\n    import privet.core.event", "x.py:2: imports `privet.core.event`"),
+    Planted(_PACKAGES, "query/x.py", "if TYPE_CHECKING:\n    from privet.core.unit import Unit", "`privet.core.unit`"),
+    Planted(_PACKAGES, "cli/__init__.py", "from privet.runs.plan import RunPlan", "a module inside `runs`"),
+    Planted(
+        _PACKAGES,
+        "query/x.py",
+        "from privet.core import hidden",
+        "`privet.core` does not offer `hidden`",
+        {"core/__init__.py": "from privet.core.x import hidden, shown as shown\n__all__ = ['listed']"},
+    ),
+    Planted(
+        _CYCLES,
+        "core/x.py",
+        "from privet.core.y import b",
+        "privet.core.x → privet.core.y → privet.core.x: import each other",
+        {"core/y.py": "def b():\n    from privet.core import x"},
+    ),
+    Planted(
+        _CYCLES,
+        "query/x.py",
+        "import privet.query.y",
+        "privet.query.x → privet.query.y → privet.query.z → privet.query.x",
+        {"query/y.py": "from privet.query.z import c", "query/z.py": "from privet.query.x import a"},
+    ),
+    Planted(_STRINGS, "core/x.py", "RENDERER = 'privet.report.notebook:table'", "names the room `report`"),
+    Planted(_STRINGS, "core/x.py", "files('privet.data')", "names the room `data`"),
     Planted(_EXPORTS, "core/x.py", "x = 1", "has no literal `__all__`"),
     Planted(_EXPORTS, "core/x.py", "__all__ = [name for name in dir()]", "has no literal `__all__`"),
     Planted(_EXPORTS, "core/x.py", "__all__ = []\n\ndef forgotten(): ...", "`forgotten` is public and missing"),
@@ -53,6 +86,7 @@ BAD = (
     Planted(_EXPORTS, "core/x.py", "__all__ = ['ghost']", "names `ghost`, which is not defined"),
     Planted(_EXPORTS, "core/x.py", "__all__ = ['a', 'a']\na = 1", "names `a` twice"),
     Planted(_EXPORTS, "core/__init__.py", "from privet.core.x import y\n__all__ = []", "`y` is public and missing"),
+    Planted(_EXPORTS, "core/__init__.py", "from privet.core.x import y as y\n__all__ = ['y']", "and for other rooms"),
     Planted(_EXPORTS, "core/__init__.py", "from .x import y\n__all__: list[str] = []", "`y` is public and missing"),
     Planted(_RANDOM, "core/x.py", "import numpy as np\nnp.random.default_rng()", "uses `numpy.random.default_rng`"),
     Planted(_RANDOM, "core/x.py", "from numpy.random import default_rng", "imports `numpy.random.default_rng`"),
@@ -99,7 +133,7 @@ BAD = (
 # What the checks must leave alone: each file comes close to a rule and keeps to it.
 GOOD = {
     "__init__.py": '"""The front door may show any room."""\n\nfrom privet.cli import main\n\n__all__ = ["main"]\n',
-    "core/__init__.py": '"""Records."""\n\nimport json\n\n__all__: list[str] = []\n',
+    "core/__init__.py": '"""Records."""\n\nimport json\n\nfrom privet.core import x as x\n\n__all__: list[str] = []\n',
     "core/x.py": '''"""Randomness that is passed in, a private name, a type variable, and an inner function."""
 
 from typing import Any, TypeVar

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.house.source import Function, aliases, is_public, modules, public_definitions, resolved
 
-LONGEST = 500
+LONGEST = 450
 _SHAPELESS = re.compile(r"utils?|commons?|bases?|managers?|helpers?")
 _BLIND = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 

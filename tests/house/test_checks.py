@@ -43,7 +43,7 @@ def test_the_rule_accepts_a_good_tree(rule: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: f"{bad.check}: {bad.complaint}")
 def test_the_rule_rejects_a_planted_file(bad: Planted, tmp_path: Path) -> None:
     """Fails when a check has gone blind to the breach that it is there for."""
-    complaints = CHECKS[bad.check](plant(tmp_path, {bad.place: bad.source}))
+    complaints = CHECKS[bad.check](plant(tmp_path, {bad.place: bad.source, **bad.beside}))
     assert any(bad.complaint in complaint for complaint in complaints), complaints
 
 

@@ -6,6 +6,7 @@ from privet.core.bounded import Bounded
 from privet.core.errors import BudgetExceeded, InvalidInput, LedgerError, MissingExtra, NotProven, PrivetError
 from privet.core.event import Event
 from privet.core.guarantee import Evidence, Guarantee, Interval
+from privet.core.lazy_attributes import lazy_attributes as lazy_attributes
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
 from privet.core.unit import Neighbours, Trust, Unit, Whose

@@ -55,7 +55,7 @@ def offered(module: Module) -> set[str]:
         elif isinstance(node, ast.Assign) and any(
             isinstance(at, ast.Name) and at.id == "__all__" for at in node.targets
         ):
-            names |= {item.value for item in ast.walk(node.value) if isinstance(item, ast.Constant)}
+            names |= {str(item.value) for item in ast.walk(node.value) if isinstance(item, ast.Constant)}
     return names
 
 

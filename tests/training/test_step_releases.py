@@ -17,7 +17,7 @@ from privet.core.random import SeededRng
 from privet.training import DPSGD, Adaptive, Automatic, Flat, Performance, PerLayer
 from privet.training.clipping import Clipping
 from privet.training.engine.squares import Squares
-from privet.training.plan import Noise
+from privet.training.noise import Noise
 from tests.training.conftest import Attach, squared
 from tests.training.models import filled, normal
 

@@ -61,7 +61,7 @@ def attack(
 
     privet attack runs/readmission --shadows 64 --like-run --budget-minutes 30
     """
-    from privet.cli.run import INTERRUPTED
+    from privet.cli.exit_codes import INTERRUPTED
     from privet.runs.attacks.attack import attack_run
 
     rates = _rates(alarms)

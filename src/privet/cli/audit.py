@@ -64,7 +64,7 @@ def audit(
 
     privet audit gaussian --epsilon 1 --delta 1e-5 --report gaussian.html
     """
-    from privet.cli.run import FAILED
+    from privet.cli.exit_codes import FAILED
     from privet.mechanisms import auditable
     from privet.report import require_writable
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privet.cli import console
+from privet.cli.exit_codes import FAILED
 from privet.cli.groups import command_group
 from privet.cli.options import AsJson
-from privet.cli.run import FAILED
 from privet.core.codec import VERSION
 from privet.core.errors import InvalidInput
 from privet.ledger.opening import opened

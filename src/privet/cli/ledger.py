@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privet.cli import console
+from privet.cli.exit_codes import FAILED
 from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
 from privet.cli.options import (
@@ -23,7 +24,6 @@ from privet.cli.options import (
     WhoseOption,
     unit_of,
 )
-from privet.cli.run import FAILED
 from privet.core.codec import VERSION, encode
 from privet.ledger.opening import opened
 

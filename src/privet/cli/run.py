@@ -11,22 +11,13 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from privet.cli.exit_codes import BAD_INPUT, BROKEN, INTERRUPTED, TYPED, UNREAD
+
 if TYPE_CHECKING:
     import click
 
-__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "TYPED", "UNREAD", "main"]
+__all__ = ["main"]
 
-FAILED = 1
-"""A check ran, and failed."""
-BAD_INPUT = 2
-"""The command cannot run with these arguments."""
-BROKEN = 70
-"""A bug in Privet: the `EX_SOFTWARE` of sysexits.h."""
-INTERRUPTED = 130
-UNREAD = 141
-"""The reader of the output has gone: the code of a shell for SIGPIPE."""
-TYPED = "privet.typed"
-"""The key of the typed arguments in a context's `meta`."""
 _OTHER_NAMES = {"url": "ledger", "timeout": "wait", "data": "fingerprint_of", "key": "key_file"}
 """Options whose name differs from the library's argument."""
 

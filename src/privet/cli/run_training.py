@@ -15,8 +15,8 @@ import typer
 from click.core import ParameterSource
 
 from privet.cli import console
+from privet.cli.exit_codes import FAILED, INTERRUPTED, TYPED
 from privet.cli.options import require_budget
-from privet.cli.run import FAILED, INTERRUPTED, TYPED
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import click
 import typer
 
 from privet.cli import console
+from privet.cli.exit_codes import FAILED
 from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
-from privet.cli.run import FAILED
 from privet.core.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 import typer
 
 from privet.cli import console
-from privet.cli.run import FAILED, INTERRUPTED
+from privet.cli.exit_codes import FAILED, INTERRUPTED
 from privet.data import (
     BoundsSource,
     Category,

@@ -11,6 +11,7 @@ from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.data.bounds_source import BoundsSource, assumptions_of
 from privet.data.columns import Category, Column, Identifier, Number, states_bounds
+from privet.data.toml import format_schema, parse_schema
 
 __all__ = ["SEPARATORS", "Schema", "Task"]
 
@@ -192,16 +193,12 @@ class Schema:
 
     def to_toml(self, comment: str = "") -> str:
         """The schema as a person can read and change it, under a comment."""
-        from privet.data.toml import written
-
-        return written(self, comment)
+        return format_schema(self, comment)
 
     @staticmethod
     def from_toml(text: str) -> Schema:
         """The schema that a text describes; what is wrong with it is said with its line and column."""
-        from privet.data.toml import parsed
-
-        return parsed(text)
+        return parse_schema(text, Schema)
 
 
 def _checked_missing(words: tuple[str, ...]) -> tuple[str, ...]:

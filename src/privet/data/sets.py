@@ -117,7 +117,7 @@ def named(
 
 def adult_schema() -> Schema:
     """The schema of UCI Adult, from its public documentation."""
-    text = (resources.files("privet.data") / "adult.toml").read_text(encoding="utf-8")
+    text = (resources.files(__package__) / "adult.toml").read_text(encoding="utf-8")
     return Schema.from_toml(text)
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.data.bounds_source import BoundsSource, SourceKind
 from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside
-from privet.data.schema import Schema
 
-__all__ = ["VERSION", "parsed", "source_line", "written"]
+if TYPE_CHECKING:
+    from privet.data.schema import Schema
+
+__all__ = ["VERSION", "format_schema", "parse_schema", "source_line"]
 
 VERSION = 1
 
@@ -30,7 +32,7 @@ _OPTIONAL = ("missing", "outside", "source")
 _HEADER = re.compile(r"\s*\[\[\s*column\s*\]\]")
 
 
-def written(schema: Schema, comment: str = "") -> str:
+def format_schema(schema: Schema, comment: str = "") -> str:
     """The text; what has its usual value is left out."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()] + [f"privet = {VERSION}"]
     usual = {"missing": ("", "?", "NA"), "separator": ",", "lines_in_cells": False}
@@ -94,8 +96,16 @@ def _value(value: str | float | tuple[str, ...]) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
 
 
-def parsed(text: str) -> Schema:
-    """The schema, or what is wrong with the text, where, and what to do."""
+def parse_schema(text: str, make: Callable[..., Schema]) -> Schema:
+    """Return the schema that a text describes.
+
+    Args:
+        text: The TOML.
+        make: Makes a schema from its columns and the other fields.
+
+    Raises:
+        InvalidInput: What is wrong with the text, where, and what to do.
+    """
     try:
         top = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -121,7 +131,7 @@ def parsed(text: str) -> Schema:
             raise InvalidInput("schema", f"{where.top('missing')}missing is not a list", 'write it as ["?", ""]')
         top["missing"] = tuple(top["missing"])
     try:
-        return Schema(columns, **top)
+        return make(columns, **top)
     except InvalidInput as error:
         raise InvalidInput(
             "schema", f"{where.top(error.argument)}{error.argument} {error.problem}", error.advice

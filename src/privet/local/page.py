@@ -109,7 +109,7 @@ def _price(questionnaire: Questionnaire) -> str:
 
 def asset(name: str) -> str:
     """Return a template, script or style sheet of this room."""
-    return files("privet.local").joinpath(name).read_text(encoding="utf-8")
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def content_policy(script: str, *, connects: bool) -> str:

@@ -134,7 +134,7 @@ def _policy(scripts: Iterable[str]) -> str:
 
 
 def _asset(name: str) -> str:
-    return files("privet.report").joinpath(name).read_text(encoding="utf-8")
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _plotly() -> str:

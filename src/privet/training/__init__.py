@@ -8,9 +8,10 @@ from privet.training.clipping import Adaptive, Automatic, Flat, PerLayer
 from privet.training.explain import Explanation
 from privet.training.fit import Progress, fit
 from privet.training.journal import CheckpointError
+from privet.training.noise import Noise
 from privet.training.notices import PrivateWarning, TrainingWarning
 from privet.training.performance import Performance
-from privet.training.plan import DPSGD, BatchSampling, Noise
+from privet.training.plan import DPSGD, BatchSampling
 from privet.training.rules import RULES
 from privet.training.run import Run, RunError
 from privet.training.sampling import UserRows

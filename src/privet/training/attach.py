@@ -19,8 +19,8 @@ from privet.training.checkpoint import CheckpointStore, FixedTerms, next_randomn
 from privet.training.data import Rows
 from privet.training.distributed import World, described
 from privet.training.identity import Identity
+from privet.training.noise import Noise
 from privet.training.performance import Performance
-from privet.training.plan import DPSGD, Noise
 from privet.training.rules import OperationRule, checked_rules
 from privet.training.run import Run
 from privet.training.sampling import Sampler, UserRows, UserSampler, count_units
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from privet.core.event import Event
     from privet.ledger import Budget, Charge
+    from privet.training.plan import DPSGD
     from privet.training.sampling import Ids
 
 __all__ = ["RunSetup"]

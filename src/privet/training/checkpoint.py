@@ -26,13 +26,13 @@ from privet.core.randomness import Randomness
 from privet.core.unit import Unit
 from privet.training.identity import Identity
 from privet.training.journal import CheckpointError, Journal, for_me_alone, sync_directory
-from privet.training.plan import DPSGD
 from privet.training.sampling import Sampler
 
 if TYPE_CHECKING:
     from privet.ledger.charge import Charge
     from privet.ledger.fingerprint import Fingerprint
     from privet.training.budget_charge import BudgetCharge
+    from privet.training.plan import DPSGD
 
 __all__ = ["INSIDE", "Checkpoint", "CheckpointStore", "FixedTerms", "next_randomness", "read"]
 

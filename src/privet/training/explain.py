@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,8 +21,8 @@ from privet.training.coupling import untouched
 from privet.training.data import Rows
 from privet.training.engine.contributions import Contribution, Dense, numbers
 from privet.training.micro import Micro
+from privet.training.noise import Noise
 from privet.training.performance import Performance
-from privet.training.plan import DPSGD, Noise
 from privet.training.rehearsal import rehearse
 from privet.training.rules import OperationRule, checked_rules
 from privet.training.rules.channels_last import ChannelsLast
@@ -30,6 +30,9 @@ from privet.training.rules.convolution import ConvolutionFactors
 from privet.training.rules.tuning import way
 from privet.training.step import Step
 from privet.training.synthetic_rows import BatchMaker, guesses, like, losses_on
+
+if TYPE_CHECKING:
+    from privet.training.plan import DPSGD
 
 __all__ = ["Explanation", "Layer", "Norms", "Share", "explain"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -10,7 +11,9 @@ from privet.core.errors import InvalidInput
 from privet.core.random import Rng
 from privet.training.clipping import Adaptive
 from privet.training.lattice import Lattice, error_bound
-from privet.training.plan import DPSGD
+
+if TYPE_CHECKING:
+    from privet.training.plan import DPSGD
 
 __all__ = ["ASSUMPTION", "Grid", "most_units"]
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import threading
+from enum import Enum
 from typing import Final
 
 import numpy as np
@@ -28,7 +29,15 @@ from privet.core.random.lineage import here
 from privet.core.random.tensors import view_of, was_written
 from privet.training.native import loops
 
-__all__ = ["ANGLES", "Scratch", "fill", "transform"]
+__all__ = ["ANGLES", "Noise", "Scratch", "fill", "transform"]
+
+
+class Noise(Enum):
+    """What kind of noise is added: normals as floating point has them, or exact ones on a grid."""
+
+    REAL = "real"
+    LATTICE = "lattice"
+
 
 # Pairs per pass: long enough to keep several threads busy, short enough for what they touch to stay in their caches.
 _PAIRS: Final = 1 << 18

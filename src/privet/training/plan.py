@@ -17,6 +17,7 @@ from privet.core.event import Event
 from privet.core.guarantee import Guarantee
 from privet.core.unit import Neighbours, Unit, Whose
 from privet.training.clipping import Adaptive, Automatic, Clipping, Flat, PerLayer
+from privet.training.noise import Noise
 from privet.training.sampling import FixedSizeSampler, PoissonSampler, Sampler, ShuffledSampler
 
 if TYPE_CHECKING:
@@ -41,13 +42,6 @@ class BatchSampling(Enum):
     POISSON = "poisson"
     FIXED_SIZE = "fixed-size"
     SHUFFLED = "shuffled"
-
-
-class Noise(Enum):
-    """What kind of noise is added: normals as floating point has them, or exact ones on a grid."""
-
-    REAL = "real"
-    LATTICE = "lattice"
 
 
 @dataclass(frozen=True)

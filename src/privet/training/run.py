@@ -24,8 +24,8 @@ from privet.training.distributed import Turn
 from privet.training.grid import ASSUMPTION
 from privet.training.guard import RunError, guard, unguard
 from privet.training.micro import Micro, split
+from privet.training.noise import Noise
 from privet.training.notices import warn_of_rates, warn_of_unrepeatable
-from privet.training.plan import Noise
 from privet.training.rehearsal import REHEARSED, Rehearsal
 from privet.training.selftest import SelfTest, selftest
 from privet.training.step import Step

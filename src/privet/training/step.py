@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -22,13 +23,15 @@ from privet.training.engine.groups import Groups
 from privet.training.engine.squares import Squares
 from privet.training.grid import Grid
 from privet.training.micro import Micro, RowInputs
-from privet.training.noise import fill
+from privet.training.noise import Noise, fill
 from privet.training.notices import warn_of_eval_mode, warn_of_no_gradient
 from privet.training.performance import Performance
-from privet.training.plan import DPSGD, Noise
 from privet.training.rules import OperationRule
 from privet.training.state import Attributes, Weights, buffer_names
 from privet.training.tail import Tail
+
+if TYPE_CHECKING:
+    from privet.training.plan import DPSGD
 
 __all__ = ["Step"]
 

@@ -31,22 +31,26 @@ _BYTES = sa.types.NullType()
 """Bytes as the driver gives them: SQLAlchemy's own type would make bytes of whatever a damaged file holds there."""
 
 
-def _table(table: str, /, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
-    """Return a table for queries; keys and constraints are declared once, in the migration that creates it."""
-    return sa.Table(table, _metadata, *(sa.Column(column, kind) for column, kind in columns.items()))
+def _table(table: str, keys: tuple[str, ...], /, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
+    """Return a table for queries; its constraints are declared in the migration that creates it."""
+    made = (sa.Column(name, kind, primary_key=name in keys) for name, kind in columns.items())
+    return sa.Table(table, _metadata, *made)
 
 
-META = _table("privet_ledger", name=_TEXT, value=_TEXT)
+META = _table("privet_ledger", ("name",), name=_TEXT, value=_TEXT)
 """The schema's version, and the salt of fingerprints."""
 _VERSION = sa.select(META.c.value).where(META.c.name == "version")
 _LONGEST = 6
 """How many digits a version may have."""
 _SALT = 32
 """How many bytes the salt has."""
-BUDGETS = _table("privet_budgets", id=_INTEGER, name=_TEXT, terms=_TEXT, state=_TEXT, length=_INTEGER, head=_BYTES)
+BUDGETS = _table(
+    "privet_budgets", ("id",), id=_INTEGER, name=_TEXT, terms=_TEXT, state=_TEXT, length=_INTEGER, head=_BYTES
+)
 """One row per budget: its terms, its running sums, and the end of its chain. Admission reads this and no history."""
 CHAIN = _table(
     "privet_chain",
+    ("budget", "seq"),
     budget=_INTEGER,
     seq=_INTEGER,
     kind=_TEXT,
@@ -59,10 +63,10 @@ CHAIN = _table(
 )
 """Every change, only ever added to."""
 ENTRIES = _table(
-    "privet_entries", id=_TEXT, budget=_INTEGER, seq=_INTEGER, last=_INTEGER, state=_TEXT, attempt=_INTEGER
+    "privet_entries", ("id",), id=_TEXT, budget=_INTEGER, seq=_INTEGER, last=_INTEGER, state=_TEXT, attempt=_INTEGER
 )
 """The state of each entry, so that it is found at once; says nothing that the chain does not say."""
-FINGERPRINTS = _table("privet_fingerprints", tag=_TEXT, budget=_INTEGER)
+FINGERPRINTS = _table("privet_fingerprints", ("tag",), tag=_TEXT, budget=_INTEGER)
 """Which budget a data set belongs to."""
 
 # The tables of version 1 as they were made then; what is above may change with later versions, this may not.

@@ -248,13 +248,8 @@ def _read(folder: Path) -> dict[str, Any]:
     wrong = NotGenuine(f"{SIGNATURE} is not as it was written; ask for the folder again")
     try:
         said = json.loads(text)
-        kinds: dict[str, Any] = {
-            "privet-signature": int,
-            "key": str,
-            "head": (str, type(None)),
-            "files": dict,
-            "signature": str,
-        }
+        kinds: dict[str, Any] = {"privet-signature": int, "head": (str, type(None)), "files": dict}
+        kinds |= {"key": str, "signature": str}
         fits = set(said) == set(kinds) and all(isinstance(said[name], kind) for name, kind in kinds.items())
         # One spelling, so that not even a space can be changed unseen.
         fits = fits and _text(said).encode() == text and said["privet-signature"] == _FORMAT

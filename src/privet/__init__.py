@@ -5,7 +5,8 @@ The rooms load when they are first used, so that `import privet` costs next to n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from privet.core import (
     Bounded,
@@ -27,6 +28,7 @@ from privet.core import (
     Unit,
     Whose,
     lazy_attributes,
+    register_renderers,
 )
 
 if TYPE_CHECKING:
@@ -90,6 +92,14 @@ __all__ = [
     "training",
 ]
 
+
+def _renderers() -> Mapping[str, Callable[[Any], str]]:
+    from privet.report import RENDERERS
+
+    return RENDERERS
+
+
+register_renderers(_renderers)
 # Rooms are modules; the other names that are not imported above live in a room.
 __getattr__ = lazy_attributes(
     __name__,

@@ -165,7 +165,7 @@ def toy_margin(outputs: Tensor, labels: Tensor) -> Reals:
     ),
     "toy-majority": Addition(
         "runs/methods",
-        "METHODS",
+        "METHOD_TABLE",
         '"toy-majority": TOY_MAJORITY,',
         "TOY_MAJORITY",
         (ROOT / "tests" / "runs" / "majority.py")

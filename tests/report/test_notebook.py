@@ -14,9 +14,9 @@ from privet.core import Bounded, Guarantee, Release, Unit
 from privet.core.event import Laplace
 from privet.core.random import SeededRng
 from privet.core.randomness import Randomness
-from privet.core.rendering import RENDERERS
 from privet.ledger import Ledger
 from privet.mechanisms import Count, DiscreteGaussianMechanism
+from privet.report.notebook import RENDERERS
 from privet.report.words import up
 from tests.cli.test_page import Elements
 from tests.report.test_training_browser import CHROMIUM, Seen, browser

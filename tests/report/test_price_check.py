@@ -71,10 +71,6 @@ def belief(card: dict[str, Any]) -> None:
     card["privacy"]["meaning"]["value"]["beliefs"][0]["posterior"] *= 0.5
 
 
-def sentence(card: dict[str, Any]) -> None:
-    card["privacy"]["meaning"]["value"]["sentences"][0] = "No attack finds anyone."
-
-
 EDITS: dict[Edit, str] = {
     whole: "for the whole, and its events cost",
     line: "for 'its score on held-out rows'",
@@ -85,7 +81,6 @@ EDITS: dict[Edit, str] = {
     released: "for a release in scores",
     attack: "says of attackers less",
     belief: "says of attackers less",
-    sentence: "says of attackers less",
 }
 
 
@@ -114,6 +109,16 @@ def test_a_card_that_claims_too_little_is_not_read(edit: Edit, folder: Path, tmp
         load(folder) if edit is not whole else sign(folder, tmp_path / "signer.pem")
     assert f"run is {str(folder)!r}, of which card.json cannot be used" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_sentences_on_a_card_follow_from_its_numbers() -> None:
+    """Catches sentences that are shown as somebody wrote them, and a card of an older wording that is refused."""
+    data = json.loads(to_json(shareable(signable())))
+    honest = from_json(json.dumps(data)).privacy.meaning.value.sentences
+    data["card"]["privacy"]["meaning"]["value"]["sentences"][0] = "No attack finds anyone."
+    card = from_json(json.dumps(data))
+    require_priced(card)
+    assert card.privacy.meaning.value.sentences == honest
 
 
 def test_honest_cards_are_read() -> None:

@@ -54,7 +54,12 @@ class Meaning(Record):
 
     attacks: tuple[Attack, ...]
     beliefs: tuple[Belief, ...]
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...] = ()
+    """Written from the numbers, in the words of this version, whatever a stored record says."""
+
+    def __post_init__(self) -> None:
+        written = (*map(_attack_in_words, self.attacks), *map(_belief_in_words, self.beliefs))
+        object.__setattr__(self, "sentences", written)
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
@@ -169,7 +174,7 @@ def meaning(delta_curve: Callable[[float], float], tail: Callable[[float], float
         raise InvalidInput("delta_curve", "and tail must be functions of one number")
     attacks = tuple(Attack(x, best_true_positive_rate(delta_curve, x)) for x in FALSE_POSITIVE_RATES)
     beliefs = tuple(belief(prior, tail, chance) for prior in PRIORS)
-    return Meaning(attacks, beliefs, (*map(_attack_in_words, attacks), *map(_belief_in_words, beliefs)))
+    return Meaning(attacks, beliefs)
 
 
 def _attack_in_words(attack: Attack) -> str:

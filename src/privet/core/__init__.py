@@ -9,6 +9,7 @@ from privet.core.guarantee import Evidence, Guarantee, Interval
 from privet.core.lazy_attributes import lazy_attributes as lazy_attributes
 from privet.core.randomness import Randomness
 from privet.core.release import Draw, Release
+from privet.core.rendering import register_renderers as register_renderers
 from privet.core.unit import Neighbours, Trust, Unit, Whose
 
 __all__ = [

@@ -1,26 +1,33 @@
-"""How records show themselves in a notebook. They are drawn by another room, which is loaded when one is shown."""
+"""How records show themselves in a notebook. Another room draws them; the front door says which functions do."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable, Mapping
+from typing import Any
 
-__all__ = ["RENDERERS", "html_of"]
+__all__ = ["html_of", "register_renderers"]
 
-RENDERERS = {
-    "Guarantee": "privet.report.notebook:guarantee_table",
-    "Ledger": "privet.report.notebook:ledger_table",
-    "Release": "privet.report.notebook:release_table",
-}
-"""For each class that shows itself the function that draws it. `Bounded` has none, and never will: it is private."""
+_loaders: list[Callable[[], Mapping[str, Callable[[Any], str]]]] = []
+
+
+def register_renderers(load: Callable[[], Mapping[str, Callable[[Any], str]]]) -> None:
+    """Say how records are drawn.
+
+    Args:
+        load: Called when a record is first shown. Returns the function that draws each class, by the class's name.
+    """
+    _loaders[:] = [load]
 
 
 def html_of(record: object) -> str:
-    """A small table; a subclass is drawn as its parent.
+    """Return a small table; a subclass is drawn as its parent.
+
+    Args:
+        record: A guarantee, a release or a ledger.
 
     >>> from privet.core import Guarantee, Interval, Unit
     >>> html_of(Guarantee(Interval(0.9, 1.0), 1e-5, Unit(), "pld")).startswith("<table>")
     True
     """
-    name = next(each.__name__ for each in type(record).__mro__ if each.__name__ in RENDERERS)
-    module, _, function = RENDERERS[name].partition(":")
-    return str(getattr(import_module(module), function)(record))
+    renderers = _loaders[0]()
+    return next(renderers[kind.__name__](record) for kind in type(record).__mro__ if kind.__name__ in renderers)

@@ -12,6 +12,7 @@ from privet.report.card import RunCard, require_shareable
 from privet.report.card_json import document
 from privet.report.charges import require_charged
 from privet.report.curves import Curves, curves_of
+from privet.report.notebook import RENDERERS as RENDERERS
 from privet.report.page import page
 from privet.report.private_score import ScoreMechanism
 from privet.report.run_names import name_runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from privet.report.words import SEEDED, down, guarantee_rows, headline, protecte
 if TYPE_CHECKING:
     from privet.ledger import Ledger
 
-__all__ = ["guarantee_table", "ledger_table", "release_table"]
+__all__ = ["RENDERERS", "guarantee_table", "ledger_table", "release_table"]
 
 _MOST = 80
 """How many characters of a released value are shown."""
@@ -79,3 +80,11 @@ def ledger_table(ledger: Ledger) -> str:
         for budget in budgets
     ]
     return table("Budgets", ("budget", "whole", "left", "entries", "protects"), rows)
+
+
+RENDERERS: dict[str, Callable[[Any], str]] = {
+    "Guarantee": guarantee_table,
+    "Ledger": ledger_table,
+    "Release": release_table,
+}
+"""For each class that shows itself the function that draws it. `Bounded` has none, and never will: it is private."""

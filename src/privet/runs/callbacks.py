@@ -29,7 +29,7 @@ class PlannedRun:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """What was chosen, and why; all of it public."""
-        from privet.runs.card_builder import plan_choices
+        from privet.runs.plan_choices import plan_choices
 
         return plan_choices(self.request, self.facts, self.plan)
 

@@ -22,7 +22,7 @@ from privet.runs.directory import RunDirectory
 from privet.runs.facts import PublicFacts
 from privet.runs.learn_stage import SOURCE
 from privet.runs.methods.protocol import FitSession, Method, MethodPlan, StepProgress
-from privet.runs.methods.table import METHODS
+from privet.runs.methods.registry import METHODS
 from privet.runs.payment import Payment
 from privet.runs.plan import RunPlan, require_within
 from privet.runs.request import TrainRequest

@@ -31,7 +31,7 @@ from privet.data import (
 )
 from privet.ensemble import shuffled_order
 from privet.runs.facts import PublicFacts
-from privet.runs.methods.table import METHODS
+from privet.runs.methods.registry import METHODS
 from privet.runs.overlap import require_other_file, require_other_records, require_other_rows
 from privet.runs.pate.vote_file import gather_votes, public_digest
 from privet.runs.request import TrainRequest

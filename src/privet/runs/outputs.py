@@ -8,7 +8,7 @@ from privet.core.atomic_write import write_atomically
 from privet.report import TrainingCard, write_run
 from privet.runs.card_builder import build_card
 from privet.runs.directory import RunDirectory
-from privet.runs.methods.table import METHODS
+from privet.runs.methods.registry import METHODS
 from privet.runs.pipeline import RunResult
 from privet.runs.plan_file import write_plan
 from privet.training.models import store

@@ -18,7 +18,7 @@ from privet.runs.inputs import TrainingInputs, with_schema
 from privet.runs.learn_stage import count_rows, learn_schema
 from privet.runs.logs import open_logs
 from privet.runs.methods.protocol import FitSession, MethodPlan
-from privet.runs.methods.table import METHODS
+from privet.runs.methods.registry import METHODS
 from privet.runs.payment import identity_of, reserve_payment
 from privet.runs.plan import RunPlan, describe_model, make_plan
 from privet.runs.request import TrainRequest

@@ -18,7 +18,7 @@ from privet.mechanisms import Count, DiscreteLaplaceMechanism
 from privet.runs.facts import PublicFacts
 from privet.runs.inputs import TrainingInputs, learning_plan
 from privet.runs.methods.protocol import MethodBudget, MethodPlan
-from privet.runs.methods.table import METHODS
+from privet.runs.methods.registry import METHODS
 from privet.runs.request import FeaturesName, TrainRequest
 from privet.runs.scoring import PrivateScoring
 from privet.runs.selection import TuningPlan

@@ -10,7 +10,7 @@ from privet.core.errors import InvalidInput
 from privet.report import Internal
 from privet.report.attack_records import Remembered
 from privet.runs.inputs import Data, TrainingInputs
-from privet.runs.methods.table import METHODS
+from privet.runs.methods.registry import METHODS
 from privet.runs.payment import rows_digest
 from privet.runs.request import TrainRequest
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privet.core import checked
 from privet.core.errors import InvalidInput
 from privet.runs.methods.protocol import MethodOptions
-from privet.runs.methods.table import METHODS, method_named
+from privet.runs.methods.registry import METHODS, method_named
 
 if TYPE_CHECKING:
     from privet.runs.facts import PublicFacts

@@ -18,7 +18,7 @@ from privet.report import TrainingCard
 from privet.runs.attacks.epsilon_ladder import LadderResult
 from privet.runs.facts import PublicFacts
 from privet.runs.methods.protocol import FitSession, MethodPlan, on_features
-from privet.runs.methods.table import METHODS
+from privet.runs.methods.registry import METHODS
 from privet.runs.plan_file import read_plan
 from privet.runs.scoring import LabeledRows
 from privet.training.models import Model, restore

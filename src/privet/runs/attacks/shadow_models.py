@@ -26,7 +26,7 @@ from privet.ensemble.seeding import seed_of
 from privet.runs.attacks.rows import AttackedRun
 from privet.runs.facts import PublicFacts
 from privet.runs.methods.protocol import FitSession, MethodPlan, on_features
-from privet.runs.methods.table import METHODS
+from privet.runs.methods.registry import METHODS
 from privet.runs.plan_file import read_plan
 from privet.runs.scoring import LabeledRows
 from privet.training.models import Convolutions, Model, Residual, UserModel

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from privet.runs.methods.protocol import FitSession, Method, MethodBudget, MethodOptions, MethodPlan, PartialRun
-from privet.runs.methods.table import METHODS
+from privet.runs.methods.registry import METHODS
+from privet.runs.methods.table import METHOD_TABLE
 
-__all__ = ["METHODS", "FitSession", "Method", "MethodBudget", "MethodOptions", "MethodPlan", "PartialRun"]
+__all__ = [
+    "METHODS",
+    "METHOD_TABLE",
+    "FitSession",
+    "Method",
+    "MethodBudget",
+    "MethodOptions",
+    "MethodPlan",
+    "PartialRun",
+]

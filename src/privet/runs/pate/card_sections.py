@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,14 +20,16 @@ from privet.pate import Plan, Votes, data_dependent
 from privet.pate.data_dependent import question_cost
 from privet.report import Consensus, Finding, Internal, Public, Score, Trial, load, trials_of
 from privet.report.training_price import nearby_deltas
-from privet.runs.methods.pate import PATE, PateOptions, pate_options
 from privet.runs.methods.protocol import CardSections
+from privet.runs.pate.options import TITLE, PateOptions, pate_options
 from privet.runs.pate.plan import first_questions, voting_plan
 from privet.runs.pate.student import Answers, stored_answers, stored_ceiling, train_student
 from privet.runs.pate.teachers import stored_votes
-from privet.runs.pipeline import RunResult
 from privet.runs.row_sets import TEST
 from privet.runs.scoring import score_exactly
+
+if TYPE_CHECKING:
+    from privet.runs.pipeline import RunResult
 
 __all__ = ["answers_csv", "card_sections", "other_trials"]
 
@@ -139,7 +142,7 @@ def _trials(result: RunResult, voting: Plan, scores: list[tuple[int, Release[Sco
 
 
 def _trial(name: str, epsilon: float, delta: float, teachers: int | None) -> Callable[[Score], Trial]:
-    return lambda score: Trial(name, PATE.title, epsilon, delta, score, teachers)
+    return lambda score: Trial(name, TITLE, epsilon, delta, score, teachers)
 
 
 def _consensus(voting: Plan, votes: Votes, delta: float, answers: Answers) -> Consensus:

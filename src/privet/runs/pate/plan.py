@@ -11,8 +11,8 @@ from privet.core.event import Composed, Event
 from privet.pate import Aggregator, Confident, GNMax, Plan, SmoothCeiling, least_noise, most_questions
 from privet.report import Choice
 from privet.runs.facts import PublicFacts
-from privet.runs.methods.pate import PATE, PateOptions, StudentName, pate_options
 from privet.runs.methods.protocol import MethodBudget, MethodPlan
+from privet.runs.pate.options import NAME, PateOptions, StudentName, pate_options
 from privet.runs.plan import ASKED, RULE
 from privet.runs.request import TrainRequest
 
@@ -60,7 +60,7 @@ def plan_pate(request: TrainRequest, facts: PublicFacts, share: MethodBudget) ->
     settings = _settings(voting, share.delta if options.sanitise else None)
     settings["student"] = options.student_for(facts).value
     return MethodPlan(
-        PATE.name, voting.event, share.unit, "the teachers' answers", tuple(choices), settings, further=further
+        NAME, voting.event, share.unit, "the teachers' answers", tuple(choices), settings, further=further
     )
 
 

@@ -17,8 +17,8 @@ from privet.ensemble import LabelPropagation, Student, StudentTraining, Supervis
 from privet.ensemble.ridge import Kernels, RidgeModels
 from privet.pate import GNMax, Plan
 from privet.runs.methods.convex import RADIUS
-from privet.runs.methods.pate import StudentName
 from privet.runs.methods.protocol import FitSession, MethodPlan
+from privet.runs.pate.options import StudentName
 from privet.runs.pate.plan import ceiling_of, voting_plan
 from privet.runs.pate.teachers import stored_votes
 from privet.training.models import Kernel, UnitNormLinear

@@ -33,8 +33,8 @@ from privet.ensemble import (
 from privet.pate import Votes
 from privet.runs.directory import RunDirectory
 from privet.runs.inputs import Data, TrainingInputs
-from privet.runs.methods.pate import PateOptions, StudentName, TeacherName, pate_options
 from privet.runs.methods.protocol import FitSession, MethodPlan
+from privet.runs.pate.options import PateOptions, StudentName, TeacherName, pate_options
 from privet.runs.pate.plan import voting_plan
 from privet.runs.pate.vote_file import VoteFile, key_hash, people_hashes, public_digest, silo_name
 from privet.runs.payment import rows_digest

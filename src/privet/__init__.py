@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     )
     from privet.ledger import Ledger
     from privet.runs import open_run, train
-    from privet.training import DPSGD, fit
+    from privet.training import DPSGD
+    from privet.training.fit import fit
 
 __all__ = [
     "DPSGD",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from privet import training
 from privet.core.errors import InvalidInput
 from privet.report import load
 from privet.runs.attacks import shadow_models
@@ -16,7 +17,6 @@ from privet.runs.attacks.rows import open_attacked_run
 from privet.runs.methods.dp_sgd import recipe_of
 from privet.runs.plan import RunPlan
 from privet.runs.plan_file import read_plan
-from privet.training import recipe as recipes
 from privet.training.plan import DPSGD
 from tests.cli.conftest import Run, clinic, privet
 from tests.cli.test_train import done, refused
@@ -34,8 +34,8 @@ def changed_default(monkeypatch: pytest.MonkeyPatch) -> None:
         named["clip"] = 2.0 if named.get("clip") is None else named["clip"]
         return usual(*given, **named)
 
-    usual = recipes.recipe
-    monkeypatch.setattr(recipes, "recipe", doubled)
+    usual = training.recipe
+    monkeypatch.setattr(training, "recipe", doubled)
 
 
 def test_attack_and_ladder_use_the_stored_plan_where_a_default_has_changed(

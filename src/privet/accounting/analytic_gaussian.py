@@ -11,8 +11,7 @@ import math
 from scipy.special import erfcx, ndtr
 
 from privet.accounting.search import falling_root
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 __all__ = [
     "analytic_gaussian_sigma",

@@ -11,10 +11,19 @@ from collections.abc import Callable
 
 from privet.accounting import price
 from privet.accounting.search import largest_count
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled
-from privet.core.unit import Neighbours, Unit
+from privet.core import (
+    Event,
+    Gaussian,
+    InvalidInput,
+    Laplace,
+    Neighbours,
+    Poisson,
+    RandomizedResponse,
+    Repeated,
+    Sampled,
+    Unit,
+    checked,
+)
 
 __all__ = [
     "laplace_scale",

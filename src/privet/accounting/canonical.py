@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from privet.core import InvalidInput, NotProven
 from privet.core import event as events
-from privet.core.errors import InvalidInput, NotProven
 
 __all__ = ["Canonical", "CountedEvent", "canonical"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final, Literal, TypedDict
 
-from privet.core.guarantee import Interval
+from privet.core import Interval
 
 __all__ = ["QUIET", "between", "certain"]
 

@@ -18,8 +18,7 @@ from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent
 from privet.accounting.per_step import StepBounds, least_delta, steps_of
 from privet.accounting.pure import sum_up
-from privet.core import checked
-from privet.core.unit import Unit
+from privet.core import Unit, checked
 
 __all__ = ["ADVANCED", "BASIC", "StepComposition"]
 

@@ -16,8 +16,7 @@ from privet.accounting.analytic_gaussian import (
 from privet.accounting.certified_bounds import QUIET
 from privet.accounting.pure import sum_up
 from privet.accounting.search import Array, least
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 __all__ = [
     "analytic_gaussian_sigma",

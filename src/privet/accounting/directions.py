@@ -15,7 +15,7 @@ from privet.accounting.dominating_pairs import brackets
 from privet.accounting.grid import optimistic, pessimistic
 from privet.accounting.laws import Array, GaussianLoss, Law, reach
 from privet.accounting.pure import sum_up
-from privet.core.unit import Unit
+from privet.core import Unit
 
 __all__ = ["Direction", "Side", "directions", "unpriced"]
 

@@ -31,9 +31,8 @@ from privet.accounting.laws import (
 from privet.accounting.neighbor_distance import shift, stretch
 from privet.accounting.pure import pure_epsilon
 from privet.accounting.shuffling import attains, law_of, local_of
+from privet.core import Neighbours, NotProven, Unit
 from privet.core import event as events
-from privet.core.errors import NotProven
-from privet.core.unit import Neighbours, Unit
 
 __all__ = ["Bracket", "brackets"]
 

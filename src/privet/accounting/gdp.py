@@ -13,8 +13,7 @@ from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import gdp_to_delta, gdp_to_epsilon
 from privet.accounting.neighbor_distance import gaussian_mu
 from privet.accounting.table import require_all
-from privet.core import checked
-from privet.core.unit import Unit
+from privet.core import Unit, checked
 
 __all__ = ["delta", "epsilon", "gdp_clt_not_a_guarantee", "mu"]
 

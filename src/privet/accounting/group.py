@@ -10,8 +10,7 @@ from fractions import Fraction
 from privet.accounting.canonical import CountedEvent
 from privet.accounting.conversions import group_privacy
 from privet.accounting.pure import sum_up
-from privet.core.event import Poisson
-from privet.core.unit import Neighbours, Unit
+from privet.core import Neighbours, Poisson, Unit
 
 __all__ = ["group_delta", "group_epsilon", "halfway", "portion"]
 

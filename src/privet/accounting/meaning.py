@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from privet.accounting.search import falling_root
 from privet.accounting.tradeoff import tradeoff_of
-from privet.core import checked
-from privet.core.codec import Record
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, Record, checked
 
 __all__ = [
     "FALSE_POSITIVE_RATES",

@@ -11,9 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from privet.core import Neighbours, NotProven, Unit
 from privet.core import event as events
-from privet.core.errors import NotProven
-from privet.core.unit import Neighbours, Unit
 
 __all__ = ["gaussian_mu", "require_one_record", "shift", "span", "steps", "stretch"]
 

@@ -22,8 +22,8 @@ from privet.accounting.search import falling_root
 from privet.accounting.shuffling import shuffled_epsilon
 from privet.accounting.table import require_all
 from privet.accounting.zcdp import rho
+from privet.core import Neighbours, Unit
 from privet.core import event as events
-from privet.core.unit import Neighbours, Unit
 
 __all__ = ["StepBounds", "least_delta", "steps_of"]
 

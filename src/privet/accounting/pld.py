@@ -23,8 +23,7 @@ from privet.accounting.certified_bounds import between
 from privet.accounting.directions import Direction, Side, directions, unpriced
 from privet.accounting.laws import block, law_delta, law_epsilon
 from privet.accounting.table import require_all
-from privet.core.guarantee import Interval
-from privet.core.unit import Unit
+from privet.core import Interval, Unit
 
 __all__ = ["RENYI_SHARE", "delta", "epsilon", "upper_epsilon"]
 

@@ -16,11 +16,19 @@ from privet.accounting.certified_bounds import QUIET, between, certain
 from privet.accounting.composition import ADVANCED, BASIC
 from privet.accounting.group import group_delta, group_epsilon, halfway, portion
 from privet.accounting.renyi_leaves import failure
-from privet.core import checked
-from privet.core import event as events
-from privet.core.errors import NotProven
-from privet.core.guarantee import COMPUTATIONAL, Guarantee, Interval
-from privet.core.unit import Neighbours, Trust, Unit
+from privet.core import (
+    COMPUTATIONAL,
+    Guarantee,
+    Interval,
+    Neighbours,
+    NotProven,
+    Trust,
+    Unit,
+    checked,
+)
+from privet.core import (
+    event as events,
+)
 
 __all__ = [
     "CONTINUOUS_NOISE",

@@ -14,10 +14,7 @@ from privet.accounting.conversions import gdp_to_delta
 from privet.accounting.convolution import LossCurve
 from privet.accounting.directions import Side, directions, unpriced
 from privet.accounting.laws import Array, law_delta
-from privet.core import checked
-from privet.core.errors import NotProven
-from privet.core.event import Event
-from privet.core.unit import Unit
+from privet.core import Event, NotProven, Unit, checked
 
 __all__ = ["Profile"]
 

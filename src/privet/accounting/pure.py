@@ -9,8 +9,8 @@ from typing import Any
 
 from privet.accounting.canonical import canonical
 from privet.accounting.neighbor_distance import span, stretch
+from privet.core import Unit
 from privet.core import event as events
-from privet.core.unit import Unit
 
 __all__ = ["amplified", "exact_epsilon", "pure_epsilon", "rounded_up", "sum_up"]
 

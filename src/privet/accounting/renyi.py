@@ -19,10 +19,7 @@ from privet.accounting.renyi_leaves import failure, leaf_curve, log_ratios, sele
 from privet.accounting.renyi_sampled import sampled_curve
 from privet.accounting.search import Array
 from privet.accounting.table import require
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import IndependentBatches, Selected, ShuffledEpoch
-from privet.core.unit import Unit
+from privet.core import IndependentBatches, InvalidInput, Selected, ShuffledEpoch, Unit, checked
 
 __all__ = ["RenyiCurve", "curve", "default_orders", "delta", "epsilon", "total"]
 

@@ -30,9 +30,8 @@ from privet.accounting.neighbor_distance import gaussian_mu, stretch
 from privet.accounting.pure import pure_epsilon
 from privet.accounting.search import Array
 from privet.accounting.shuffling import shuffled_curve
+from privet.core import Trials, Unit
 from privet.core import event as events
-from privet.core.trials import Trials
-from privet.core.unit import Unit
 
 __all__ = ["failure", "leaf_curve", "linear", "log_moments", "log_ratios", "mean_up", "selected_curve", "swapped"]
 

@@ -21,9 +21,8 @@ from privet.accounting.renyi_binomial import fixed_size_bound, interpolated, poi
 from privet.accounting.renyi_chords import fixed_size_chords, poisson_chords
 from privet.accounting.renyi_leaves import leaf_curve, log_moments, swapped
 from privet.accounting.search import Array
+from privet.core import Neighbours, NotProven, Unit
 from privet.core import event as events
-from privet.core.errors import NotProven
-from privet.core.unit import Neighbours, Unit
 
 __all__ = ["sampled_curve", "two_points"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privet.accounting.run_description import SamplingScheme, sampled_item
-from privet.core.unit import Unit, Whose
+from privet.core import Unit, Whose
 
 __all__ = ["run_conditions"]
 

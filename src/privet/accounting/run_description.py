@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import (
+from privet.core import (
     Event,
     Gaussian,
     IndependentBatches,
+    InvalidInput,
     Poisson,
     Repeated,
     Sampled,
     Sampling,
     ShuffledEpoch,
+    Unit,
     WithoutReplacement,
     WithReplacement,
+    checked,
+    counted,
 )
-from privet.core.unit import Unit
-from privet.core.words import counted
 
 __all__ = [
     "BatchDescription",

@@ -14,9 +14,7 @@ from privet.accounting.canonical import canonical
 from privet.accounting.laws import Atoms, crowd, law_epsilon
 from privet.accounting.pure import pure_epsilon
 from privet.accounting.search import Array, falling_root
-from privet.core import checked
-from privet.core.event import RandomizedResponse, Shuffled
-from privet.core.unit import Neighbours, Unit
+from privet.core import Neighbours, RandomizedResponse, Shuffled, Unit, checked
 
 __all__ = [
     "attains",

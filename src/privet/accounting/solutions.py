@@ -25,12 +25,23 @@ from privet.accounting.run_description import (
     describe_batches,
     sampled_item,
 )
-from privet.core import checked
-from privet.core.errors import InvalidInput, NotProven
-from privet.core.event import Event, Gaussian, Laplace, Poisson, RandomizedResponse, Repeated, Sampled
-from privet.core.guarantee import Guarantee, digits_up
-from privet.core.unit import Neighbours, Unit
-from privet.core.words import listed
+from privet.core import (
+    Event,
+    Gaussian,
+    Guarantee,
+    InvalidInput,
+    Laplace,
+    Neighbours,
+    NotProven,
+    Poisson,
+    RandomizedResponse,
+    Repeated,
+    Sampled,
+    Unit,
+    checked,
+    digits_up,
+    listed,
+)
 
 __all__ = [
     "PrivacyTarget",

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from privet.accounting.accountant import Accountant
 from privet.accounting.canonical import CountedEvent, canonical
-from privet.core.errors import NotProven
-from privet.core.event import (
+from privet.core import (
     Approximate,
     Concentrated,
     DiscreteGaussian,
@@ -22,7 +21,9 @@ from privet.core.event import (
     IndependentBatches,
     Laplace,
     Leaf,
+    Neighbours,
     NoisyMax,
+    NotProven,
     Poisson,
     Pure,
     RandomizedResponse,
@@ -30,10 +31,11 @@ from privet.core.event import (
     Selected,
     Shuffled,
     ShuffledEpoch,
+    Trust,
+    Unit,
     WithoutReplacement,
     WithReplacement,
 )
-from privet.core.unit import Neighbours, Trust, Unit
 
 __all__ = ["TABLE", "AccountantRow", "proven", "require", "require_all"]
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from scipy.special import ndtr, ndtri
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 __all__ = ["PiecewiseTradeoff", "delta_of", "gaussian_tradeoff", "piecewise", "tradeoff_of"]
 

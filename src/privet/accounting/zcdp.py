@@ -12,8 +12,8 @@ from privet.accounting.conversions import zcdp_to_delta, zcdp_to_epsilon
 from privet.accounting.neighbor_distance import gaussian_mu, stretch
 from privet.accounting.pure import exact_epsilon, pure_epsilon, sum_up
 from privet.accounting.table import require_all
+from privet.core import Unit
 from privet.core import event as events
-from privet.core.unit import Unit
 
 __all__ = ["delta", "epsilon", "rho"]
 

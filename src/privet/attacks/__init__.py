@@ -6,7 +6,11 @@ from privet.attacks.attributes import Attribute, AttributeInference, attributes,
 from privet.attacks.blind_baseline import blind_baseline
 from privet.attacks.characters import Alphabet, CharacterModel, letter_losses, train_character_model
 from privet.attacks.clipbkd import ClipBKD, clipbkd, for_one_record
+from privet.attacks.counting import Reals as Reals
 from privet.attacks.counting import at_least, at_most
+from privet.attacks.counting import checked_scores as checked_scores
+from privet.attacks.counting import checked_successes as checked_successes
+from privet.attacks.counting import lower_limits as lower_limits
 from privet.attacks.extraction import Exposure, Secret, estimate_exposure, exposure, extraction_rate, likeliest
 from privet.attacks.guarded_target import GuardedTarget, TooManyQuestions
 from privet.attacks.inversion import Descent, Inversion, invert
@@ -20,6 +24,8 @@ from privet.attacks.matching import DLG, IDLG, Cosine, Reconstruction
 from privet.attacks.membership import membership
 from privet.attacks.memorization import Memorization, memorization
 from privet.attacks.outcome import Band, ConfidenceInterval, Limit, Outcome, limit_of
+from privet.attacks.pictures import montage as montage
+from privet.attacks.pictures import png as png
 from privet.attacks.poisoning import (
     ColumnTrigger,
     PatchTrigger,
@@ -33,6 +39,7 @@ from privet.attacks.poisoning_bounds import certified_rows, poisoning_bound
 from privet.attacks.pool import Pool, overlapping_rows
 from privet.attacks.reconstruction import BitReconstruction, Fit, guess_bound, reconstruct_bits, recovered_bits
 from privet.attacks.rmia import rmia
+from privet.attacks.row_matching import MISSING as MISSING
 from privet.attacks.shadows import Shadows, confidences, shadows
 from privet.attacks.shokri import shokri
 from privet.attacks.stealing import (

@@ -13,8 +13,7 @@ from torch.nn import functional as F
 from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.pool import Pool
 from privet.attacks.target import Access, Target
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.ensemble import Learner, Ridge, train_one
 
 __all__ = ["Attribute", "AttributeInference", "attributes", "infer_attribute"]

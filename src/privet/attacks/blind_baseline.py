@@ -10,9 +10,8 @@ from torch.nn import functional as F
 
 from privet.attacks.outcome import Outcome
 from privet.attacks.pool import Pool
-from privet.core.errors import InvalidInput
-from privet.ensemble import Learner, RandomFeatures, Ridge, train
-from privet.ensemble.seeding import generator
+from privet.core import InvalidInput
+from privet.ensemble import Learner, RandomFeatures, Ridge, generator, train
 
 __all__ = ["blind_baseline"]
 

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from privet.attacks.counting import Reals
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.ensemble.seeding import generator
+from privet.core import InvalidInput, checked
+from privet.ensemble import generator
 
 __all__ = ["Alphabet", "CharacterModel", "letter_losses", "train_character_model"]
 

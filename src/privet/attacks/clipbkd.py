@@ -11,10 +11,7 @@ from torch import Tensor
 
 from privet.attacks.shadows import confidences
 from privet.attacks.target import Target
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Evidence
-from privet.core.unit import Neighbours, Unit
+from privet.core import Evidence, InvalidInput, Neighbours, Unit, checked
 from privet.ensemble import Ridge, train_one
 
 __all__ = ["ClipBKD", "clipbkd", "for_one_record"]

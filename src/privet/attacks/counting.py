@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 __all__ = ["Reals", "at_least", "at_most", "checked_scores", "checked_successes", "lower_limits"]
 

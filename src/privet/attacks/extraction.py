@@ -17,9 +17,8 @@ from scipy.stats import skewnorm
 
 from privet.attacks.counting import Reals, checked_scores
 from privet.attacks.outcome import ConfidenceInterval
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.ensemble.seeding import generator
+from privet.core import InvalidInput, checked
+from privet.ensemble import generator
 
 __all__ = ["Exposure", "Scorer", "Secret", "Writer", "estimate_exposure", "exposure", "extraction_rate", "likeliest"]
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["Codes", "Generalization", "compatible_pairs", "expand_ranges", "parse_generalization"]
 

@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.core.random import Rng, default_rng
-from privet.training.clipping import Flat
-from privet.training.engine.squares import Squares
-from privet.training.noise import fill
-from privet.training.plan import DPSGD
+from privet.training import DPSGD, Flat, fill
+from privet.training.engine import Squares
 
 __all__ = ["Gradient", "add_gradient_noise", "clip_gradient", "gradient_tensors", "largest_entries", "squared_norm"]
 

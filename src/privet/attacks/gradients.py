@@ -17,9 +17,8 @@ from torch.nn import functional as F
 from privet.attacks.gradient_sharing import Gradient, gradient_tensors, squared_norm
 from privet.attacks.matching import DLG, MatchingMethod, Problem, Reconstruction
 from privet.attacks.target import Target, class_labels, network_of
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.ensemble.seeding import generator
+from privet.core import InvalidInput, checked
+from privet.ensemble import generator
 
 __all__ = ["Attempt", "match_gradient", "shared_gradient"]
 

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.attacks.target import Access, Target
-from privet.core import checked
-from privet.core.errors import InvalidInput, PrivetError
+from privet.core import InvalidInput, PrivetError, checked
 
 __all__ = ["GuardedTarget", "TooManyQuestions"]
 

@@ -19,8 +19,7 @@ from torch.nn import functional as F
 
 from privet.attacks.likeness import gaussian_weights, total_variation
 from privet.attacks.target import Access, Target, class_labels, network_of
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 __all__ = ["Descent", "Inversion", "invert"]
 

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from privet.attacks.counting import Reals
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.ensemble.seeding import generator
+from privet.core import InvalidInput, checked
+from privet.ensemble import generator
 
 __all__ = ["label_only", "noisy_versions"]
 

@@ -29,8 +29,7 @@ from privet.attacks.row_matching import (
     matching_groups,
     spelled_alike,
 )
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.attacks.row_matching import Codes, MatchedColumn, RowGroups
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 __all__ = ["LinkageScoring", "best_rows", "determined_columns"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privet.attacks.counting import Reals, checked_scores
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["calibrated_loss", "loss_threshold"]
 

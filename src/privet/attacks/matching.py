@@ -14,8 +14,7 @@ from torch.nn import functional as F
 
 from privet.attacks.gradient_sharing import squared_norm
 from privet.attacks.likeness import total_variation
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 __all__ = ["DLG", "IDLG", "Cosine", "MatchingMethod", "Problem", "Reconstruction"]
 

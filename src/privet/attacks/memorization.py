@@ -9,7 +9,7 @@ import numpy as np
 
 from privet.attacks.counting import Reals
 from privet.attacks.shadows import Shadows
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["Memorization", "memorization"]
 

@@ -11,16 +11,10 @@ import numpy.typing as npt
 import torch
 from scipy.special import betainc
 
-from privet.accounting import Profile
-from privet.accounting.meaning import best_true_positive_rate
-from privet.accounting.tradeoff import piecewise
+from privet.accounting import Profile, best_true_positive_rate, piecewise
 from privet.attacks.counting import Reals, at_least, at_most, checked_scores, lower_limits
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee
-from privet.core.unit import Unit
-from privet.ensemble.seeding import generator
+from privet.core import Event, Guarantee, InvalidInput, Unit, checked
+from privet.ensemble import generator
 
 __all__ = ["Band", "ConfidenceInterval", "Limit", "Outcome", "limit_of"]
 

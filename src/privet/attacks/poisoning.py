@@ -11,10 +11,8 @@ from torch import Tensor
 
 from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.target import Target
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.ensemble.learner import labeled_rows
-from privet.ensemble.seeding import generator
+from privet.core import InvalidInput, checked
+from privet.ensemble import generator, labeled_rows
 
 __all__ = [
     "ColumnTrigger",

@@ -6,11 +6,7 @@ import numpy as np
 
 from privet.accounting import Profile
 from privet.attacks.counting import Reals
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee
-from privet.core.unit import Unit
+from privet.core import Event, Guarantee, InvalidInput, Unit, checked
 
 __all__ = ["certified_rows", "poisoning_bound"]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from privet.attacks.counting import Reals, checked_scores
 from privet.attacks.outcome import Outcome
 from privet.attacks.shadows import Bits
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["Pool", "overlapping_rows"]
 

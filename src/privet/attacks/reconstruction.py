@@ -15,15 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.accounting import Profile
-from privet.accounting.tradeoff import delta_of
+from privet.accounting import Profile, delta_of
 from privet.attacks.counting import Reals
 from privet.attacks.outcome import ConfidenceInterval, limit_of
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee
-from privet.core.unit import Unit
+from privet.core import Event, Guarantee, InvalidInput, Unit, checked
 
 __all__ = ["BitReconstruction", "Fit", "guess_bound", "reconstruct_bits", "recovered_bits"]
 

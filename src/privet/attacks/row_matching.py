@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.attacks.generalized_values import Codes, compatible_pairs, expand_ranges
-from privet.core.errors import InvalidInput, MissingExtra
-from privet.data.source import texts_of
+from privet.core import InvalidInput, MissingExtra
+from privet.data import texts_of
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,10 +11,8 @@ import torch
 from torch import Tensor
 
 from privet.attacks.counting import Reals
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.ensemble import InProcess, Learner, Placement, train
-from privet.ensemble.seeding import generator
+from privet.core import InvalidInput, checked
+from privet.ensemble import InProcess, Learner, Placement, generator, train
 
 __all__ = ["Bits", "Shadows", "confidences", "shadows"]
 

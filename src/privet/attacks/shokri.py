@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from privet.attacks.counting import Reals
 from privet.attacks.shadows import Shadows
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.ensemble import Learner, Stacked, train
 
 __all__ = ["shokri"]

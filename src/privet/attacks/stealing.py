@@ -12,10 +12,8 @@ from torch.nn import functional as F
 
 from privet.attacks.outcome import ConfidenceInterval
 from privet.attacks.target import Access, Target
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.ensemble.seeding import generator, initial_weights
-from privet.ensemble.stacked import NetworkTraining
+from privet.core import InvalidInput, checked
+from privet.ensemble import NetworkTraining, generator, initial_weights
 
 __all__ = ["CopyTraining", "FidelityCurve", "copy_model", "fidelity", "fidelity_curve", "solve_linear_model"]
 

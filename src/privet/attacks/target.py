@@ -10,9 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.release import Release
+from privet.core import InvalidInput, Release, checked
 
 __all__ = ["Access", "ModelTarget", "Target", "class_labels", "losses", "network_of", "target"]
 

@@ -14,7 +14,7 @@ from privet.attacks.label_only import noisy_versions
 from privet.attacks.pool import Pool
 from privet.attacks.shadows import Bits, Shadows, confidences
 from privet.attacks.target import Target
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["AttackerView"]
 

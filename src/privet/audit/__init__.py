@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from privet.audit.canaries import CanaryModel, CanaryWatch
 from privet.audit.canary_observations import CanaryObservations
+from privet.audit.canary_observations import plan_guesses as plan_guesses
 from privet.audit.counting import epsilon_of, mu_of
+from privet.audit.error_shares import ALPHA as ALPHA
+from privet.audit.error_shares import KINDS as KINDS
+from privet.audit.error_shares import confidence_per_test as confidence_per_test
 from privet.audit.gaussian_steps import gaussian_steps, noise_at_most
 from privet.audit.inserted_canaries import InsertedCanaries, insert_canaries
 from privet.audit.ladder import Ladder, Rung, audit_ladder

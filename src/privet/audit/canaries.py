@@ -16,14 +16,10 @@ from torch.utils._pytree import tree_map
 from torch.utils.data import Dataset
 
 from privet.audit.canary_observations import CanaryObservations
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, Release, checked
 from privet.core.random import Rng, default_rng
-from privet.core.release import Release
-from privet.ensemble.seeding import generator
-from privet.training.clipping import Adaptive, PerLayer
-from privet.training.plan import DPSGD
-from privet.training.run import Run
+from privet.ensemble import generator
+from privet.training import DPSGD, Adaptive, PerLayer, Run
 
 __all__ = ["CanaryModel", "CanaryWatch"]
 

@@ -10,14 +10,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from privet.attacks.counting import Reals
+from privet.attacks import Reals
 from privet.audit.gaussian_steps import ASSUMED, least_epsilon, noise_at_most
 from privet.audit.one_run import guess_membership, one_run
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.guarantee import Evidence
+from privet.core import Event, Evidence, InvalidInput, Unit
 from privet.core.random import SeededRng
-from privet.core.unit import Unit
 
 __all__ = ["CanaryObservations", "log_likelihood_ratios", "plan_guesses"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from privet.attacks.counting import Reals, checked_successes, lower_limits
+from privet.attacks import Reals, checked_successes, lower_limits
 from privet.core import checked
 
 __all__ = ["epsilon_of", "epsilons", "mu_of", "mus"]

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from privet.accounting import price
-from privet.attacks.counting import checked_scores
+from privet.attacks import checked_scores
 from privet.audit.counting import mu_of, mus
 from privet.audit.scores import split_scores
-from privet.core import checked
-from privet.core.event import Event, Gaussian, Repeated, Sampled, Sampling
-from privet.core.guarantee import Evidence
-from privet.core.unit import Unit
+from privet.core import Event, Evidence, Gaussian, Repeated, Sampled, Sampling, Unit, checked
 
 __all__ = ["ASSUMED", "gaussian_steps", "least_epsilon", "noise_at_most"]
 

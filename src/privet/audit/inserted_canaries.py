@@ -10,16 +10,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from privet.attacks.counting import Reals
-from privet.attacks.shadows import confidences
-from privet.attacks.target import Access, Target
+from privet.attacks import Access, Reals, Target, confidences
 from privet.audit.one_run import guess_membership, one_run
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Evidence
+from privet.core import Evidence, InvalidInput, Neighbours, Unit, checked
 from privet.core.random import Rng, default_rng
-from privet.core.unit import Neighbours, Unit
-from privet.ensemble.seeding import generator
+from privet.ensemble import generator
 
 __all__ = ["InsertedCanaries", "insert_canaries"]
 

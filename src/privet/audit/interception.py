@@ -15,21 +15,14 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from privet.accounting.neighbor_distance import span
-from privet.core.bounded import Bounded
-from privet.local.randomizer import Randomizer
-from privet.mechanisms.randomized_response import RandomizedResponseMechanism
-from privet.mechanisms.table import MECHANISMS
-from privet.pate.gnss import Gnss
-from privet.pate.plan import Plan
-from privet.pate.sanitization import SmoothCeiling
-from privet.pate.votes import vote_reach
-from privet.training.clipping import Adaptive
-from privet.training.convex import InputPerturbation, ObjectivePerturbation, OutputPerturbation
-from privet.training.convex.minimum import tolerance
-from privet.training.sampling import FixedSizeSampler, PoissonSampler, ShuffledSampler, UserSampler
-from privet.training.sampling.protocol import SampledBatch
-from privet.training.step import Step
+from privet.accounting import span
+from privet.core import Bounded
+from privet.local import Randomizer
+from privet.mechanisms import MECHANISMS, RandomizedResponseMechanism
+from privet.pate import Gnss, Plan, SmoothCeiling, vote_reach
+from privet.training import Adaptive, Step
+from privet.training.convex import InputPerturbation, ObjectivePerturbation, OutputPerturbation, tolerance
+from privet.training.sampling import FixedSizeSampler, PoissonSampler, SampledBatch, ShuffledSampler, UserSampler
 
 __all__ = ["Interception", "MechanismCall", "Query", "interceptions", "query_distance"]
 

@@ -15,20 +15,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from privet.accounting import default_delta
-from privet.attacks.target import Access, ModelTarget
+from privet.attacks import Access, ModelTarget
 from privet.audit.canaries import CanaryModel
 from privet.audit.canary_observations import CanaryObservations
 from privet.audit.inserted_canaries import InsertedCanaries, insert_canaries
-from privet.core import checked
-from privet.core.codec import Record
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Evidence, Guarantee
+from privet.core import Evidence, Guarantee, InvalidInput, Neighbours, Record, checked
 from privet.core.random import Rng, default_rng
-from privet.core.unit import Neighbours
-from privet.data.sets import named
-from privet.ensemble.seeding import generator, initial_weights
-from privet.training.clipping import Adaptive
-from privet.training.plan import DPSGD
+from privet.data import named
+from privet.ensemble import generator, initial_weights
+from privet.training import DPSGD, Adaptive
 
 __all__ = ["Ladder", "Rung", "audit_ladder"]
 

@@ -6,9 +6,7 @@ from typing import Any
 
 from privet.audit.counting import epsilon_of, epsilons
 from privet.audit.scores import split_scores
-from privet.core import checked
-from privet.core.guarantee import Evidence
-from privet.core.unit import Unit
+from privet.core import Evidence, Unit, checked
 
 __all__ = ["many_runs"]
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.attacks.counting import Reals
+from privet.attacks import Reals
 from privet.audit.many_runs import many_runs
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Evidence
-from privet.core.unit import Unit
+from privet.core import Evidence, InvalidInput, Unit
 
 __all__ = ["audit_draws"]
 

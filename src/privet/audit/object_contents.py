@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from privet.core.release import Draw, Release
+from privet.core import Draw, Release
 
 __all__ = ["PLAIN", "Contents", "attributes_of", "contents_of", "is_frame", "numbered", "plain_kind"]
 

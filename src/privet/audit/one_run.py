@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from privet.attacks.counting import checked_scores
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Evidence
-from privet.core.unit import Unit
+from privet.attacks import checked_scores
+from privet.core import Evidence, InvalidInput, Unit, checked
 
 __all__ = ["guess_membership", "one_run", "one_run_p_value"]
 

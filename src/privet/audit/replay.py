@@ -26,10 +26,8 @@ import torch
 from privet.audit.comparison import differences
 from privet.audit.interception import Interception, MechanismCall, interceptions, query_distance
 from privet.audit.snapshot import overwritten_places, take_snapshot
-from privet.core.errors import PrivetError
-from privet.core.random import Rng, SeededRng
-from privet.core.random.keystream import Bytes
-from privet.core.randomness import Randomness
+from privet.core import PrivetError, Randomness
+from privet.core.random import Bytes, Rng, SeededRng
 
 __all__ = ["QueryMovement", "Replay", "ReplayError", "replay"]
 

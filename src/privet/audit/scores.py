@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.attacks.counting import Reals, checked_scores
+from privet.attacks import Reals, checked_scores
 
 __all__ = ["Counts", "Split", "split_scores"]
 

@@ -19,7 +19,7 @@ import torch
 
 from privet.audit.array_contents import components, digest, whole
 from privet.audit.object_contents import PLAIN, Contents, attributes_of, contents_of, is_frame, numbered, plain_kind
-from privet.core.errors import PrivetError
+from privet.core import PrivetError
 
 __all__ = ["Snapshot", "overwritten_places", "take_snapshot"]
 

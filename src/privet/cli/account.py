@@ -29,7 +29,7 @@ from privet.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from privet.report.card import RunCard
+    from privet.report import RunCard
 
 __all__ = ["account"]
 
@@ -87,7 +87,7 @@ def account(
 
 
 def _show(card: RunCard, plot: Path | None) -> None:
-    from privet.report.words import headline, proven_by
+    from privet.report import headline, proven_by
 
     guarantee = card.guarantee.value
     console.line(headline(guarantee), "bold yellow" if card.warnings.value else "bold green")
@@ -108,7 +108,7 @@ def _show(card: RunCard, plot: Path | None) -> None:
 
 
 def _show_ladder(card: RunCard) -> None:
-    from privet.report.words import ACCOUNTANTS, down, listed, up, why_not
+    from privet.report import ACCOUNTANTS, down, listed, up, why_not
 
     rows, refused = [], dict[str, list[str]]()
     for rung in card.ladder.value:

@@ -11,12 +11,12 @@ import typer
 
 from privet.cli import console
 from privet.cli.numbers import WHOLE
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from privet.runs.attacks.attack import AttackResult
+    from privet.runs import AttackResult
 
 __all__ = ["attack"]
 
@@ -62,7 +62,7 @@ def attack(
     privet attack runs/readmission --shadows 64 --like-run --budget-minutes 30
     """
     from privet.cli.exit_codes import INTERRUPTED
-    from privet.runs.attacks.attack import attack_run
+    from privet.runs import attack_run
 
     rates = _rates(alarms)
     try:
@@ -110,9 +110,8 @@ def _again(run: Path, options: Mapping[str, object], *, like_run: bool) -> str:
 
 
 def _show(run: Path, result: AttackResult) -> None:
-    from privet.report.card_tables import attack_table
-    from privet.report.words import headline, listed, percent
-    from privet.runs.attacks.outcomes import nonmembers_needed
+    from privet.report import attack_table, headline, listed, percent
+    from privet.runs import nonmembers_needed
 
     console.line(headline(result.guarantee), "bold green")
     console.line("INTERNAL: scored on real members; do not share.", "bold red")
@@ -138,8 +137,8 @@ def _show(run: Path, result: AttackResult) -> None:
 
 def _conclude(run: Path, result: AttackResult) -> None:
     """What follows; where the rows tell by themselves who was in, a curve above the limit is no reason for an audit."""
-    from privet.report.figures.attack_results import baseline_warning
-    from privet.report.words import listed
+    from privet.report import listed
+    from privet.report.figures import baseline_warning
 
     differ = baseline_warning(result.attacks)
     if differ:

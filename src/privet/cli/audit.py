@@ -9,13 +9,12 @@ import typer
 
 from privet.cli import console
 from privet.cli.numbers import WHOLE
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from privet.core.guarantee import Evidence, Guarantee
+    from privet.core import Evidence, Guarantee
     from privet.report import Canaries, RunCard, Shareable
 
 __all__ = ["audit"]
@@ -105,7 +104,7 @@ def _mechanism(
 ) -> bool:
     """Whether evidence exceeds what the mechanism claims."""
     from privet.mechanisms import TrialSettings
-    from privet.runs.attacks.audit import audit_mechanism
+    from privet.runs import audit_mechanism
 
     if scale is not None and sigma is not None:
         raise InvalidInput("scale", "and --sigma are of different mechanisms", "leave one of them out")
@@ -118,7 +117,7 @@ def _mechanism(
 
 
 def _run(run: Path, confidence: float | None, canaries: int | None, report: Path | None, *, ladder: bool) -> bool:
-    from privet.runs.attacks.audit import audit_run
+    from privet.runs import audit_run
 
     with console.progress_bar("Auditing …") as progress:
         result = audit_run(run, ladder=ladder, canaries=canaries, confidence=confidence, on_page=progress)
@@ -140,8 +139,7 @@ def _run(run: Path, confidence: float | None, canaries: int | None, report: Path
 
 def _show(told: str, guarantee: Guarantee, evidence: Sequence[Evidence], remarks: Sequence[str] = ()) -> None:
     """ε as it is claimed, and as it was found; `remarks` say how it was counted."""
-    from privet.report.verdict import Verdict, evidence_warnings, verdict_of, worst_verdict
-    from privet.report.words import down, headline, up
+    from privet.report import Verdict, down, evidence_warnings, headline, up, verdict_of, worst_verdict
 
     stands = worst_verdict(evidence, guarantee)
     console.line(f"Audit {told}", "bold")
@@ -178,8 +176,7 @@ def _page(
 ) -> None:
     if report is None:
         return
-    from privet.report import curves_of, write_page
-    from privet.report.audit_page import audit_page
+    from privet.report import audit_page, curves_of, write_page
 
     with console.progress_bar("Drawing the page …") as progress:
         curves = curves_of(card, progress=progress, whole=False)

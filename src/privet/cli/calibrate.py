@@ -26,9 +26,7 @@ from privet.cli.options import (
     WhoseOption,
     unit_of,
 )
-from privet.core import checked
-from privet.core.codec import VERSION, encode
-from privet.core.errors import InvalidInput
+from privet.core import VERSION, InvalidInput, checked, encode
 
 if TYPE_CHECKING:
     from privet.accounting import PrivacyTarget, Solution
@@ -84,7 +82,7 @@ def calibrate(
     privet calibrate --epsilon 1 --mechanism randomized-response --categories 4
     """
     from privet.accounting import PrivacyTarget, RunParameter, RunSettings, SamplingScheme, solve_run
-    from privet.report.account import guarantee_warnings
+    from privet.report import guarantee_warnings
 
     usual = NeighboursWord.REPLACE if mechanism is MechanismWord.RANDOMIZED_RESPONSE else NeighboursWord.ADD_REMOVE
     unit = unit_of(neighbours or usual, whose, records)
@@ -155,7 +153,7 @@ def _document(solution: Solution, target: PrivacyTarget, warnings: tuple[str, ..
 
 
 def _show(solution: Solution, target: PrivacyTarget, warnings: tuple[str, ...]) -> None:
-    from privet.report.words import headline
+    from privet.report import headline
 
     value = f"{solution.value:,}" if isinstance(solution.value, int) else f"{solution.value:.10g}"
     console.line(f"{solution.label}: {value}", "bold green")

@@ -13,9 +13,8 @@ from privet.cli import console
 from privet.cli.exit_codes import FAILED
 from privet.cli.groups import command_group
 from privet.cli.options import AsJson
-from privet.core.codec import VERSION
-from privet.core.errors import InvalidInput
-from privet.ledger.opening import opened
+from privet.core import VERSION, InvalidInput
+from privet.ledger import opened
 
 if TYPE_CHECKING:
     from privet.report import Signed

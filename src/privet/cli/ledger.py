@@ -24,11 +24,11 @@ from privet.cli.options import (
     WhoseOption,
     unit_of,
 )
-from privet.core.codec import VERSION, encode
-from privet.ledger.opening import opened
+from privet.core import VERSION, encode
+from privet.ledger import opened
 
 if TYPE_CHECKING:
-    from privet.core.codec import Record
+    from privet.core import Record
 
 __all__ = ["about", "bind", "create", "ledger", "list_", "release", "show", "verify"]
 
@@ -72,7 +72,7 @@ def create(
     """
     from privet.cli.ledger_view import total
     from privet.ledger import fingerprint_of as read
-    from privet.report.account import weaknesses
+    from privet.report import weaknesses
 
     unit = unit_of(neighbours, whose, records)
     fingerprint = read(fingerprint_of) if fingerprint_of is not None else None

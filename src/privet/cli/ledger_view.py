@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from privet.cli import console
-from privet.core.guarantee import digits_up
+from privet.core import digits_up
 from privet.ledger import Budget, Entry, Form, Statement, Verification
-from privet.report.words import counted, down, event_text, protected, up
+from privet.report import counted, down, event_text, protected, up
 
 __all__ = ["show_budgets", "show_statement", "show_verification", "total"]
 

@@ -11,13 +11,12 @@ import typer
 
 from privet.cli import console
 from privet.cli.options import AsJson
-from privet.core import checked
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra, checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from privet.report.table_records import Linked
+    from privet.report import Linked
 
 __all__ = ["link"]
 
@@ -64,17 +63,16 @@ def link(
     for package in ("polars", "torch"):
         if find_spec(package) is None:
             raise MissingExtra(package, "train")
-    from privet.attacks.linkage import link as link_tables
-    from privet.attacks.linkage_scoring import LinkageScoring
-    from privet.attacks.row_matching import MISSING
-    from privet.runs.attacks.linkage_files import LinkageFiles, columns_of, renamed, told
+    from privet.attacks import MISSING, LinkageScoring
+    from privet.attacks import link as link_tables
+    from privet.runs import LinkageFiles, columns_of, renamed, told
 
     checked.confidence("confidence", confidence)
     how = LinkageScoring(inside=inside) if scored else None
     if inside != 0.5 and not scored:
         raise InvalidInput("inside", "is for scores", "add --scored, or leave it out")
     if out is not None:
-        from privet.report.tables_page import require_tables_folder
+        from privet.report import require_tables_folder
 
         with renamed():
             require_tables_folder(out)
@@ -108,9 +106,8 @@ def link(
 
 def _write_page(out: Path, record: Linked) -> Path:
     """Add the record to those of the folder's internal report."""
-    from privet.report import Internal, write_tables
-    from privet.report.table_records import Tables
-    from privet.runs.attacks.linkage_files import renamed
+    from privet.report import Internal, Tables, write_tables
+    from privet.runs import renamed
 
     with renamed(), console.progress_bar("Writing the page …") as progress:
         return write_tables(out, Internal(Tables((record,))), progress=progress)
@@ -118,7 +115,7 @@ def _write_page(out: Path, record: Linked) -> Path:
 
 def _show(record: Linked, sentences: Sequence[str], *, same: bool) -> None:
     """Show the counts, and what follows from them."""
-    from privet.report.figures.tables import linked_rows
+    from privet.report.figures import linked_rows
 
     console.line("INTERNAL: counted on real people; do not share.", "bold red")
     console.show_rows(("what", "how many"), linked_rows(record), right=("how many",))

@@ -11,8 +11,7 @@ from privet.cli import console
 from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
 from privet.cli.options import AsJson, DefaultDelta
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import COMPUTATIONAL
+from privet.core import COMPUTATIONAL, InvalidInput
 
 if TYPE_CHECKING:
     from privet.local.shuffling import MixPlan
@@ -97,7 +96,7 @@ def send(
 
     privet mix send commute-mix.toml my-report.jsonl
     """
-    from privet.local.report_files import report_lines
+    from privet.local import report_lines
     from privet.local.shuffling import read_plan, send_reports
 
     lines = [line for path in reports for line in report_lines(path)]
@@ -116,8 +115,7 @@ def collect(
 
     privet mix collect commute-mix.toml --key collector.key --out reports.jsonl
     """
-    from privet.core import checked
-    from privet.core.atomic_write import write_atomically
+    from privet.core import checked, write_atomically
     from privet.core.random import default_rng
     from privet.local.shuffling import collected_release, open_stop, read_plan
 
@@ -150,7 +148,7 @@ def compare(
     from privet.accounting import default_delta
     from privet.local.shuffling import costs_around
     from privet.report import require_writable, trust_page, write_page
-    from privet.report.figures.trust import HEAD, row_of
+    from privet.report.figures import HEAD, row_of
 
     if plot is not None:
         require_writable(plot)
@@ -177,7 +175,7 @@ def compare(
 
 
 def _document(plan: MixPlan) -> dict[str, Any]:
-    from privet.core.codec import encode
+    from privet.core import encode
 
     return {
         "batch": plan.batch,
@@ -191,7 +189,7 @@ def _document(plan: MixPlan) -> dict[str, Any]:
 
 
 def _price(plan: MixPlan) -> str:
-    from privet.report.words import up
+    from privet.report import up
 
     guarantee = plan.guarantee
     return (

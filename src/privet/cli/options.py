@@ -11,8 +11,7 @@ import typer
 from click.core import ParameterSource
 
 from privet.cli.numbers import WHOLE
-from privet.core.errors import InvalidInput
-from privet.core.unit import Neighbours, Unit, Whose
+from privet.core import InvalidInput, Neighbours, Unit, Whose
 
 __all__ = [
     "DEFAULT_LEDGER",

@@ -15,7 +15,7 @@ from privet.cli.groups import command_group
 from privet.cli.options import DEFAULT_LEDGER, Budget, LedgerLocation, option
 from privet.cli.run_options import DATA, PRIVACY, RUN
 from privet.cli.run_training import parse_request, run_training
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["about", "aggregate", "pate", "run", "vote"]
 
@@ -147,7 +147,7 @@ def vote(
 
     privet pate vote hospital-a.csv --public public.csv --schema patients.schema.toml --out a.votes
     """
-    from privet.runs.pate.teachers import vote_at_silo
+    from privet.runs import vote_at_silo
 
     path = Path(data).with_suffix(".votes") if out is None else out
     if path.exists():

@@ -11,7 +11,7 @@ import click
 import typer
 
 from privet.cli import console
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,8 +35,8 @@ def predict(
 
     privet predict runs/readmission new_patients.csv --out predicted.csv --probabilities
     """
-    from privet.core.atomic_write import write_atomically
-    from privet.runs.predictions import predict_rows
+    from privet.core import write_atomically
+    from privet.runs import predict_rows
     from privet.training.models import restore
 
     if out is not None and out.exists() and not force:

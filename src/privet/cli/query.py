@@ -11,8 +11,8 @@ import typer
 
 from privet.cli import console
 from privet.cli.options import DEFAULT_LEDGER, AsJson, Budget, KeyFile, LedgerLocation, Wait, require_budget
-from privet.core.codec import VERSION, encode
-from privet.ledger.opening import opened
+from privet.core import VERSION, encode
+from privet.ledger import opened
 
 if TYPE_CHECKING:
     from privet.query import Reply
@@ -105,8 +105,7 @@ def _document(reply: Reply, budget: str | None) -> dict[str, Any]:
 
 def _show(reply: Reply, budget: str | None) -> None:
     """Show every answer with its groups and notes, and what was charged."""
-    from privet.report import INTERVAL_COVERAGE, answer_columns, answer_rows, has_intervals
-    from privet.report.words import headline
+    from privet.report import INTERVAL_COVERAGE, answer_columns, answer_rows, has_intervals, headline
 
     for answer, free in zip(reply.release.value, reply.free, strict=True):
         console.heading(answer.question + (", as answered before: free" if free else ""))

@@ -59,9 +59,8 @@ def compare(
 
     privet report compare runs/first runs/second --plot both.html
     """
+    from privet.report import INTERVALS, compare_page, load, name_runs, write_page
     from privet.report import compare as compare_cards
-    from privet.report import compare_page, load, name_runs, write_page
-    from privet.report.origin import INTERVALS
 
     cards = {name: load(run) for name, run in name_runs(runs).items()}
     comparison = compare_cards(cards)

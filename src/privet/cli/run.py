@@ -73,7 +73,7 @@ def _run(given: list[str]) -> int:
 
     from privet.cli.app import app
     from privet.cli.missing import Missing
-    from privet.core.errors import InvalidInput, PrivetError
+    from privet.core import InvalidInput, PrivetError
 
     command = get_command(app)
     for stream in (sys.stdout, sys.stderr):

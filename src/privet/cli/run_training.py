@@ -17,13 +17,11 @@ from click.core import ParameterSource
 from privet.cli import console
 from privet.cli.exit_codes import FAILED, INTERRUPTED, TYPED
 from privet.cli.options import require_budget
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 if TYPE_CHECKING:
     from privet.report import TrainingCard
-    from privet.runs.callbacks import PlannedRun
-    from privet.runs.directory import RunDirectory
-    from privet.runs.request import TrainRequest
+    from privet.runs import PlannedRun, RunDirectory, TrainRequest
 
 __all__ = ["parse_request", "run_training"]
 
@@ -39,7 +37,7 @@ def parse_request(typed: Mapping[str, Any], fixed: Mapping[str, Any] | None = No
         typed: The parameters by name; those that say where and how it runs are left out.
         fixed: What the command itself says.
     """
-    from privet.runs.request import TrainRequest
+    from privet.runs import TrainRequest
 
     given = {name: value for name, value in typed.items() if name not in _NOT_OF_THE_RUN and value is not None}
     values = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
@@ -72,10 +70,7 @@ def run_training(context: typer.Context, request: TrainRequest, out: Path | None
         yes: Whether several methods are paid for without a question.
     """
     from privet.cli import training_bar
-    from privet.runs.callbacks import RunCallbacks
-    from privet.runs.directory import default_directory
-    from privet.runs.outputs import write_outputs
-    from privet.runs.pipeline import TrainingRun
+    from privet.runs import RunCallbacks, TrainingRun, default_directory, write_outputs
 
     if resume and out is None:
         raise InvalidInput("out", "is missing", "name the folder of the run that was stopped")
@@ -99,7 +94,7 @@ def _started(
     context: typer.Context, request: TrainRequest, folder: Path, *, resume: bool
 ) -> Iterator[tuple[RunDirectory, TrainRequest, str]]:
     """Give the run's directory, the request and the command; Ctrl-C inside says how to resume."""
-    from privet.runs.start import hold_directory
+    from privet.runs import hold_directory
 
     command = shlex.join(["privet", *context.meta[TYPED]])
     require_budget(request.budget, request.ledger)
@@ -145,9 +140,8 @@ def _tell(text: str) -> None:
 
 def _confirm(planned: PlannedRun, *, yes: bool) -> None:
     """Show what the run will cost, before it is charged; several methods are asked about."""
-    from privet.report.account import guarantee_warnings
-    from privet.report.words import headline
-    from privet.runs.scoring import score_advice
+    from privet.report import guarantee_warnings, headline
+    from privet.runs import score_advice
 
     request, facts, plan = planned.request, planned.facts, planned.plan
     console.line(headline(planned.guarantee), "bold")
@@ -178,10 +172,7 @@ def _show_choices(planned: PlannedRun) -> None:
 
 def _show(folder: Path, request: TrainRequest, card: TrainingCard) -> None:
     """The guarantee, and the scores that may be shared."""
-    from privet.report import shareable
-    from privet.report.origin import INTERVALS, format_score, short_interval
-    from privet.report.verdict import worst_verdict
-    from privet.report.words import headline, up
+    from privet.report import INTERVALS, format_score, headline, shareable, short_interval, up, worst_verdict
 
     shared = shareable(card)
     others = [each.value for each in shared.compared if each.value.method != shared.method.value]
@@ -214,8 +205,7 @@ def _show(folder: Path, request: TrainRequest, card: TrainingCard) -> None:
 def _show_evidence(card: TrainingCard) -> None:
     """What canaries prove; red where it refutes the guarantee, and the command fails; yellow where it would if what it
     assumes holds."""
-    from privet.report.verdict import evidence_warnings, powerless_canaries, verdict_of
-    from privet.report.words import down, up
+    from privet.report import down, evidence_warnings, powerless_canaries, up, verdict_of
 
     guarantee = card.privacy.guarantee.value
     rows = [

@@ -13,7 +13,7 @@ from privet.cli import console
 from privet.cli.exit_codes import FAILED
 from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 if TYPE_CHECKING:
     from privet.data import BoundsSource, Schema
@@ -53,7 +53,7 @@ def draft(
 
     privet schema draft patients.csv --target readmitted --out patients.schema.toml
     """
-    from privet.core.atomic_write import write_atomically
+    from privet.core import write_atomically
     from privet.data import draft as draft_schema
     from privet.data import schema_file_of
 

@@ -13,13 +13,10 @@ from privet.cli import console
 from privet.cli.groups import command_group
 from privet.cli.numbers import WHOLE
 from privet.cli.options import AsJson
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 if TYPE_CHECKING:
-    from privet.local.endpoint import Endpoint
-    from privet.local.questionnaire import SurveyQuestion
-    from privet.local.reports import Collection
+    from privet.local import Collection, Endpoint, SurveyQuestion
 
 __all__ = ["about", "answer", "collect", "design", "estimate", "live", "survey"]
 
@@ -116,7 +113,7 @@ def answer(
 
 def _prompt(question: SurveyQuestion, hint: str) -> float:
     """Prompt for an answer; on a terminal, again after one that is not possible."""
-    from privet.local.reports import answer_of
+    from privet.local import answer_of
 
     while True:
         try:
@@ -146,7 +143,7 @@ def collect(
 
     privet survey collect commute.toml --serve --out reports.jsonl
     """
-    from privet.core.words import counted
+    from privet.core import counted
     from privet.local import merge_reports, read_questionnaire, read_reports, survey_endpoint
 
     questionnaire = read_questionnaire(file)

@@ -10,7 +10,7 @@ from privet.cli import run_options as options
 from privet.cli.options import DEFAULT_LEDGER, Budget, LedgerLocation, option
 from privet.cli.run_options import DATA, PRIVACY, RUN
 from privet.cli.run_training import parse_request, run_training
-from privet.runs.methods.registry import METHODS
+from privet.runs.methods import METHODS
 
 __all__ = ["train"]
 

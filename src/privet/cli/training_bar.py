@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from privet.report.words import epoch_count, up
-from privet.runs.methods.protocol import StepProgress
+from privet.report import epoch_count, up
+from privet.runs.methods import StepProgress
 
 __all__ = ["bar"]
 

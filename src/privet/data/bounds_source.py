@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 
 __all__ = ["BoundsSource", "SourceKind", "assumptions_of"]
 

@@ -11,8 +11,7 @@ from typing import TypeAlias, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.data.bounds_source import BoundsSource, SourceKind
 
 __all__ = ["Category", "Column", "Identifier", "Missing", "Number", "Outside", "seal_of", "states_bounds"]

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
 
-from privet.core import checked
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked, write_atomically
 from privet.data.bounds_source import BoundsSource, SourceKind
 from privet.data.columns import Category, Number, seal_of, states_bounds
 from privet.data.schema import Schema

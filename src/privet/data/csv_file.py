@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from privet.core.errors import InvalidInput, reason_of
+from privet.core import InvalidInput, reason_of
 from privet.data.csv_lines import Block, Shape, by_line
 from privet.data.grammar import by_grammar, first_record
 from privet.data.schema import SEPARATORS

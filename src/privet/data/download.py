@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["Remote", "fetch"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.data.columns import Category, Column, Identifier, Number
 from privet.data.identifiers import names_a_person
 from privet.data.schema import Schema

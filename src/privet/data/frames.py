@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.data.csv_file import opened
 
 __all__ = ["read_idx"]

@@ -12,19 +12,14 @@ from os import PathLike
 from typing import Any
 
 from privet import accounting
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Composed
+from privet.core import Composed, InvalidInput, Release, Unit, Whose, checked
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Unit, Whose
 from privet.data.identifiers import names_a_person
 from privet.data.noisy_counts import NoisyCounts, column_of
 from privet.data.schema import Schema
 from privet.data.schema_questions import ColumnKind, Questions
 from privet.data.source import Source
-from privet.mechanisms import DiscreteGaussianMechanism, Keys, ThresholdedCounts
-from privet.mechanisms.mechanism import SOURCE
+from privet.mechanisms import SOURCE, DiscreteGaussianMechanism, Keys, ThresholdedCounts
 
 __all__ = ["Learning", "learn", "learning"]
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.data.bounds_source import BoundsSource, assumptions_of
 from privet.data.columns import Category, Column, Identifier, Number, states_bounds
 from privet.data.toml import format_schema, parse_schema

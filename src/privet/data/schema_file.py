@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from privet.core.errors import InvalidInput, reason_of
+from privet.core import InvalidInput, reason_of
 from privet.data.bounds_source import BoundsSource
 from privet.data.columns import Category, Number, seal_of, states_bounds
 from privet.data.draft import DRAFT_WARNING

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.bounded import Bounded
-from privet.core.unit import Unit, Whose
+from privet.core import Bounded, Unit, Whose
 from privet.data.read import user_keys_of
 from privet.data.source import Source, numbers_of, texts_of
-from privet.mechanisms import Count, Histogram, Keys, Magnitudes
-from privet.mechanisms.contribution import Chunk, Limiter
+from privet.mechanisms import Chunk, Count, Histogram, Keys, Limiter, Magnitudes
 
 if TYPE_CHECKING:
     import polars as pl

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra
 from privet.data.download import Remote, fetch
 from privet.data.idx import read_idx
 from privet.data.read import read

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra
 from privet.data.columns import Category
 from privet.data.csv_file import CsvFile, first_bytes
 from privet.data.schema import SEPARATORS, Schema

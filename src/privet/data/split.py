@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.data.table import Images, Table
 
 __all__ = ["SPLIT_VERSION", "hashes", "held_out", "hold_out"]

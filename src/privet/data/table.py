@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.data.schema import Schema
 
 __all__ = ["Images", "Index", "Table", "numbered"]

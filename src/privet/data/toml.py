@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.data.bounds_source import BoundsSource, SourceKind
 from privet.data.columns import Category, Column, Identifier, Missing, Number, Outside
 

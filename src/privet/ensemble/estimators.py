@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra
 from privet.ensemble.learner import EnsembleTask
 from privet.ensemble.seeding import generator, seed_of
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["Ensemble", "EnsembleTask", "JoinedEnsemble", "Labels", "Learner", "labeled_rows"]
 

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from privet.core import checked
-from privet.core.errors import MissingExtra
+from privet.core import MissingExtra, checked
 from privet.ensemble.learner import Ensemble, EnsembleTask, Learner
 
 __all__ = ["InProcess", "Placement", "Processes", "Ray"]

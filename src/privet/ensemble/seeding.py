@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["generator", "initial_weights", "seed_of"]
 

@@ -10,10 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.data.split import hashes
-from privet.data.table import Images, Table
+from privet.core import InvalidInput, checked
+from privet.data import Images, Table, hashes
 
 __all__ = ["Ids", "Rows", "Shards", "require_disjoint", "shards"]
 

@@ -14,8 +14,7 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.ensemble.learner import EnsembleTask
 from privet.ensemble.seeding import generator, initial_weights
 from privet.training.models import UserModel

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.ensemble.graph import NeighborGraph
 from privet.ensemble.learner import Ensemble, Learner
 from privet.ensemble.ridge import KernelRidge, Ridge, RidgeModels

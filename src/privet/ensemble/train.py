@@ -11,8 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.ensemble.learner import Ensemble, EnsembleTask, JoinedEnsemble, Learner, labeled_rows
 from privet.ensemble.placement import InProcess, Placement
 from privet.ensemble.shards import Rows, Shards

@@ -7,6 +7,7 @@ from privet.ledger.chain import ChainHead
 from privet.ledger.charge import Charge
 from privet.ledger.fingerprint import Fingerprint, fingerprint_of
 from privet.ledger.ledger import Ledger
+from privet.ledger.opening import opened as opened
 from privet.ledger.records import Budget, Entry, Form, State, Statement, Verification
 
 __all__ = [

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from privet.core.errors import BudgetExceeded, InvalidInput, NotProven
-from privet.core.event import Event, Repeated
-from privet.core.guarantee import digits_up
+from privet.core import BudgetExceeded, Event, InvalidInput, NotProven, Repeated, digits_up
 from privet.ledger import entry_forms, pricing
 from privet.ledger.budget_state import BudgetState
 from privet.ledger.filter import largest_block

@@ -15,9 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from privet.core import checked
-from privet.core.errors import LedgerError, PrivetError
-from privet.core.unit import Unit
+from privet.core import LedgerError, PrivetError, Unit, checked
 from privet.ledger import chain, schema
 from privet.ledger.filter import Amount, Rules, Sums
 from privet.ledger.stored_values import number, row_of

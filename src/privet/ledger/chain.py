@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["START", "ChainHead", "ChainRow", "key_name", "read_key", "row_hash", "seal", "state_hash"]
 

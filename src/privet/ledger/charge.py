@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from privet.core.event import Event
+from privet.core import Event
 from privet.ledger.records import State
 
 if TYPE_CHECKING:

@@ -6,9 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from privet.core.errors import NotProven
-from privet.core.event import Event
-from privet.core.unit import Unit
+from privet.core import Event, NotProven, Unit
 from privet.ledger import grid, pricing
 from privet.ledger.filter import Amount, Rules, Sums, amount_of, block_values
 from privet.ledger.records import Form

@@ -11,8 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from privet.core import checked
-from privet.core.errors import InvalidInput, LedgerError
+from privet.core import InvalidInput, LedgerError, checked
 from privet.ledger import grid, orders
 
 __all__ = ["Amount", "Rules", "Sums", "amount_of", "block_values", "largest_block", "rules_for"]

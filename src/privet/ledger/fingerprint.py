@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
-from privet.core.errors import InvalidInput, reason_of
+from privet.core import InvalidInput, reason_of
 
 __all__ = ["Fingerprint", "fingerprint_of"]
 

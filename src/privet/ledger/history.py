@@ -10,8 +10,7 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from privet.core.errors import LedgerError
-from privet.core.event import Event
+from privet.core import Event, LedgerError
 from privet.ledger import chain, grid, schema
 from privet.ledger.budget_state import PAGE, BudgetState, fields_of, found_row, read_body, rows_between
 from privet.ledger.records import Entry, Form, State

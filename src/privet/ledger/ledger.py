@@ -10,12 +10,18 @@ from typing import Self
 
 import sqlalchemy as sa
 
-from privet.core import checked
-from privet.core.errors import InvalidInput, LedgerError, NotProven
-from privet.core.event import Composed, Event, Repeated
-from privet.core.guarantee import Guarantee
-from privet.core.rendering import html_of
-from privet.core.unit import Unit
+from privet.core import (
+    Composed,
+    Event,
+    Guarantee,
+    InvalidInput,
+    LedgerError,
+    NotProven,
+    Repeated,
+    Unit,
+    checked,
+    html_of,
+)
 from privet.ledger import advice, chain, entry_forms, pricing, schema, transitions
 from privet.ledger.budget_state import BudgetState, Running, Terms, append, found_row, load, read_body, text_of
 from privet.ledger.charge import Charge

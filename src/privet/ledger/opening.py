@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privet.core.errors import LedgerError
+from privet.core import LedgerError
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from privet.ledger import Ledger
+    from privet.ledger.ledger import Ledger
 
 __all__ = ["opened"]
 
@@ -33,7 +33,7 @@ _UNREACHED = re.compile(r"connection (failed|is bad|timeout)|could not connect|f
 @contextmanager
 def opened(where: str, key_file: Path | None, wait: float) -> Iterator[Ledger]:
     """A ledger by its file or URL; what goes wrong on the way to a server is said in words, and never with a secret."""
-    from privet.ledger import Ledger
+    from privet.ledger.ledger import Ledger
 
     ledger = Ledger(where, key=key_file, timeout=wait)
     try:

@@ -6,8 +6,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.ledger import grid
 
 __all__ = ["default_orders", "limit", "shares", "usual_orders"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from privet.core.errors import LedgerError
+from privet.core import LedgerError
 from privet.ledger import schema
 from privet.ledger.budget_state import Terms, read_body, rows_between
 from privet.ledger.stored_values import number, shown

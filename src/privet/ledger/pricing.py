@@ -8,10 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from privet.core.errors import BudgetExceeded, NotProven
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee
-from privet.core.unit import Unit
+from privet.core import BudgetExceeded, Event, Guarantee, NotProven, Unit
 
 __all__ = ["Curve", "block", "curve", "planned", "refuse_nonprivate"]
 
@@ -26,7 +23,7 @@ class Curve:
 
 def refuse_nonprivate(event: Event) -> None:
     """Raise if any part of the event has no guarantee at all; no budget can admit it."""
-    from privet.accounting.canonical import canonical
+    from privet.accounting import canonical
 
     reason = canonical(event).nonprivate
     if reason is not None:
@@ -36,8 +33,7 @@ def refuse_nonprivate(event: Event) -> None:
 @lru_cache(maxsize=1024)
 def curve(event: Event, unit: Unit, orders: tuple[float, ...]) -> Curve | None:
     """The event's Rényi curve for this unit, or None where no theorem gives one."""
-    from privet.accounting.canonical import canonical
-    from privet.accounting.renyi import total
+    from privet.accounting import canonical, total
 
     try:
         found = total(canonical(event).parts, unit, orders)

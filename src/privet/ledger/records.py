@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from privet.core import checked
-from privet.core.codec import Record
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee
-from privet.core.unit import Unit
+from privet.core import Event, Guarantee, Record, Unit, checked
 
 if TYPE_CHECKING:
     from privet.ledger.ledger import Ledger

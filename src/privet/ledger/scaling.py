@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from privet.core.event import (
+from privet.core import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,

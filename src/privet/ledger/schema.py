@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from privet.core.errors import LedgerError
+from privet.core import LedgerError
 from privet.ledger.stored_values import shown
 
 __all__ = [

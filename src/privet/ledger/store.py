@@ -15,8 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from privet.core import checked
-from privet.core.errors import InvalidInput, LedgerError, MissingExtra
+from privet.core import InvalidInput, LedgerError, MissingExtra, checked
 from privet.ledger import schema, sqlite_connection
 from privet.ledger.stored_values import shown
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privet.core.errors import LedgerError
+from privet.core import LedgerError
 from privet.ledger import chain
 
 __all__ = ["number", "row_of", "shown", "text"]

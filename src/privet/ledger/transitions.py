@@ -12,8 +12,7 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from privet.core.errors import InvalidInput, LedgerError
-from privet.core.event import Event
+from privet.core import Event, InvalidInput, LedgerError
 from privet.ledger import chain, schema
 from privet.ledger.budget_state import BudgetState, Running, amount_in, append, found_row, load, read_body, text_of
 from privet.ledger.entry_forms import PricedForm

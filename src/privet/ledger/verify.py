@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
 
-from privet.core.errors import LedgerError
+from privet.core import LedgerError
 from privet.ledger import chain, orders, schema
 from privet.ledger.budget_state import Running, Terms, amount_in, fields_of, read_body
 from privet.ledger.filter import Amount, Sums

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from privet.local.additive_noise import LocalGaussian, LocalLaplace
 from privet.local.duchi import Duchi
+from privet.local.endpoint import Endpoint as Endpoint
 from privet.local.estimates import AnswerEstimate, answer_estimates, estimates_document, require_reports
 from privet.local.hadamard import HadamardResponse
 from privet.local.hashing import LocalHashing
@@ -16,6 +17,7 @@ from privet.local.piecewise import Piecewise
 from privet.local.questionnaire import Questionnaire, SurveyQuestion, read_questionnaire
 from privet.local.randomized_response import GeneralizedRandomizedResponse
 from privet.local.randomizer import ONE_REPORT
+from privet.local.randomizer import Randomizer as Randomizer
 from privet.local.rappor import Rappor
 from privet.local.report_files import ReportLine, append_report, merge_reports, read_reports, report_lines
 from privet.local.reports import Collection, answer_of, report_on

@@ -9,15 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Approximate
+from privet.core import Approximate, InvalidInput, Neighbours, Unit, Whose, checked
 from privet.core.random import Rng, discrete_gaussian, discrete_laplace
-from privet.core.unit import Neighbours, Unit, Whose
 from privet.local.mean import MeanMechanism
-from privet.mechanisms import DiscreteGaussianMechanism
-from privet.mechanisms.coins import Integers
-from privet.mechanisms.reach import Reach
+from privet.mechanisms import DiscreteGaussianMechanism, Integers, Reach
 
 __all__ = ["LocalGaussian", "LocalLaplace"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from privet.core.random import Rng
 from privet.local.mean import MeanMechanism
-from privet.mechanisms.coins import WORD, Integers, growth, threshold
+from privet.mechanisms import WORD, Integers, growth, threshold
 
 __all__ = ["Duchi"]
 

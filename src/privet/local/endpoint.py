@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.local.reports import LONGEST_REPORT, Collection, ReportOutcome
 
 __all__ = ["Endpoint", "Page"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from privet.core.codec import encode
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, encode
 from privet.local.mean import Mean
 from privet.local.questionnaire import VERSION, Questionnaire, SurveyQuestion
 from privet.local.reports import Collection

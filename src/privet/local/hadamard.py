@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from privet.core.random import Rng
 from privet.local.oracle import NumberOracle
-from privet.mechanisms.coins import WORD, Booleans, Integers, coins, growth, threshold
+from privet.mechanisms import WORD, Booleans, Integers, coins, growth, threshold
 
 __all__ = ["HadamardResponse"]
 

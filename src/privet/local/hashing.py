@@ -18,11 +18,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.core.random import Rng
 from privet.local.oracle import NumberOracle
 from privet.local.randomized_response import GeneralizedRandomizedResponse
-from privet.mechanisms.coins import Integers, growth
+from privet.mechanisms import Integers, growth
 
 __all__ = ["LocalHashing"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from urllib.parse import urlsplit
 
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra
 from privet.local.endpoint import Endpoint, Page
 from privet.local.estimates import estimates_document
 from privet.local.page import asset, content_policy, questionnaire_page

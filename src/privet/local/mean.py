@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.core.random import Rng
 from privet.local.randomizer import Randomizer, ReportState, whole_numbers
 from privet.local.shares import quantile
-from privet.mechanisms.coins import Integers, usable
+from privet.mechanisms import Integers, usable
 
 __all__ = ["Mean", "MeanMechanism", "ReportSum"]
 

@@ -11,11 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Approximate, Composed, Event, Pure
+from privet.core import Approximate, Composed, Event, InvalidInput, Neighbours, Pure, Unit, checked
 from privet.core.random import Rng
-from privet.core.unit import Neighbours, Unit
 from privet.local.mean import MeanMechanism, ReportSum
 from privet.local.oracle import FrequencyOracle, Tally
 from privet.local.randomizer import ONE_REPORT

@@ -19,7 +19,7 @@ from privet.core import checked
 from privet.core.random import Rng
 from privet.local.randomizer import Randomizer, ReportState, whole_numbers
 from privet.local.shares import Shares
-from privet.mechanisms.coins import Integers, usable
+from privet.mechanisms import Integers, usable
 
 __all__ = ["FrequencyOracle", "NumberOracle", "PureOracle", "Tally", "collect_reports"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
-from privet.mechanisms.coins import Integers, Words
+from privet.core import InvalidInput
+from privet.mechanisms import Integers, Words
 
 __all__ = ["bit_counts", "checked_words", "has_clear_padding", "set_bit", "words_for"]
 

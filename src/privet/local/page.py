@@ -10,7 +10,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.local.duchi import Duchi
 from privet.local.hadamard import HadamardResponse
 from privet.local.hashing import LocalHashing

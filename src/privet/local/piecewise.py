@@ -10,7 +10,7 @@ import numpy as np
 
 from privet.core.random import Rng
 from privet.local.mean import MeanMechanism
-from privet.mechanisms.coins import WORD, Integers, coins, growth, threshold
+from privet.mechanisms import WORD, Integers, coins, growth, threshold
 
 __all__ = ["Piecewise"]
 

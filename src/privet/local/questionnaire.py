@@ -13,12 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
+from privet.core import Event, InvalidInput, checked
 from privet.local.multiple_questions import Part, SampledQuestions, SplitQuestions, split_epsilon
 from privet.local.table import best_mean, best_oracle
-from privet.mechanisms.coins import usable
+from privet.mechanisms import usable
 
 __all__ = [
     "VERSION",

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from privet.core import event
 from privet.core.random import Rng
 from privet.local.oracle import NumberOracle
+from privet.mechanisms import Integers
 from privet.mechanisms import randomized_response as mechanisms
-from privet.mechanisms.coins import Integers
 
 __all__ = ["GeneralizedRandomizedResponse"]
 

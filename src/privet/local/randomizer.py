@@ -8,12 +8,9 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
-from privet.core.event import Event, Pure
+from privet.core import Event, InvalidInput, Neighbours, Pure, Release, Trust, Unit, Whose
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Neighbours, Trust, Unit, Whose
-from privet.mechanisms.coins import Integers
+from privet.mechanisms import Integers
 
 __all__ = ["ONE_REPORT", "Randomizer", "ReportState", "whole_numbers"]
 

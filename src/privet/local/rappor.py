@@ -16,15 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Pure
+from privet.core import InvalidInput, Neighbours, Pure, checked
 from privet.core.random import Rng
-from privet.core.unit import Neighbours
 from privet.local.oracle import FrequencyOracle, Tally
 from privet.local.packed_bits import bit_counts, checked_words, has_clear_padding, words_for
 from privet.local.shares import Floats, Shares
-from privet.mechanisms.coins import WORD, Integers, Words, cost, growth, packed, threshold
+from privet.mechanisms import WORD, Integers, Words, cost, growth, packed, threshold
 
 __all__ = ["Rappor"]
 

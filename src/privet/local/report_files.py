@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.local.questionnaire import Questionnaire
 from privet.local.reports import Collection, ReportOutcome
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.core.random import Rng
 from privet.local.mean import Mean
 from privet.local.multiple_questions import State

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from privet.core import checked
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked, write_atomically
 from privet.local.mean import MeanMechanism
 from privet.local.oracle import PureOracle
 from privet.local.questionnaire import BudgetSharing, Questionnaire

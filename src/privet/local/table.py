@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.local.additive_noise import LocalGaussian, LocalLaplace
 from privet.local.duchi import Duchi
 from privet.local.hadamard import HadamardResponse

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.core.random import Rng
 from privet.local.oracle import PureOracle
 from privet.local.packed_bits import bit_counts, checked_words, has_clear_padding, set_bit, words_for
-from privet.mechanisms.coins import WORD, Integers, Words, coins, growth, packed, threshold
+from privet.mechanisms import WORD, Integers, Words, coins, growth, packed, threshold
 
 __all__ = ["BitOracle", "OptimizedUnary", "SymmetricUnary"]
 

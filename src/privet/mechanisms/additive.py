@@ -13,13 +13,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from privet.accounting import price
-from privet.core import checked
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
+from privet.core import Bounded, Event, InvalidInput, Release, Unit, checked
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Unit
 from privet.mechanisms.grid import Integers, NoiseGrid
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import ForReach, Reach

@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtr, gammaln
 
-from privet.accounting.search import largest_count
-from privet.core import checked, event
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
+from privet.accounting import largest_count
+from privet.core import Bounded, InvalidInput, Release, checked, event
 from privet.core.random import Rng
-from privet.core.release import Release
 from privet.mechanisms.additive import add_noise, checked_confidence
 from privet.mechanisms.grid import Integers, NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE

@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from privet.core import event
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
+from privet.core import Bounded, InvalidInput, Release, event
 from privet.core.random import Rng
-from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence, laplace_width
 from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
 from privet.mechanisms.grid import Integers

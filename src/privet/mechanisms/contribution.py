@@ -11,10 +11,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
-from privet.core.unit import Unit, Whose
+from privet.core import Bounded, InvalidInput, Unit, Whose, checked
 from privet.mechanisms.reach import replaces
 
 __all__ = ["Chunk", "Clipper", "Limiter", "RowTally", "blocks", "booleans", "name_of", "numbers", "times"]

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from privet.core.bounded import Bounded
-from privet.core.unit import Unit
+from privet.core import Bounded, Unit
 from privet.mechanisms.contribution import Chunk, Clipper, Limiter, blocks, booleans, times
 from privet.mechanisms.reach import Reach, replaces
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privet.accounting import calibrate, price
-from privet.accounting.conversions import analytic_gaussian_sigma
+from privet.accounting import analytic_gaussian_sigma, calibrate, price
 from privet.core import checked, event
 from privet.mechanisms.grid import NoiseGrid, ceiling
 

@@ -22,8 +22,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
+from privet.core import Bounded, InvalidInput
 from privet.mechanisms.reach import Reach
 
 __all__ = ["FINE", "MOST_STEPS", "Integers", "NoiseGrid", "ceiling"]

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privet.core import checked
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
-from privet.core.unit import Unit, Whose
+from privet.core import Bounded, InvalidInput, Unit, Whose, checked
 from privet.mechanisms.contribution import Chunk, Clipper, name_of, times
 from privet.mechanisms.reach import Reach, replaces
 

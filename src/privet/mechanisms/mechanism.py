@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from privet.core.bounded import Bounded
-from privet.core.event import Event
+from privet.core import Bounded, Event, Release
 from privet.core.random import Rng
-from privet.core.release import Release
 
 __all__ = ["SOURCE", "Mechanism"]
 

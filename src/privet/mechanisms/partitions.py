@@ -10,12 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from privet.core import checked, event
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
+from privet.core import Bounded, InvalidInput, Neighbours, Release, checked, event
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Neighbours
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.keys import Keys
 from privet.mechanisms.mechanism import SOURCE

@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.accounting import calibrate
-from privet.core import checked, event
-from privet.core.bounded import Bounded
+from privet.core import Bounded, Release, checked, event
 from privet.core.random import Rng, discrete_laplace
-from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
 from privet.mechanisms.grid import NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE

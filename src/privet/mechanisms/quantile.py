@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from privet.core import checked, event
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
+from privet.core import Bounded, InvalidInput, Release, checked, event
 from privet.core.random import Rng
-from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.grid import MOST_STEPS, Integers, NoiseGrid
 from privet.mechanisms.histogram import Histogram, cells_of

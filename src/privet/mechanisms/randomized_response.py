@@ -10,8 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked, event
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked, event
 from privet.core.random import Rng
 from privet.mechanisms.coins import WORD, coins, growth, threshold
 

@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
-from privet.accounting.neighbor_distance import span
-from privet.core import checked
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
-from privet.core.unit import Neighbours, Unit
+from privet.accounting import span
+from privet.core import Bounded, InvalidInput, Neighbours, Unit, checked
 
 __all__ = ["COUNT", "ForClipper", "ForReach", "HasReach", "Of", "Reach", "reach_of", "replaces", "steps_of"]
 

@@ -11,14 +11,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.random import Rng
-from privet.core.random.bernoulli import BITS, CEILING, Exponents, accept
-from privet.core.random.faults import PATIENCE, broken_source
-from privet.core.release import Release
+from privet.core import Bounded, Event, InvalidInput, Release, checked
+from privet.core.random import BITS, CEILING, PATIENCE, Exponents, Rng, accept, broken_source
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.grid import FINE, Integers, NoiseGrid
 from privet.mechanisms.mechanism import SOURCE

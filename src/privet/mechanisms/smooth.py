@@ -9,12 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked, event
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
+from privet.core import Bounded, InvalidInput, Neighbours, Release, Whose, checked, event
 from privet.core.random import Rng, discrete_laplace
-from privet.core.release import Release
-from privet.core.unit import Neighbours, Whose
 from privet.mechanisms.additive import checked_confidence, laplace_error, laplace_width
 from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.histogram import Cells, Histogram, cells_of

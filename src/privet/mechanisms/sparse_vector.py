@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from privet.core import checked, event
-from privet.core.bounded import Bounded
-from privet.core.errors import BudgetExceeded
+from privet.core import Bounded, BudgetExceeded, Draw, Release, checked, event
 from privet.core.random import Rng, discrete_laplace
-from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, laplace_error
 from privet.mechanisms.grid import NoiseGrid
 from privet.mechanisms.mechanism import SOURCE

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
-from privet.core.unit import Unit
+from privet.core import Bounded, InvalidInput, Unit, checked
 from privet.mechanisms.contribution import Chunk, Clipper, Limiter, blocks, numbers, times
 from privet.mechanisms.grid import MOST_STEPS
 from privet.mechanisms.reach import Reach, replaces

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from privet.core.unit import Neighbours, Unit, Whose
+from privet.core import Neighbours, Unit, Whose
 from privet.mechanisms.binomial import Binomial
 from privet.mechanisms.bounds import Bounds
 from privet.mechanisms.count import Count

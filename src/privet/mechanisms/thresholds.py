@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from privet.accounting.search import largest_count
-from privet.core import checked, event
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
+from privet.accounting import largest_count
+from privet.core import Bounded, InvalidInput, Neighbours, Release, checked, event
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Neighbours
 from privet.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
 from privet.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
 from privet.mechanisms.keys import Keys

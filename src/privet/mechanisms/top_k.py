@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from privet.accounting import most
-from privet.core import checked, event
-from privet.core.bounded import Bounded
+from privet.core import Bounded, Release, checked, event
 from privet.core.random import Rng
-from privet.core.release import Release
 from privet.mechanisms.additive import checked_confidence
 from privet.mechanisms.mechanism import SOURCE
 from privet.mechanisms.reach import Of, reach_of, steps_of

@@ -11,11 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.accounting import calibrate
-from privet.core import event
-from privet.core.bounded import Bounded
-from privet.core.errors import InvalidInput
+from privet.core import Bounded, Draw, InvalidInput, Release, event
 from privet.core.random import Rng, discrete_gaussian
-from privet.core.release import Draw, Release
 from privet.mechanisms.additive import checked_confidence, gaussian_error, gaussian_width, usable_scale
 from privet.mechanisms.grid import FINE, NoiseGrid, ceiling
 from privet.mechanisms.mechanism import SOURCE

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
+from privet.core import Event, InvalidInput, Neighbours, Unit, checked
 from privet.core.random import Rng
-from privet.core.unit import Neighbours, Unit
 from privet.mechanisms.histogram import Cells, Histogram
 from privet.mechanisms.randomized_response import RandomizedResponseMechanism
 from privet.mechanisms.table import MECHANISMS, MechanismEntry

@@ -5,6 +5,7 @@ from __future__ import annotations
 from privet.pate.aggregator import Aggregator
 from privet.pate.confident import Confident
 from privet.pate.data_dependent import DataDependent, data_dependent
+from privet.pate.data_dependent import question_cost as question_cost
 from privet.pate.gnmax import GNMax
 from privet.pate.gnss import Gnss
 from privet.pate.interactive import Interactive
@@ -13,6 +14,7 @@ from privet.pate.plan import Labels, Plan, least_noise, most_questions
 from privet.pate.sanitization import SanitizedEpsilon, SmoothCeiling
 from privet.pate.table import AGGREGATORS
 from privet.pate.votes import Votes
+from privet.pate.votes import vote_reach as vote_reach
 
 __all__ = [
     "AGGREGATORS",

@@ -13,12 +13,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.event import Event
+from privet.core import Event, Unit, checked
 from privet.core.random import Rng, discrete_gaussian
-from privet.core.unit import Unit
-from privet.mechanisms.gaussian_price import GaussianPrice
-from privet.mechanisms.grid import NoiseGrid
+from privet.mechanisms import GaussianPrice, NoiseGrid
 from privet.pate.tails import Reals, log_at_least
 from privet.pate.votes import Counts, top_reach
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privet.core.event import Event
+from privet.core import Event, Unit
 from privet.core.random import Rng
-from privet.core.unit import Unit
 from privet.pate.aggregator import NO_ANSWER, ThresholdTest
 from privet.pate.gnmax import GNMax
 from privet.pate.tails import Reals

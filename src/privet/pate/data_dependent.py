@@ -11,14 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import logsumexp
 
-from privet.accounting import renyi
-from privet.accounting.canonical import canonical
-from privet.accounting.conversions import rdp_to_epsilon
-from privet.core import checked
-from privet.core.errors import NotProven
-from privet.core.event import Event
-from privet.core.release import Unpublishable
-from privet.core.unit import Unit
+from privet.accounting import canonical, rdp_to_epsilon, renyi
+from privet.core import Event, NotProven, Unit, Unpublishable, checked
 from privet.pate.aggregator import Aggregator
 from privet.pate.plan import Plan, matching
 from privet.pate.tails import Reals

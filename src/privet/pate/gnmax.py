@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privet.core import checked
-from privet.core.event import Event
+from privet.core import Event, Unit, checked
 from privet.core.random import Rng, discrete_gaussian
-from privet.core.unit import Unit
-from privet.mechanisms.gaussian_price import GaussianPrice
-from privet.mechanisms.grid import NoiseGrid
+from privet.mechanisms import GaussianPrice, NoiseGrid
 from privet.pate.aggregator import NoisyArgmax
 from privet.pate.tails import Reals, log_ahead_gaussian
 from privet.pate.theorems import theorem_6

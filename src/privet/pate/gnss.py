@@ -9,13 +9,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
-from privet.accounting.conversions import rdp_to_epsilon
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Approximate
+from privet.accounting import rdp_to_epsilon
+from privet.core import Approximate, InvalidInput, Release, checked
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.mechanisms.mechanism import SOURCE
+from privet.mechanisms import SOURCE
 from privet.pate.plan import Plan, matching
 from privet.pate.sanitization import SanitizedEpsilon, checked_terms, cost_table, limited, widened
 from privet.pate.tails import Reals

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.core.random import Rng
 from privet.pate.aggregator import NO_ANSWER
 from privet.pate.confident import ThresholdedGNMax

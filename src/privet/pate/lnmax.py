@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privet.core import checked
-from privet.core.event import DiscreteLaplace, Event, Repeated
+from privet.core import DiscreteLaplace, Event, Repeated, Unit, checked
 from privet.core.random import Rng, discrete_laplace
-from privet.core.unit import Unit
 from privet.pate.aggregator import NoisyArgmax
 from privet.pate.tails import Reals, log_ahead_laplace
 from privet.pate.theorems import theorem_3

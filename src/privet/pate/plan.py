@@ -7,16 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from privet.accounting import calibrate, price
-from privet.accounting.search import largest_count
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Composed, Event, Repeated
-from privet.core.guarantee import Guarantee
+from privet.accounting import calibrate, largest_count, price
+from privet.core import Composed, Event, Guarantee, InvalidInput, Release, Repeated, Unit, checked
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Unit
-from privet.mechanisms.mechanism import SOURCE
+from privet.mechanisms import SOURCE
 from privet.pate.aggregator import NO_ANSWER, Aggregator, NoisyArgmax
 from privet.pate.votes import Votes, moved_teachers
 

@@ -15,14 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
-from privet.accounting.conversions import rdp_to_epsilon
-from privet.core import checked
-from privet.core.errors import InvalidInput, NotProven
-from privet.core.event import DiscreteGaussian
+from privet.accounting import rdp_to_epsilon
+from privet.core import DiscreteGaussian, InvalidInput, NotProven, Release, checked
 from privet.core.random import Rng, discrete_gaussian
-from privet.core.release import Release
-from privet.mechanisms.additive import gaussian_width
-from privet.mechanisms.mechanism import SOURCE
+from privet.mechanisms import SOURCE, gaussian_width
 from privet.pate.data_dependent import label_cost, rdp_of, require_one_teacher, tested_cost
 from privet.pate.interactive import Interactive
 from privet.pate.plan import Plan, matching

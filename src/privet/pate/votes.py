@@ -13,11 +13,9 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from privet.accounting.neighbor_distance import span
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.unit import Unit
-from privet.mechanisms.reach import Reach, replaces
+from privet.accounting import span
+from privet.core import InvalidInput, Unit, checked
+from privet.mechanisms import Reach, replaces
 
 __all__ = ["Counts", "PrivateRecord", "Votes", "moved_teachers", "top_reach", "vote_reach"]
 

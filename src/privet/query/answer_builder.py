@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from privet.core.words import counted
-from privet.data.columns import Category, Number, Outside
+from privet.core import counted
+from privet.data import Category, Number, Outside
 from privet.query import moments
 from privet.query import questions as measures
 from privet.query.answers import RANK, ROWS, Answer, Row

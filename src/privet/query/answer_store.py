@@ -19,14 +19,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from privet.core import checked
-from privet.core.codec import Record
-from privet.core.errors import InvalidInput, LedgerError
-from privet.core.guarantee import Guarantee, Interval
+from privet.core import Draw, Guarantee, Interval, InvalidInput, LedgerError, Record, Release, Unit, checked
 from privet.core.random import Randomness
-from privet.core.release import Draw, Release
-from privet.core.unit import Unit
-from privet.data.schema import Schema
+from privet.data import Schema
 from privet.ledger import Fingerprint, Ledger, State
 from privet.query.answers import Answer, Row
 from privet.query.questions import Question

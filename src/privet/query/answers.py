@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from privet.core.codec import Record
+from privet.core import Record
 
 __all__ = ["RANK", "ROWS", "Answer", "Row"]
 

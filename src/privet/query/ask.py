@@ -8,14 +8,11 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Guarantee
+from privet.core import Guarantee, InvalidInput, Release, checked
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.data.schema import Schema
+from privet.data import Schema
 from privet.ledger import Charge, Fingerprint, Ledger
-from privet.mechanisms.mechanism import SOURCE
+from privet.mechanisms import SOURCE
 from privet.query.answer_store import AnswerKey, AnswerStore, OpenStore
 from privet.query.answers import Answer
 from privet.query.plan import QueryPlan, QuestionLike, columns_read, join_all, parse_questions, plan, require_enough

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from privet.core.errors import InvalidInput
-from privet.data.columns import Category, Number, Outside
-from privet.data.schema import Schema
-from privet.data.source import spelling
+from privet.core import InvalidInput
+from privet.data import Category, Number, Outside, Schema, spelling
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
 from privet.query.schema_check import name_of_value, value_as_number
 

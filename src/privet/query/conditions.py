@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.query.tokens import KEYWORDS
 
 __all__ = [

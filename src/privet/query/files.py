@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from privet.core.errors import InvalidInput, MissingExtra
-from privet.data import load_schema, require_vouched, schema_file_of
-from privet.data.schema import Schema
+from privet.core import InvalidInput, MissingExtra
+from privet.data import Schema, load_schema, require_vouched, schema_file_of
 from privet.query.plan import QuestionLike, columns_read, parse_questions
 
 __all__ = ["answers_file", "load_query_schema"]

@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from privet import mechanisms
-from privet.core.event import Event, Exponential
+from privet.core import Event, Exponential, Release, Whose
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Whose
 from privet.mechanisms import (
+    MOST_STEPS,
     DiscreteLaplaceMechanism,
     GaussianMechanism,
     Keys,
     LaplaceMechanism,
+    NoiseGrid,
     Partitions,
     Reach,
     ThresholdedCounts,
+    ceiling,
 )
-from privet.mechanisms.grid import MOST_STEPS, NoiseGrid, ceiling
 from privet.query.question_spec import Label, QuestionSpec
 from privet.query.questions import TopKMeasure
 from privet.query.tally import Totals

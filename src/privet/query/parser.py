@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from privet.core.errors import InvalidInput
-from privet.data.schema import Schema
+from privet.core import InvalidInput
+from privet.data import Schema
 from privet.query import questions as asked
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op
 from privet.query.questions import Measure, Question

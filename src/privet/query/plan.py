@@ -13,15 +13,10 @@ import numpy.typing as npt
 
 from privet import accounting
 from privet.accounting import price
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Composed
-from privet.core.guarantee import Guarantee
+from privet.core import Composed, Guarantee, InvalidInput, Release, Unit, checked
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Unit
-from privet.data.schema import Schema
-from privet.mechanisms.mechanism import SOURCE
+from privet.data import Schema
+from privet.mechanisms import SOURCE
 from privet.query.answer_builder import answer_of
 from privet.query.answers import Answer
 from privet.query.consistency import agreed

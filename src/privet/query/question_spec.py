@@ -13,10 +13,8 @@ import numpy.typing as npt
 import polars as pl
 
 from privet import mechanisms
-from privet.core.errors import InvalidInput
-from privet.core.unit import Unit, Whose
-from privet.data.columns import Category, Number
-from privet.data.schema import Schema
+from privet.core import InvalidInput, Unit, Whose
+from privet.data import Category, Number, Schema
 from privet.mechanisms import Reach
 from privet.query import questions as measures
 from privet.query.column_reader import ColumnReader

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from privet.core.errors import InvalidInput
-from privet.data.columns import Category, Column, Identifier, Number
-from privet.data.schema import Schema
+from privet.core import InvalidInput
+from privet.data import Category, Column, Identifier, Number, Schema
 from privet.query.conditions import All, AnyOf, CellComparison, Condition, IsMissing, Not, OneOf, Op, quoted
 from privet.query.questions import HistogramMeasure, Question, TopKMeasure
 from privet.query.tokens import suggestion

@@ -13,15 +13,10 @@ import numpy as np
 import polars as pl
 from polars.datatypes import DataType
 
-from privet.core.errors import InvalidInput
-from privet.core.unit import Unit
-from privet.data.csv_file import first_bytes
-from privet.data.footer import footer_of
-from privet.data.read import user_keys_of
-from privet.data.schema import Schema
-from privet.data.source import Source
+from privet.core import InvalidInput, Unit
+from privet.data import Schema, Source, first_bytes, footer_of, user_keys_of
 from privet.ledger import Fingerprint, fingerprint_of
-from privet.mechanisms.contribution import Limiter
+from privet.mechanisms import Limiter
 
 __all__ = ["Data", "TableSource", "UserRows"]
 

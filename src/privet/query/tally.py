@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from privet.core.errors import InvalidInput
-from privet.mechanisms import Keys
-from privet.mechanisms.keys import KeysTally
+from privet.core import InvalidInput
+from privet.mechanisms import Keys, KeysTally
 from privet.query.column_reader import ColumnReader
 from privet.query.question_spec import Label, QuestionSpec
 from privet.query.table_source import TableSource

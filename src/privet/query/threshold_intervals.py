@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from privet.accounting.search import largest_count
+from privet.accounting import largest_count
 
 __all__ = ["thresholded_interval"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["KEYWORDS", "MalformedQuestion", "Token", "TokenKind", "error_at", "suggestion", "tokenize"]
 

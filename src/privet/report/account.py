@@ -10,14 +10,11 @@ from privet.accounting import (
     RunDescription,
     epsilon,
     ladder,
+    meaning,
     neighbours_advice,
     run_conditions,
 )
-from privet.accounting.meaning import meaning
-from privet.core.disclosure import Public
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee, digits_up
-from privet.core.unit import Unit, Whose
+from privet.core import Event, Guarantee, Public, Unit, Whose, digits_up
 from privet.report.card import RunCard
 from privet.report.single_accountant import curve_of, single_accountant
 from privet.report.words import ACCOUNTANTS, is_open, up

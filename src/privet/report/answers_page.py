@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privet.core.release import Release
+from privet.core import Release
 from privet.query import Answer
 from privet.report.answer_table import INTERVAL_COVERAGE, answer_columns, answer_rows, has_intervals
 from privet.report.figures import Figure

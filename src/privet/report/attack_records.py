@@ -10,9 +10,7 @@ import base64
 import binascii
 from dataclasses import dataclass
 
-from privet.core import checked
-from privet.core.codec import Record
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, Record, checked
 
 __all__ = ["Attacked", "Estimate", "Picture", "Point", "Remembered"]
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from privet.core.disclosure import Public, Shareable
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Evidence, digits_up
-from privet.core.release import Release
-from privet.core.scores import Canaries
+from privet.core import Canaries, Evidence, InvalidInput, Public, Release, Shareable, digits_up
 from privet.report.card import RunCard, require_shareable
 from privet.report.card_tables import evidence_table
 from privet.report.curves import Curves

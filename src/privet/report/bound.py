@@ -7,15 +7,18 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from privet.accounting import Profile
-from privet.accounting.canonical import CountedEvent, canonical
-from privet.accounting.conversions import group_privacy
-from privet.accounting.meaning import tail_of
-from privet.accounting.price import TOO_LARGE, gate, upper
-from privet.accounting.search import falling_root
-from privet.core.event import Composed, Event, IndependentBatches, Repeated, ShuffledEpoch, WithReplacement
-from privet.core.guarantee import Guarantee
-from privet.core.unit import Unit
+from privet.accounting import (
+    TOO_LARGE,
+    CountedEvent,
+    Profile,
+    canonical,
+    falling_root,
+    gate,
+    group_privacy,
+    tail_of,
+    upper,
+)
+from privet.core import Composed, Event, Guarantee, IndependentBatches, Repeated, ShuffledEpoch, Unit, WithReplacement
 
 __all__ = ["Bound", "Chords", "chords_of"]
 

@@ -6,13 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from privet.accounting import AccountantAnswer
-from privet.accounting.meaning import Meaning
-from privet.core.disclosure import Internal, Public
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee
-from privet.core.release import Release
+from privet.accounting import AccountantAnswer, Meaning
+from privet.core import Event, Guarantee, Internal, InvalidInput, Public, Release
 
 __all__ = ["RunCard", "leaves", "require_shareable"]
 

@@ -11,14 +11,21 @@ from types import NoneType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from privet.accounting import Accountant, AccountantAnswer
-from privet.core import checked
-from privet.core.codec import VERSION, decode, encode, kinds_in
-from privet.core.disclosure import Internal, Public
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Guarantee
-from privet.core.randomness import Randomness
-from privet.core.release import Draw, Release
-from privet.core.unit import Unit
+from privet.core import (
+    VERSION,
+    Draw,
+    Guarantee,
+    Internal,
+    InvalidInput,
+    Public,
+    Randomness,
+    Release,
+    Unit,
+    checked,
+    decode,
+    encode,
+    kinds_in,
+)
 from privet.report.card import RunCard, require_shareable
 from privet.report.training_card import TrainingCard
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from privet.core.disclosure import Typed
-from privet.core.guarantee import Evidence, Guarantee, digits_up
-from privet.core.scores import Score, Trial
+from privet.core import Evidence, Guarantee, Score, Trial, Typed, digits_up
 from privet.report.attack_records import Attacked, Estimate
 from privet.report.origin import format_interval, format_score, origin
 from privet.report.training_card import TrainingCard

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privet.core.errors import LedgerError
+from privet.core import LedgerError
 from privet.ledger import Ledger, State
 from privet.report.runs import CARD
 from privet.report.signing import NotGenuine

@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from privet.accounting import Accountant
-from privet.accounting.meaning import FALSE_POSITIVE_RATES, best_true_positive_rate
-from privet.core.event import Repeated
-from privet.core.guarantee import Guarantee
+from privet.accounting import FALSE_POSITIVE_RATES, Accountant, best_true_positive_rate
+from privet.core import Guarantee, Repeated
 from privet.report.bound import Bound
 from privet.report.card import RunCard
 from privet.report.loss import LossDensity, loss_of

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privet.accounting import Profile
-from privet.accounting.search import Array
-from privet.core.errors import NotProven
-from privet.core.guarantee import Guarantee
+from privet.accounting import Array, Profile
+from privet.core import Guarantee, NotProven
 from privet.report.bound import Bound
 
 __all__ = ["LossDensity", "loss_of"]

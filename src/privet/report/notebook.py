@@ -6,9 +6,7 @@ from collections.abc import Callable
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
-from privet.core.errors import PrivetError
-from privet.core.guarantee import Guarantee, digits_up
-from privet.core.release import Release
+from privet.core import Guarantee, PrivetError, Release, digits_up
 from privet.report.frame import escape, table
 from privet.report.words import SEEDED, down, guarantee_rows, headline, protected, up
 

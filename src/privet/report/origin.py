@@ -5,9 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from privet.core.disclosure import Internal, Typed
-from privet.core.release import Release
-from privet.core.scores import Score
+from privet.core import Internal, Release, Score, Typed
 from privet.report.score_intervals import CONFIDENCE, EXACT, NOISE, NOISE_AND_SAMPLING, SAMPLING, SAMPLING_INDEPENDENT
 
 __all__ = ["INTERVALS", "RELEASED", "escape_markup", "format_interval", "format_score", "origin", "short_interval"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from privet.core.guarantee import Guarantee, digits_up
+from privet.core import Guarantee, digits_up
 from privet.report.card import RunCard, require_shareable
 from privet.report.curves import Curves
 from privet.report.figures import figures

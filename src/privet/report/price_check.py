@@ -7,13 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from privet.accounting import upper
-from privet.accounting.meaning import Meaning
-from privet.core.errors import InvalidInput, NotProven
-from privet.core.event import Event
-from privet.core.release import Release
-from privet.core.scores import Trial
-from privet.core.unit import Unit
+from privet.accounting import Meaning, upper
+from privet.core import Event, InvalidInput, NotProven, Release, Trial, Unit
 from privet.report.account import price_run
 from privet.report.card import RunCard, leaves
 from privet.report.training_card import TrainingCard

@@ -9,12 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.bounded import Bounded
-from privet.core.event import Event
+from privet.core import Bounded, Event, Release, Unit, checked
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Unit
 from privet.mechanisms import Cells, DiscreteLaplaceMechanism, Histogram, LaplaceMechanism, Norm, VectorSum
 from privet.report.score_intervals import CONFIDENCE, noisy_parts, noisy_share
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privet.core.scores import Score
+from privet.core import Score
 from privet.report.score_intervals import NOISE, NOISE_AND_SAMPLING, SAMPLING
 from privet.report.words import listed
 

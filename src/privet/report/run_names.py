@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["name_runs"]
 

@@ -8,12 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from privet.core.atomic_write import write_atomically
-from privet.core.disclosure import Internal, Public, Shareable, Typed
-from privet.core.errors import InvalidInput, reason_of
-from privet.core.guarantee import digits_up
-from privet.core.release import Release
-from privet.core.scores import Score, Trial
+from privet.core import (
+    Internal,
+    InvalidInput,
+    Public,
+    Release,
+    Score,
+    Shareable,
+    Trial,
+    Typed,
+    digits_up,
+    reason_of,
+    write_atomically,
+)
 from privet.report.card_json import from_json, to_json
 from privet.report.curves import Curves, curves_of
 from privet.report.figures.accuracy import accuracy_by_epsilon

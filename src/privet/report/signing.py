@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput, PrivetError, reason_of
-from privet.core.release import Release
+from privet.core import InvalidInput, PrivetError, Release, reason_of, write_atomically
 from privet.data import BoundsSource, Category, Number, Schema, SourceKind, refusal_of
 from privet.report.curves import curves_of
 from privet.report.price_check import require_priced

@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from privet.accounting import Accountant, AccountantAnswer, epsilon
-from privet.accounting.meaning import tail_of
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee
+from privet.accounting import Accountant, AccountantAnswer, epsilon, tail_of
+from privet.core import Event, Guarantee
 from privet.report.bound import Bound, Chords
 
 __all__ = ["SingleAccountantCurve", "curve_of", "single_accountant"]

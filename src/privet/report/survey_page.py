@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from privet.local.estimates import AnswerEstimate, answer_estimates
-from privet.local.mean import Mean
-from privet.local.questionnaire import Questionnaire, SurveyQuestion
-from privet.local.reports import Collection
-from privet.local.shares import Shares
+from privet.local import AnswerEstimate, Collection, Mean, Questionnaire, Shares, SurveyQuestion, answer_estimates
 from privet.report.figures import Figure
 from privet.report.figures.drawing import axis, error_bars
 from privet.report.frame import bullets, escape, page_html

@@ -9,15 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from privet.core import checked
-from privet.core.codec import Record
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, Record, checked
 from privet.report.attack_records import Estimate
 
 if TYPE_CHECKING:
-    from privet.attacks.linkage import Linkage
-    from privet.attacks.outcome import ConfidenceInterval
-    from privet.attacks.reconstruction import BitReconstruction
+    from privet.attacks import BitReconstruction, ConfidenceInterval, Linkage
 
 __all__ = ["Linked", "Recovered", "Tables"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from privet.core.disclosure import Internal
-from privet.core.errors import InvalidInput
+from privet.core import Internal, InvalidInput
 from privet.report.table_records import Tables
 
 __all__ = ["TABLES", "read_tables"]

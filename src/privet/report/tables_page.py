@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from privet.core.atomic_write import write_atomically
-from privet.core.disclosure import Internal
-from privet.core.errors import InvalidInput
+from privet.core import Internal, InvalidInput, write_atomically
 from privet.report.figures.tables import table_figures
 from privet.report.frame import RUN_STYLES, escape, page_html
 from privet.report.runs import INTERNAL_CARD, INTERNAL_PAGE, read_card, write_internal

@@ -9,15 +9,24 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from privet.accounting.canonical import canonical
-from privet.accounting.meaning import Meaning
-from privet.core.disclosure import Internal, Public, Shareable, Typed
-from privet.core.errors import InvalidInput
-from privet.core.event import Composed, Event
-from privet.core.guarantee import Evidence, Guarantee
-from privet.core.randomness import Randomness
-from privet.core.release import Draw, Release
-from privet.core.scores import Canaries, Score, Trial
+from privet.accounting import Meaning, canonical
+from privet.core import (
+    Canaries,
+    Composed,
+    Draw,
+    Event,
+    Evidence,
+    Guarantee,
+    Internal,
+    InvalidInput,
+    Public,
+    Randomness,
+    Release,
+    Score,
+    Shareable,
+    Trial,
+    Typed,
+)
 from privet.report.attack_records import Attacked, Picture, Remembered
 from privet.report.card import RunCard, leaves, require_shareable
 from privet.report.training_records import BillLine, Charged, Choice, Consensus, Finding, Growth, Series

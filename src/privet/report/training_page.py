@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from privet.core.disclosure import Internal
-from privet.core.guarantee import digits_up
+from privet.core import Internal, digits_up
 from privet.report.card import RunCard, require_shareable
 from privet.report.card_tables import attack_table, evidence_table, plan_table, score_table, spending_table
 from privet.report.curves import Curves

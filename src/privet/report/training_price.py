@@ -6,13 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from privet.accounting import epsilon
-from privet.core.disclosure import Public
-from privet.core.errors import InvalidInput
-from privet.core.event import Composed, Event
-from privet.core.guarantee import Guarantee
-from privet.core.release import Release
-from privet.core.scores import Score, Trial
-from privet.core.unit import Unit
+from privet.core import Composed, Event, Guarantee, InvalidInput, Public, Release, Score, Trial, Unit
 from privet.report.account import price_run
 from privet.report.bound import Bound
 from privet.report.card import RunCard

@@ -6,12 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from privet.core import checked
-from privet.core.codec import Record
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee
-from privet.core.scores import number_or_none
+from privet.core import Event, Guarantee, InvalidInput, Record, checked, number_or_none
 
 __all__ = [
     "PATE",

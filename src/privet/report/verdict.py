@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from importlib.util import find_spec
 
-from privet.core.guarantee import Evidence, Guarantee, digits_up
-from privet.core.scores import Canaries
+from privet.core import Canaries, Evidence, Guarantee, digits_up
 from privet.report.words import down, up
 
 __all__ = ["Verdict", "epsilon_range", "evidence_warnings", "powerless_canaries", "verdict_of", "worst_verdict"]
@@ -100,7 +99,7 @@ def powerless_canaries(canaries: Sequence[Canaries], evidence: Sequence[Evidence
     # The bound needs torch, as whatever made canaries did; a page that is drawn without it leaves this out.
     if not any(bound for _, bound in pairs) or find_spec("torch") is None:
         return ()
-    from privet.audit.one_run import one_run_p_value
+    from privet.audit import one_run_p_value
 
     return tuple(
         f"{bound.attack}: even if every guess were right, nothing could be proven with {held.guesses:,} "

@@ -8,12 +8,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from typing import Any, cast
 
-from privet.accounting import CONTINUOUS_NOISE, Accountant, AccountantAnswer
-from privet.accounting.meaning import Meaning
-from privet.core.codec import Record
-from privet.core.guarantee import Guarantee, digits_up
-from privet.core.unit import Neighbours, Unit, Whose
-from privet.core.words import counted, listed
+from privet.accounting import CONTINUOUS_NOISE, Accountant, AccountantAnswer, Meaning
+from privet.core import Guarantee, Neighbours, Record, Unit, Whose, counted, digits_up, listed
 
 __all__ = [
     "ACCOUNTANTS",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput, reason_of
+from privet.core import InvalidInput, reason_of, write_atomically
 
 __all__ = ["MARK", "require_ours", "require_writable", "require_writable_folder", "write_page"]
 

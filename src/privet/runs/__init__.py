@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from privet.core import lazy_attributes
 
 if TYPE_CHECKING:
     from privet.runs.api import train
     from privet.runs.attacks.attack import AttackResult, attack_run
     from privet.runs.attacks.audit import AuditResult, audit_mechanism, audit_run
+    from privet.runs.attacks.linkage_files import LinkageFiles as LinkageFiles
+    from privet.runs.attacks.linkage_files import columns_of as columns_of
+    from privet.runs.attacks.linkage_files import renamed as renamed
+    from privet.runs.attacks.linkage_files import told as told
+    from privet.runs.attacks.outcomes import nonmembers_needed as nonmembers_needed
     from privet.runs.callbacks import PlannedRun, RunCallbacks
+    from privet.runs.directory import RunDirectory as RunDirectory
+    from privet.runs.directory import default_directory as default_directory
     from privet.runs.facts import PublicFacts
-    from privet.runs.methods import METHODS, FitSession, Method, MethodBudget, MethodOptions, MethodPlan, PartialRun
-    from privet.runs.methods.protocol import StepProgress
+    from privet.runs.methods import (
+        METHODS,
+        FitSession,
+        Method,
+        MethodBudget,
+        MethodOptions,
+        MethodPlan,
+        PartialRun,
+        StepProgress,
+    )
+    from privet.runs.outputs import write_outputs as write_outputs
     from privet.runs.pate.teachers import vote_at_silo
+    from privet.runs.pipeline import TrainingRun as TrainingRun
     from privet.runs.plan import RunPlan
+    from privet.runs.predictions import predict_rows as predict_rows
     from privet.runs.request import TrainRequest
     from privet.runs.row_sets import LabeledRows
+    from privet.runs.scoring import score_advice as score_advice
+    from privet.runs.start import hold_directory as hold_directory
     from privet.runs.trained_run import TrainedRun, open_run
 
 __all__ = [
@@ -45,38 +66,40 @@ __all__ = [
     "vote_at_silo",
 ]
 
-_NAMES = {
-    "AttackResult": "privet.runs.attacks.attack",
-    "AuditResult": "privet.runs.attacks.audit",
-    "MethodBudget": "privet.runs.methods",
-    "FitSession": "privet.runs.methods",
-    "LabeledRows": "privet.runs.row_sets",
-    "METHODS": "privet.runs.methods",
-    "Method": "privet.runs.methods",
-    "MethodOptions": "privet.runs.methods",
-    "MethodPlan": "privet.runs.methods",
-    "PartialRun": "privet.runs.methods",
-    "PlannedRun": "privet.runs.callbacks",
-    "PublicFacts": "privet.runs.facts",
-    "RunCallbacks": "privet.runs.callbacks",
-    "RunPlan": "privet.runs.plan",
-    "StepProgress": "privet.runs.methods.protocol",
-    "TrainRequest": "privet.runs.request",
-    "TrainedRun": "privet.runs.trained_run",
-    "attack_run": "privet.runs.attacks.attack",
-    "audit_mechanism": "privet.runs.attacks.audit",
-    "audit_run": "privet.runs.attacks.audit",
-    "open_run": "privet.runs.trained_run",
-    "train": "privet.runs.api",
-    "vote_at_silo": "privet.runs.pate.teachers",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a name when it is first used: the command line needs the table of methods, and not all of PyTorch."""
-    if name in _NAMES:
-        return getattr(import_module(_NAMES[name]), name)
-    raise AttributeError(f"module 'privet.runs' has no attribute {name!r}")
+# The command line needs the table of methods, and not all of PyTorch.
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "api": ("train",),
+        "attacks.attack": ("AttackResult", "attack_run"),
+        "attacks.audit": ("AuditResult", "audit_mechanism", "audit_run"),
+        "attacks.linkage_files": ("LinkageFiles", "columns_of", "renamed", "told"),
+        "attacks.outcomes": ("nonmembers_needed",),
+        "callbacks": ("PlannedRun", "RunCallbacks"),
+        "directory": ("RunDirectory", "default_directory"),
+        "facts": ("PublicFacts",),
+        "methods": (
+            "METHODS",
+            "FitSession",
+            "Method",
+            "MethodBudget",
+            "MethodOptions",
+            "MethodPlan",
+            "PartialRun",
+            "StepProgress",
+        ),
+        "outputs": ("write_outputs",),
+        "pate.teachers": ("vote_at_silo",),
+        "pipeline": ("TrainingRun",),
+        "plan": ("RunPlan",),
+        "predictions": ("predict_rows",),
+        "request": ("TrainRequest",),
+        "row_sets": ("LabeledRows",),
+        "scoring": ("score_advice",),
+        "start": ("hold_directory",),
+        "trained_run": ("TrainedRun", "open_run"),
+    },
+)
 
 
 def __dir__() -> list[str]:

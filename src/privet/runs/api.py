@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.data import Schema
 from privet.runs.callbacks import RunCallbacks
 from privet.runs.directory import default_directory

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from privet.core.guarantee import Guarantee
+    from privet.core import Guarantee
     from privet.report import Choice
     from privet.runs.facts import PublicFacts
     from privet.runs.methods.protocol import StepProgress

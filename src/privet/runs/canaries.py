@@ -17,21 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from privet.audit.canaries import CanaryModel, CanaryWatch
-from privet.audit.canary_observations import plan_guesses
-from privet.audit.error_shares import confidence_per_test
-from privet.audit.one_run import guess_membership, one_run
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Evidence
+from privet.audit import CanaryModel, CanaryWatch, confidence_per_test, guess_membership, one_run, plan_guesses
+from privet.core import Canaries, Evidence, InvalidInput, Release, Unit, write_atomically
 from privet.core.random import SeededRng
-from privet.core.release import Release
-from privet.core.scores import Canaries
-from privet.core.unit import Unit
 from privet.runs.directory import RunDirectory
-from privet.training.loop import StepFunction
-from privet.training.recipe import Recipe
-from privet.training.run import Run
+from privet.training import Recipe, Run, StepFunction
 
 __all__ = ["KIND", "CanaryEvidence", "CanaryPlan", "CanaryStage", "evidence_of", "store_evidence", "stored_evidence"]
 

@@ -10,15 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from privet.accounting.default_delta import default_delta, is_near_one_unit
-from privet.core.disclosure import Shareable, Typed
-from privet.core.event import Approximate, Composed, Event
-from privet.core.guarantee import Guarantee, digits_up
-from privet.core.randomness import Randomness
-from privet.core.release import Release
-from privet.core.unit import Whose
+from privet.accounting import default_delta, is_near_one_unit
+from privet.core import (
+    Approximate,
+    Composed,
+    Event,
+    Guarantee,
+    Randomness,
+    Release,
+    Shareable,
+    Typed,
+    Whose,
+    digits_up,
+)
 from privet.data import Table
 from privet.report import (
+    Charged,
     Choice,
     Growth,
     Internal,
@@ -32,15 +39,14 @@ from privet.report import (
     price_lines,
     trial_of,
 )
-from privet.report.training_records import Charged
 from privet.runs.fit_stage import TrainedModel
 from privet.runs.methods.registry import METHODS
 from privet.runs.pipeline import RunResult
 from privet.runs.plan_choices import plan_choices
 from privet.runs.provenance import record_rows
 from privet.runs.scoring import accuracy_margin
+from privet.training import DataKind
 from privet.training.models import Model
-from privet.training.recipe import DataKind
 
 __all__ = ["build_card"]
 

@@ -9,15 +9,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from privet.core import checked
-from privet.core.atomic_write import write_atomically
-from privet.core.codec import decode, encode
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee
-from privet.core.randomness import Randomness
-from privet.core.release import Draw, Release
-from privet.core.unit import Unit
+from privet.core import (
+    Draw,
+    Event,
+    Guarantee,
+    InvalidInput,
+    Randomness,
+    Release,
+    Unit,
+    checked,
+    decode,
+    encode,
+    write_atomically,
+)
 from privet.runs.request import TrainRequest
 from privet.training.models import Model, ModelDescription, restore, store
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from privet.core.unit import Unit, Whose
+from privet.core import Unit, Whose
 from privet.data import Number, Schema
-from privet.training.recipe import DataKind
+from privet.training import DataKind
 
 __all__ = ["PublicFacts"]
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from privet.data import Schema
-from privet.data.frames import write_rows
+from privet.data import Schema, write_rows
 from privet.runs.directory import RunDirectory
 from privet.runs.request import TrainRequest
 

@@ -8,13 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from torch import nn
 
-from privet.core.disclosure import Internal
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
+from privet.core import Event, Internal, InvalidInput, Release, Score
 from privet.core.random import Rng, default_rng
-from privet.core.release import Release
-from privet.core.scores import Score
-from privet.report.score_intervals import SELECTED
+from privet.report import SELECTED
 from privet.runs import canaries
 from privet.runs.callbacks import RunCallbacks
 from privet.runs.canaries import CanaryEvidence, CanaryStage
@@ -29,10 +25,9 @@ from privet.runs.request import TrainRequest
 from privet.runs.row_sets import HELD, OWN_ROWS, TEST, RowSets
 from privet.runs.scoring import score_exactly
 from privet.runs.selection import SelectionCheckpoint, TuningPlan, select_best
+from privet.training import DataKind, Weights
 from privet.training.loggers import Log
 from privet.training.models import Additive, Model, ModelDescription
-from privet.training.recipe import DataKind
-from privet.training.state import Weights
 
 __all__ = ["FitStage", "TrainedModel", "TrainingHistory", "as_block"]
 

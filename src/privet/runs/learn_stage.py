@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, Release, write_atomically
 from privet.core.random import Rng, default_rng
-from privet.core.release import Release
 from privet.data import Table
 from privet.mechanisms import Count
 from privet.runs.directory import RunDirectory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.loggers import CsvLog, Log, MlflowLog, TensorBoardLog
 
 __all__ = ["open_logs"]

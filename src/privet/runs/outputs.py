@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from privet.core.atomic_write import write_atomically
+from privet.core import write_atomically
 from privet.report import TrainingCard, write_run
 from privet.runs.card_builder import build_card
 from privet.runs.directory import RunDirectory

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
-from privet.data import Source
-from privet.data.source import texts_of
-from privet.data.split import hashes
+from privet.core import InvalidInput
+from privet.data import Source, hashes, texts_of
 
 __all__ = ["require_other_file", "require_other_records", "require_other_rows"]
 

@@ -12,20 +12,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from privet.core.errors import InvalidInput
-from privet.core.event import Composed, Event
-from privet.data import NAMES, Number, Table
-from privet.data.split import SPLIT_VERSION
-from privet.ledger.opening import opened
+from privet.core import Composed, Event, InvalidInput
+from privet.data import NAMES, SPLIT_VERSION, Number, Table
+from privet.ledger import opened
 from privet.runs.directory import InterruptedRun, RunDirectory, RunIdentity, StoredCharge
 from privet.runs.inputs import Data, TrainingInputs
 from privet.runs.plan import RunPlan
 from privet.runs.request import TrainRequest
 
 if TYPE_CHECKING:
-    from privet.ledger import Ledger
-    from privet.ledger.charge import Charge
-    from privet.ledger.fingerprint import Fingerprint
+    from privet.ledger import Charge, Fingerprint, Ledger
 
 __all__ = ["Payment", "identity_of", "public_rows_digest", "reserve_payment", "rows_digest"]
 
@@ -49,7 +45,7 @@ class Payment:
 
         Refused where the charge is committed: all that it paid for was drawn, and another draw would be a second one.
         """
-        from privet.ledger.records import State
+        from privet.ledger import State
 
         some = self.each[:1] if first else self.each
         if self.head is not None or (some and some[-1].state is State.COMMITTED):
@@ -61,7 +57,7 @@ class Payment:
 
     def commit(self) -> None:
         """Tell the ledger that everything was drawn and stored."""
-        from privet.ledger.records import State
+        from privet.ledger import State
 
         for charge in self.each:
             if charge.state is not State.COMMITTED:
@@ -71,7 +67,7 @@ class Payment:
 
     def give_back(self) -> bool:
         """Give back what was not drawn. Return whether the rest of the run was among it."""
-        from privet.ledger.records import State
+        from privet.ledger import State
 
         if self.each and self.each[-1].state is not State.RESERVED:
             return False
@@ -145,7 +141,7 @@ def _resumed(
     Where all of them are committed, everything was drawn and stored, and the process ended before it was written down:
     it may be written now, and nothing may be drawn.
     """
-    from privet.ledger.records import State
+    from privet.ledger import State
 
     entries = tuple(charge.entry for charge in interrupted.charges)
     if request.budget is None or interrupted.head is not None:
@@ -167,8 +163,7 @@ def _resumed(
 
 def _resume_charge(ledger: Ledger, stored: StoredCharge) -> Charge:
     """A charge of an interrupted run; one that is committed already can be looked at, and no more."""
-    from privet.ledger.charge import Charge
-    from privet.ledger.records import State
+    from privet.ledger import Charge, State
 
     entry = ledger.entry(stored.entry)
     if entry.state is State.COMMITTED:

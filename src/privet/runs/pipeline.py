@@ -6,10 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Guarantee
+from privet.core import Guarantee, InvalidInput, Release
 from privet.core.random import Rng, SeededRng
-from privet.core.release import Release
 from privet.data import Number, Schema
 from privet.runs.callbacks import PlannedRun, RunCallbacks
 from privet.runs.directory import RunDirectory

@@ -9,10 +9,7 @@ from typing import Any
 
 from privet.accounting import default_delta
 from privet.accounting import epsilon as price
-from privet.core.errors import InvalidInput
-from privet.core.event import Approximate, Composed, Event
-from privet.core.guarantee import Guarantee, three_digits_down
-from privet.core.unit import Unit, Whose
+from privet.core import Approximate, Composed, Event, Guarantee, InvalidInput, Unit, Whose, three_digits_down
 from privet.data import Learning
 from privet.mechanisms import Count, DiscreteLaplaceMechanism
 from privet.runs.facts import PublicFacts
@@ -22,8 +19,8 @@ from privet.runs.methods.registry import METHODS
 from privet.runs.request import FeaturesName, TrainRequest
 from privet.runs.scoring import PrivateScoring
 from privet.runs.selection import TuningPlan
+from privet.training import DataKind
 from privet.training.models import Family, Model, ModelDescription, decided
-from privet.training.recipe import DataKind
 
 __all__ = ["ASKED", "RULE", "RunPlan", "choose_delta", "describe_model", "make_plan", "require_within"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from privet.core.guarantee import digits_up
-from privet.core.unit import Whose
+from privet.core import Whose, digits_up
 from privet.report import Choice
 from privet.runs.facts import PublicFacts
 from privet.runs.methods.protocol import MethodPlan

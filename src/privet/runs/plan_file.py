@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, write_atomically
 from privet.report import TrainingCard
 from privet.runs.plan import RunPlan
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.data import NAMES, Images, Number, named, read
 from privet.runs.inputs import arrays_in
 from privet.runs.scoring import model_outputs, predictions

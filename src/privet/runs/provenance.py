@@ -6,9 +6,8 @@ import hashlib
 import hmac
 import secrets
 
-from privet.core.errors import InvalidInput
-from privet.report import Internal
-from privet.report.attack_records import Remembered
+from privet.core import InvalidInput
+from privet.report import Internal, Remembered
 from privet.runs.inputs import Data, TrainingInputs
 from privet.runs.methods.registry import METHODS
 from privet.runs.payment import rows_digest

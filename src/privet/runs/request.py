@@ -9,8 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.runs.methods.protocol import MethodOptions
 from privet.runs.methods.registry import METHODS, method_named
 

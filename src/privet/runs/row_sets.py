@@ -11,15 +11,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from privet.core.errors import InvalidInput
-from privet.core.unit import Whose
+from privet.core import InvalidInput, Whose
 from privet.data import Number, Table, hold_out
 from privet.runs.inputs import Data, TrainingInputs
 from privet.runs.payment import public_rows_digest
 from privet.runs.request import TrainRequest
 from privet.runs.scoring import LabeledRows
+from privet.training import DataKind
 from privet.training.models import Model, Pictures
-from privet.training.recipe import DataKind
 
 __all__ = ["HELD", "OWN_ROWS", "TEST", "LabeledRows", "RowSets", "features_of", "split_rows"]
 

@@ -14,23 +14,22 @@ import torch
 from scipy.stats import t as student
 from torch import Tensor, nn
 
-from privet.attacks.outcome import Outcome
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
+from privet.attacks import Outcome
+from privet.core import Event, InvalidInput, Release, Unit, Whose
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Unit, Whose
 from privet.data import Number
-from privet.report import Choice, Score
-from privet.report.origin import format_score
-from privet.report.private_score import ScoreMechanism, share_of
-from privet.report.score_intervals import (
+from privet.report import (
     CONFIDENCE,
     EXACT,
     NOISE_AND_SAMPLING,
     SAMPLING,
     SAMPLING_INDEPENDENT,
+    Choice,
+    Score,
+    ScoreMechanism,
+    format_score,
     share_interval,
+    share_of,
 )
 from privet.training.models import apply_rowwise
 

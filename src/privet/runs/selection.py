@@ -11,17 +11,13 @@ from typing import Any
 
 from torch import nn
 
-from privet.core.atomic_write import write_atomically
-from privet.core.event import Event, Selected
+from privet.core import Event, Release, Selected, Trials, Unit, write_atomically
 from privet.core.random import Rng, default_rng
-from privet.core.release import Release
-from privet.core.trials import Trials
-from privet.core.unit import Unit
 from privet.report import Score
 from privet.runs.directory import RunDirectory
 from privet.runs.methods.protocol import MethodPlan
+from privet.training import Best, Standing, select
 from privet.training.models import Model, ModelDescription, restore, store
-from privet.training.tuning import Best, Standing, select
 
 __all__ = ["ScoredModel", "SelectionCheckpoint", "TuningPlan", "select_best"]
 

@@ -8,13 +8,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from privet.core.errors import InvalidInput
-from privet.core.locking import locked
-from privet.report import require_folder
-from privet.report.runs import INTERNAL_CARD, INTERNAL_PAGE, REPORT
+from privet.core import InvalidInput, locked
+from privet.report import INTERNAL_CARD, INTERNAL_PAGE, REPORT, require_folder
 from privet.runs.directory import HIDDEN, LOCK, RunDirectory
 from privet.runs.plan_file import PLAN
-from privet.training.models.storage import DESCRIPTION, WEIGHTS
+from privet.training.models import DESCRIPTION, WEIGHTS
 
 __all__ = ["hold_directory"]
 

@@ -10,12 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Guarantee
-from privet.core.scores import Score
-from privet.data.frames import is_frame, write_rows
-from privet.report import TrainingCard, load, shareable
-from privet.report.runs import INTERNAL_CARD, INTERNAL_PAGE, REPORT
+from privet.core import Guarantee, InvalidInput, Score
+from privet.data import is_frame, write_rows
+from privet.report import INTERNAL_CARD, INTERNAL_PAGE, REPORT, TrainingCard, load, shareable
 from privet.runs.attacks.attack import AttackResult, attack_run
 from privet.runs.attacks.audit import AuditResult, audit_run
 from privet.runs.attacks.rows import require_finished

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from privet.core.errors import MissingExtra as _MissingExtra
+from privet.core import MissingExtra as _MissingExtra
 
 if find_spec("sklearn") is None:
     raise _MissingExtra("scikit-learn", "train")

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["column_of", "columns_of", "key", "keys", "numbers", "words"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.sklearn.cells import keys, numbers
 from privet.sklearn.fitting import PrivateEstimator
 from privet.sklearn.rows import Bounds, column, listed, target_number

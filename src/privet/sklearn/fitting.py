@@ -16,20 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch.func import functional_call
 
 from privet.accounting import default_delta
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Guarantee
+from privet.core import Guarantee, InvalidInput, Release, checked
 from privet.core.random import Rng, SeededRng
-from privet.core.release import Release
-from privet.data import Number, Schema
-from privet.data.bounds_source import assumptions_of
+from privet.data import Number, Schema, assumptions_of
 from privet.ledger import Ledger
 from privet.sklearn.rows import Bounds, Columns, cells, plain
 from privet.sklearn.sources import SourceLike, sources_of
-from privet.training import BudgetCharge
+from privet.training import DPSGD, BudgetCharge, DataKind, Recipe, recipe
 from privet.training.models import Family, Model, apply_rowwise, choose
-from privet.training.plan import DPSGD
-from privet.training.recipe import DataKind, Recipe, recipe
 
 __all__ = ["PrivateEstimator"]
 

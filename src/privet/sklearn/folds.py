@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.data.split import hashes
+from privet.core import InvalidInput, checked
+from privet.data import hashes
 from privet.sklearn.cells import columns_of, words
 
 __all__ = ["HashedFolds"]

@@ -15,11 +15,9 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.data.columns import Category, Number
-from privet.data.schema import Schema
-from privet.mechanisms.histogram import Categories
+from privet.core import InvalidInput, checked
+from privet.data import Category, Number, Schema
+from privet.mechanisms import Categories
 from privet.sklearn.cells import column_of, columns_of, key, keys, numbers
 
 __all__ = ["Bounds", "Columns", "cells", "column", "listed", "number", "pair", "plain", "target_number"]

@@ -12,17 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.accounting import epsilon as price
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
+from privet.core import Event, InvalidInput, Release, Unit, checked
 from privet.core.random import Rng, default_rng
-from privet.core.release import Release
-from privet.core.unit import Unit
-from privet.data.bounds_source import assumptions_of
+from privet.data import assumptions_of
 from privet.ledger import Ledger
-from privet.report import Score
-from privet.report.private_score import ScoreMechanism, share_of
-from privet.report.score_intervals import CONFIDENCE, NOISE_AND_SAMPLING
+from privet.report import CONFIDENCE, NOISE_AND_SAMPLING, Score, ScoreMechanism, share_of
 from privet.sklearn.cells import column_of, keys, numbers
 from privet.sklearn.rows import Bounds, target_number
 from privet.sklearn.sources import SourceLike, sources_of

@@ -13,11 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from privet.accounting import epsilon as price
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Composed, Event, NonPrivate, Repeated
-from privet.core.randomness import Randomness
-from privet.core.release import Draw, Release
+from privet.core import Composed, Draw, Event, InvalidInput, NonPrivate, Randomness, Release, Repeated, checked
 from privet.sklearn.estimators import PrivateClassifier, PrivateRegressor
 from privet.sklearn.folds import HashedFolds
 from privet.sklearn.scorer import PrivateScorer

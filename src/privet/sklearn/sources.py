@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.data import BoundsSource, SourceKind
 
 __all__ = ["TARGET", "SourceLike", "sources_of"]

@@ -9,10 +9,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, Randomness, Unit, Whose
 from privet.core.random import Rng, default_rng
-from privet.core.randomness import Randomness
-from privet.core.unit import Unit, Whose
 from privet.training import checkpoint, validate
 from privet.training.budget_charge import BudgetCharge
 from privet.training.checkpoint import CheckpointStore, FixedTerms, next_randomness
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from privet.core.event import Event
+    from privet.core import Event
     from privet.ledger import Budget, Charge
     from privet.training.plan import DPSGD
     from privet.training.sampling import Ids

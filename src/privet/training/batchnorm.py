@@ -14,8 +14,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 
-from privet.core.checked import count
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, count
 from privet.training.validate import running_statistics, wrapper
 
 __all__ = ["BatchNormReplacement", "LayerChange", "replace_batchnorm"]

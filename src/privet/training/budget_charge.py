@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 if TYPE_CHECKING:
-    from privet.core.event import Event
-    from privet.core.unit import Unit
-    from privet.ledger import Budget, Charge, Ledger
-    from privet.ledger.fingerprint import Fingerprint
+    from privet.core import Event, Unit
+    from privet.ledger import Budget, Charge, Fingerprint, Ledger
 
 __all__ = ["BudgetCharge"]
 

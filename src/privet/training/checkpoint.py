@@ -19,18 +19,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import torch
 from torch import Tensor, nn
 
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
+from privet.core import Event, InvalidInput, Randomness, Unit
 from privet.core.random import Rng, SeededRng
-from privet.core.randomness import Randomness
-from privet.core.unit import Unit
 from privet.training.identity import Identity
 from privet.training.journal import CheckpointError, Journal, for_me_alone, sync_directory
 from privet.training.sampling import Sampler
 
 if TYPE_CHECKING:
-    from privet.ledger.charge import Charge
-    from privet.ledger.fingerprint import Fingerprint
+    from privet.ledger import Charge, Fingerprint
     from privet.training.budget_charge import BudgetCharge
     from privet.training.plan import DPSGD
 
@@ -207,7 +203,7 @@ class Checkpoint:
         self, sampler: Sampler, event: Event, charge: BudgetCharge | None, at: str | os.PathLike[str] | None
     ) -> tuple[Journal, Charge | None, bool]:
         """The journal, in its next life and for this process alone; the charge; and whether it is drawing already."""
-        from privet.ledger.records import State
+        from privet.ledger import State
 
         known = self.record["journal"]
         place = Path(at) if at is not None else self.path.parent / known["path"]

@@ -10,9 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Gaussian, Joint, Leaf
+from privet.core import Gaussian, InvalidInput, Joint, Leaf, checked
 from privet.training.engine.squares import Squares
 
 __all__ = ["Adaptive", "Automatic", "Clipping", "Factors", "Flat", "PerLayer"]

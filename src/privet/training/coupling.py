@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.calls import Call
 from privet.training.micro import RowInputs, remember_rows
 from privet.training.state import Attributes, alike, restored

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset, default_collate
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.coupling import check_collate
 from privet.training.sampling.protocol import Indices
 

@@ -17,8 +17,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.core.random import Rng
 from privet.training.noise import ANGLES, transform
 

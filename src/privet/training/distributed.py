@@ -24,13 +24,13 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.rendezvous import ProcessError, Rendezvous, SharedErrors, SyncPoint
 from privet.training.sampling import SampledBatch
 
 if TYPE_CHECKING:
+    from privet.core import Unit
     from privet.core.random import Rng
-    from privet.core.unit import Unit
     from privet.training.data import Rows
     from privet.training.plan import DPSGD
 

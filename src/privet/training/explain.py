@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from privet.core.errors import InvalidInput, NotProven
+from privet.core import InvalidInput, NotProven
 from privet.core.random import default_rng
 from privet.training import validate
 from privet.training.cost import Cost, TimedRules, measure_cost

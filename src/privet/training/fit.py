@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, Release
 from privet.core.random import Rng
-from privet.core.release import Release
 from privet.training.coupling import check_losses
 from privet.training.data import Rows, spread
 from privet.training.loop import train_steps

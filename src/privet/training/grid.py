@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.core.random import Rng
 from privet.training.clipping import Adaptive
 from privet.training.lattice import Lattice, error_bound

@@ -9,7 +9,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 import torch
 from torch.utils.hooks import RemovableHandle
 
-from privet.core.errors import PrivetError
+from privet.core import PrivetError
 
 if TYPE_CHECKING:
     from privet.training.step import Step

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra
 from privet.training.data import Rows, spread
 from privet.training.performance import Performance
 from privet.training.plan import DPSGD
@@ -35,8 +35,8 @@ from transformers.models.auto import modeling_auto
 from transformers.trainer_utils import TrainOutput
 
 if TYPE_CHECKING:
+    from privet.core import Release
     from privet.core.random import Rng
-    from privet.core.release import Release
     from privet.ledger import Budget
     from privet.training.budget_charge import BudgetCharge
     from privet.training.rules import OperationRule

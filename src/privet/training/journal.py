@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 from weakref import WeakSet, finalize
 
-from privet.core.errors import PrivetError
-from privet.core.locking import locked
+from privet.core import PrivetError, locked
 from privet.training.sampling import State
 
 __all__ = ["CheckpointError", "Journal", "for_me_alone", "sync_directory"]

@@ -31,9 +31,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Gaussian
+from privet.core import Gaussian, InvalidInput, checked
 from privet.core.random import Rng
 from privet.training.rounded_normal import LARGEST_SCALE, add_rounded_normal
 

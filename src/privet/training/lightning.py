@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra
 from privet.training import validate
 from privet.training.data import Rows
 from privet.training.plan import DPSGD
@@ -33,8 +33,8 @@ if find_spec("pytorch_lightning") is None:
 from pytorch_lightning import Callback, LightningModule, Trainer
 
 if TYPE_CHECKING:
+    from privet.core import Release
     from privet.core.random import Rng
-    from privet.core.release import Release
     from privet.ledger import Budget
     from privet.training.budget_charge import BudgetCharge
     from privet.training.performance import Performance

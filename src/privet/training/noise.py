@@ -22,11 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet.core.errors import InvalidInput
-from privet.core.random import Rng
-from privet.core.random.keystream import KEY_BYTES, Bytes, Keystream
-from privet.core.random.lineage import here
-from privet.core.random.tensors import view_of, was_written
+from privet.core import InvalidInput
+from privet.core.random import KEY_BYTES, Bytes, Keystream, Rng, here, view_of, was_written
 from privet.training.native import loops
 
 __all__ = ["ANGLES", "Noise", "Scratch", "fill", "transform"]

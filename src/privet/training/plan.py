@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from privet.accounting import epsilon as price
 from privet.accounting import least
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.guarantee import Guarantee
-from privet.core.unit import Neighbours, Unit, Whose
+from privet.core import Event, Guarantee, InvalidInput, Neighbours, Unit, Whose, checked
 from privet.training.clipping import Adaptive, Automatic, Clipping, Flat, PerLayer
 from privet.training.noise import Noise
 from privet.training.sampling import FixedSizeSampler, PoissonSampler, Sampler, ShuffledSampler

@@ -17,18 +17,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from privet.accounting import analytic_gaussian_sigma
 from privet.accounting import least as least_noise
-from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Composed, Event
+from privet.core import Composed, Event, InvalidInput, checked
 from privet.training.loop import train_steps
 from privet.training.models.choose import Family
 from privet.training.plan import DPSGD
 
 if TYPE_CHECKING:
+    from privet.core import Release
     from privet.core.random import Rng
-    from privet.core.release import Release
     from privet.training.loop import StepFunction
     from privet.training.run import Run
     from privet.training.sampling import Ids, UserRows

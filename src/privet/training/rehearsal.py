@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.coupling import same_randomness
 from privet.training.micro import Micro
 from privet.training.state import modes_restored, restored

@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from privet.core.errors import BudgetExceeded, LedgerError, NotProven, PrivetError
+from privet.core import BudgetExceeded, LedgerError, NotProven, PrivetError
 
 __all__ = ["ProcessError", "Rendezvous", "SharedErrors", "SyncPoint"]
 

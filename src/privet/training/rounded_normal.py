@@ -32,10 +32,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.random import Rng
-from privet.core.random.faults import PATIENCE, broken_source
+from privet.core import InvalidInput, checked
+from privet.core.random import PATIENCE, Rng, broken_source
 from privet.training.noise import Scratch, transform
 
 __all__ = ["LARGEST_SCALE", "add_rounded_normal", "settle"]

@@ -14,9 +14,7 @@ from torch import Tensor, nn
 
 from privet.accounting import CONTINUOUS_NOISE
 from privet.accounting import epsilon as price
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Guarantee
-from privet.core.release import Release
+from privet.core import Guarantee, InvalidInput, Release
 from privet.training.checkpoint import Checkpoint, CheckpointStore
 from privet.training.data import Rows
 from privet.training.device_noise import STRENGTH
@@ -31,7 +29,7 @@ from privet.training.selftest import SelfTest, selftest
 from privet.training.step import Step
 
 if TYPE_CHECKING:
-    from privet.ledger.charge import Charge
+    from privet.ledger import Charge
 
 __all__ = ["Run", "RunError"]
 

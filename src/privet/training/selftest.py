@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.core.random import SeededRng
 from privet.training.accumulate import GradientSum
 from privet.training.coupling import untouched

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["Attributes", "Weights", "alike", "buffer_names", "modes_restored", "restored"]
 

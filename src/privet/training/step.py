@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.core.random import Rng
 from privet.training import device_noise
 from privet.training.accumulate import GradientSum

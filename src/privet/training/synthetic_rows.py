@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["BatchMaker", "guesses", "like", "losses_on"]
 

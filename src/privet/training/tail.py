@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.graph import is_leaf, output_shape
 
 __all__ = ["Tail"]

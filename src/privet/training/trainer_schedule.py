@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Generic, TypeVar
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.plan import DPSGD
 
 __all__ = ["StepLoader", "TrainerSchedule"]

@@ -19,19 +19,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, cast
 
+from privet.accounting import canonical, require_one
 from privet.accounting import epsilon as price
-from privet.accounting.canonical import canonical
-from privet.accounting.price import require_one
-from privet.core import checked
-from privet.core.codec import Record
-from privet.core.errors import InvalidInput
-from privet.core.event import Event, Selected
-from privet.core.random import Rng
-from privet.core.random.faults import PATIENCE, broken_source
-from privet.core.randomness import Randomness
-from privet.core.release import Release
-from privet.core.trials import Trials
-from privet.core.unit import Unit
+from privet.core import Event, InvalidInput, Randomness, Record, Release, Selected, Trials, Unit, checked
+from privet.core.random import PATIENCE, Rng, broken_source
 
 __all__ = ["Best", "Standing", "Trials", "draw", "select", "selection"]
 

@@ -19,7 +19,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import is_lazy
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = [
     "ModelFinding",

@@ -9,7 +9,7 @@ import numpy as np
 
 from privet.accounting.laws.atoms import Atoms
 from privet.accounting.laws.law import Array, FiniteLoss, Law
-from privet.core.errors import NotProven
+from privet.core import NotProven
 
 __all__ = ["Added", "Mixture", "Removed", "Symmetric", "draws_of_one_row"]
 

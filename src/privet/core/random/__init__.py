@@ -8,6 +8,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from privet.core.random.bernoulli import BITS as BITS
+from privet.core.random.bernoulli import CEILING as CEILING
+from privet.core.random.bernoulli import Exponents as Exponents
+from privet.core.random.bernoulli import accept as accept
+from privet.core.random.faults import PATIENCE as PATIENCE
+from privet.core.random.faults import broken_source as broken_source
+from privet.core.random.keystream import KEY_BYTES as KEY_BYTES
+from privet.core.random.keystream import Bytes as Bytes
+from privet.core.random.keystream import Keystream as Keystream
+from privet.core.random.lineage import here as here
+from privet.core.random.tensors import view_of as view_of
+from privet.core.random.tensors import was_written as was_written
 from privet.core.randomness import Randomness
 
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privet.accounting.shuffling import largest_local_epsilon
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.mechanisms.coins import usable
+from privet.accounting import largest_local_epsilon
+from privet.core import InvalidInput, checked
+from privet.mechanisms import usable
 
 __all__ = ["TrustCosts", "cost_of_trust", "costs_around"]
 

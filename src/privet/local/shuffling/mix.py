@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from privet.core.errors import PrivetError
+from privet.core import PrivetError
 from privet.core.random import Rng
 from privet.local.shuffling.onion import MixKey, unpadded
 from privet.local.shuffling.plan import MixPlan
 from privet.local.shuffling.report_format import is_canonical_report
-from privet.mechanisms.selection import random_order
+from privet.mechanisms import random_order
 
 __all__ = ["Batch", "BatchCounts", "ConnectionLost", "LayerOutcome", "MixRefused"]
 

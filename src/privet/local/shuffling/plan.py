@@ -10,11 +10,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Pure, RandomizedResponse, Shuffled
-from privet.core.guarantee import Guarantee
-from privet.core.unit import Neighbours, Trust, Unit, Whose
+from privet.core import (
+    Guarantee,
+    InvalidInput,
+    Neighbours,
+    Pure,
+    RandomizedResponse,
+    Shuffled,
+    Trust,
+    Unit,
+    Whose,
+    checked,
+)
 from privet.local.questionnaire import (
     VERSION,
     Questionnaire,
@@ -24,7 +31,7 @@ from privet.local.questionnaire import (
     tables_of,
 )
 from privet.local.shuffling.onion import length_of, public_key
-from privet.mechanisms.coins import usable
+from privet.mechanisms import usable
 
 __all__ = ["ONE_IN_A_CROWD", "MixPlan", "Stop", "read_plan"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.local.reports import json_object, without_id
 from privet.local.shuffling.plan import MixPlan
 

@@ -11,8 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Self
 
-from privet.core.errors import InvalidInput
-from privet.core.locking import locked
+from privet.core import InvalidInput, locked
 from privet.local.report_files import ReportLine
 from privet.local.shuffling.mix import ConnectionLost, LayerOutcome, MixRefused
 from privet.local.shuffling.onion import seal

@@ -12,8 +12,7 @@ from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, checked
 from privet.core.random import Rng
 from privet.local.shuffling.mix import Batch, BatchCounts, ConnectionLost, LayerOutcome, MixRefused
 from privet.local.shuffling.onion import MixKey

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, Release, write_atomically
 from privet.core.random import Randomness, Rng
-from privet.core.release import Release
 from privet.local.reports import with_new_id
 from privet.local.shuffling.mix import MixRefused
 from privet.local.shuffling.onion import MixKey

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from privet.core.disclosure import Typed
-from privet.core.guarantee import digits_up
-from privet.core.scores import Score, Trial
+from privet.core import Score, Trial, Typed, digits_up
 from privet.report.card_tables import trial_cells
 from privet.report.figures.drawing import SERIES, Figure, Part, axis, capitalize, error_bars, line
 from privet.report.origin import escape_markup, origin

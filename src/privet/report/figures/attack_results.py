@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import floor
 
-from privet.core.disclosure import Internal, Typed
-from privet.core.guarantee import Evidence, Guarantee, digits_up
-from privet.core.scores import Canaries
+from privet.core import Canaries, Evidence, Guarantee, Internal, Typed, digits_up
 from privet.report.attack_records import Attacked
 from privet.report.card_tables import evidence_table
 from privet.report.curves import Curves

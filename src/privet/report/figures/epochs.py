@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from privet.core.disclosure import Typed
-from privet.core.guarantee import digits_up
+from privet.core import Typed, digits_up
 from privet.report.figures.drawing import SERIES, Figure, Part, Row, axis, line, marks
 from privet.report.origin import escape_markup, format_score, origin
 from privet.report.score_intervals import SAMPLING

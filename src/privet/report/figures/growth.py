@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from privet.core.event import IndependentBatches, Repeated, Sampled, ShuffledEpoch
-from privet.core.guarantee import digits_up
+from privet.core import IndependentBatches, Repeated, Sampled, ShuffledEpoch, digits_up
 from privet.report.card import RunCard
 from privet.report.curves import Curves
 from privet.report.figures.drawing import SERIES, Figure, axis, by, line, marks, pointer

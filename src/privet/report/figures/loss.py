@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from privet.core.guarantee import digits_up
+from privet.core import digits_up
 from privet.report.card import RunCard
 from privet.report.curves import Curves
 from privet.report.figures.drawing import Figure, Part, axis, filled, line, rule

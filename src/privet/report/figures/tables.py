@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp, isclose, isfinite, log10
 
-from privet.core.disclosure import Internal
-from privet.core.guarantee import digits_up
+from privet.core import Internal, digits_up
 from privet.report.card_tables import format_estimate
 from privet.report.figures.drawing import SERIES, Figure, Part, axis, bars, error_bars
 from privet.report.origin import escape_markup, format_score

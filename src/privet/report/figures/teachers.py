@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from privet.core.disclosure import Typed
-from privet.core.scores import Trial
+from privet.core import Trial, Typed
 from privet.report.card_tables import trial_cells
 from privet.report.figures.accuracy import intervals_of
 from privet.report.figures.drawing import SERIES, Figure, Part, axis, bars, capitalize, rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from privet.local.shuffling.compare import TrustCosts
+from privet.local.shuffling import TrustCosts
 from privet.report.figures.drawing import Figure, axis, line
 
 __all__ = ["HEAD", "row_of", "trust"]

@@ -6,15 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from privet.attacks.blind_baseline import blind_baseline
-from privet.attacks.membership import membership
-from privet.attacks.outcome import Outcome
-from privet.attacks.shadows import Shadows
-from privet.attacks.target import target
-from privet.core import checked
-from privet.core.disclosure import Internal
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Guarantee
+from privet.attacks import Outcome, Shadows, blind_baseline, membership, target
+from privet.core import Guarantee, Internal, InvalidInput, checked
 from privet.report import Attacked, write_internal
 from privet.runs.attacks.image_attacks import invert_classes
 from privet.runs.attacks.outcomes import (

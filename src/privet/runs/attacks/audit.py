@@ -6,19 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from privet.audit.error_shares import confidence_per_test
-from privet.audit.mechanisms import audit_draws
-from privet.core import checked
-from privet.core.disclosure import Internal, Public, Shareable
-from privet.core.errors import InvalidInput
-from privet.core.guarantee import Evidence, Guarantee
+from privet.audit import audit_draws, confidence_per_test
+from privet.core import Canaries, Evidence, Guarantee, Internal, InvalidInput, Public, Shareable, checked
 from privet.core.random import default_rng
-from privet.core.scores import Canaries
 from privet.mechanisms import TrialSettings, mechanism_trial
-from privet.report import RunCard, TrainingCard, load, price_run, read_card, shareable, write_run
-from privet.report.runs import INTERNAL_CARD
-from privet.report.signing import SIGNATURE
-from privet.report.verdict import powerless_canaries
+from privet.report import (
+    INTERNAL_CARD,
+    SIGNATURE,
+    RunCard,
+    TrainingCard,
+    load,
+    powerless_canaries,
+    price_run,
+    read_card,
+    shareable,
+    write_run,
+)
 from privet.runs.attacks.epsilon_ladder import LadderResult, climb_ladder
 from privet.runs.attacks.refit import refit_audit
 from privet.runs.attacks.rows import require_finished

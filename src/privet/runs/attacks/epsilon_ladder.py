@@ -9,15 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from privet.audit.ladder import audit_ladder
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
-from privet.core.guarantee import Evidence, Guarantee
-from privet.core.unit import Whose
+from privet.audit import audit_ladder
+from privet.core import Event, Evidence, Guarantee, InvalidInput, Whose
 from privet.report import TrainingCard
 from privet.runs.methods.dp_sgd import DP_SGD, recipe_of
 from privet.runs.plan_file import read_plan
-from privet.training.plan import DPSGD
+from privet.training import DPSGD
 
 __all__ = ["ELSEWHERE", "LadderResult", "climb_ladder"]
 

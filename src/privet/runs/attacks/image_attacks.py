@@ -10,13 +10,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from privet.attacks.inversion import Descent, Inversion, invert
-from privet.attacks.likeness import correlation, ssim
-from privet.attacks.pictures import montage, png
-from privet.attacks.target import Access, Target, target
-from privet.core.errors import InvalidInput
-from privet.ensemble.seeding import generator
-from privet.report.attack_records import Picture
+from privet.attacks import Access, Descent, Inversion, Target, correlation, invert, montage, png, ssim, target
+from privet.core import InvalidInput
+from privet.ensemble import generator
+from privet.report import Picture
 from privet.runs.attacks.rows import AttackedRun
 from privet.training.models import Model, Pictures
 

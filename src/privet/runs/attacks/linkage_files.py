@@ -8,14 +8,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from privet.attacks.linkage import Linkage
-    from privet.data.source import Source
-    from privet.report.table_records import Linked
+    from privet.attacks import Linkage
+    from privet.data import Source
+    from privet.report import Linked
 
 __all__ = ["LinkageFiles", "columns_of", "files_of", "renamed", "told"]
 
@@ -56,7 +56,7 @@ class LinkageFiles:
         self, found: Linkage, *, scored: bool, confidence: float, inside: float | None, person: str | None
     ) -> Linked:
         """What was found, for the page, with the files that it is about."""
-        from privet.report.table_records import Linked as Record
+        from privet.report import Linked as Record
 
         paths = self.published.path, self.known.path
         return Record.of(
@@ -131,7 +131,7 @@ def told(found: Linkage) -> list[str]:
 
 
 def _opened(argument: str, path: Path) -> Source:
-    from privet.data.source import Source
+    from privet.data import Source
 
     if not path.is_file():
         what = "a folder" if path.is_dir() else "no file"
@@ -147,7 +147,7 @@ def _opened(argument: str, path: Path) -> Source:
 
 def _require_text(argument: str, path: Path) -> None:
     """Lines that are no text are left out where rows are private, as an error would tell of them; here nothing is."""
-    from privet.data.csv_file import opened
+    from privet.data import opened
 
     with opened(path) as file:
         for number, line in enumerate(file, start=1):

@@ -7,13 +7,11 @@ from math import ceil
 
 import numpy as np
 
-from privet.accounting.meaning import best_true_positive_rate
-from privet.attacks.outcome import ConfidenceInterval, Limit, Outcome
-from privet.audit.error_shares import ALPHA, KINDS
-from privet.report import TrainingCard
-from privet.report.attack_records import Attacked, Estimate, Point
-from privet.report.figures.attack_results import BLIND
-from privet.report.single_accountant import curve_of, single_accountant
+from privet.accounting import best_true_positive_rate
+from privet.attacks import ConfidenceInterval, Limit, Outcome
+from privet.audit import ALPHA, KINDS
+from privet.report import Attacked, Estimate, Point, TrainingCard, curve_of, single_accountant
+from privet.report.figures import BLIND
 
 __all__ = ["above_limit", "guarantee_limit", "nonmembers_needed", "summarize_attack", "usable_rates"]
 

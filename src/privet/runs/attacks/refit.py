@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from privet.accounting import epsilon as price
-from privet.audit.mechanisms import audit_draws
-from privet.core.errors import InvalidInput
-from privet.core.unit import Neighbours, Trust, Whose
+from privet.audit import audit_draws
+from privet.core import InvalidInput, Neighbours, Trust, Whose
 from privet.report import TrainingCard
 from privet.runs.attacks.epsilon_ladder import LadderResult
 from privet.runs.facts import PublicFacts

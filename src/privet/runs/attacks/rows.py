@@ -11,12 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from privet.attacks.pool import Pool, overlapping_rows
-from privet.core.errors import InvalidInput
+from privet.attacks import Pool, overlapping_rows
+from privet.core import InvalidInput
 from privet.data import NAMES, Images, Table, named, read
-from privet.report import Remembered, TrainingCard, load
-from privet.report.runs import CARD, INTERNAL_CARD
-from privet.report.training_records import PATE
+from privet.report import CARD, INTERNAL_CARD, PATE, Remembered, TrainingCard, load
 from privet.runs.directory import RunDirectory
 from privet.runs.inputs import TrainingInputs, arrays_in, images_of, with_schema
 from privet.runs.provenance import require_same_rows

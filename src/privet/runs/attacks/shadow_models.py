@@ -16,13 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from privet.attacks.pool import Pool
-from privet.attacks.shadows import Shadows, shadows
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput
+from privet.attacks import Pool, Shadows, shadows
+from privet.core import InvalidInput, write_atomically
 from privet.core.random import SeededRng
-from privet.ensemble import Ensemble, EnsembleTask, Learner, Stacked
-from privet.ensemble.seeding import seed_of
+from privet.ensemble import Ensemble, EnsembleTask, Learner, Stacked, seed_of
 from privet.runs.attacks.rows import AttackedRun
 from privet.runs.facts import PublicFacts
 from privet.runs.methods.protocol import FitSession, MethodPlan, on_features

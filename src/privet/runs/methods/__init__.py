@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from privet.runs.methods.protocol import FitSession, Method, MethodBudget, MethodOptions, MethodPlan, PartialRun
+from privet.runs.methods.protocol import (
+    FitSession,
+    Method,
+    MethodBudget,
+    MethodOptions,
+    MethodPlan,
+    PartialRun,
+    StepProgress,
+)
 from privet.runs.methods.registry import METHODS
 from privet.runs.methods.table import METHOD_TABLE
 
@@ -15,4 +23,5 @@ __all__ = [
     "MethodOptions",
     "MethodPlan",
     "PartialRun",
+    "StepProgress",
 ]

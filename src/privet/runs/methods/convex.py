@@ -7,13 +7,13 @@ from dataclasses import replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.runs.methods.protocol import FitSession, Method, MethodBudget, MethodPlan
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from privet.core.release import Release
+    from privet.core import Release
     from privet.runs.facts import PublicFacts
     from privet.runs.request import TrainRequest
     from privet.runs.row_sets import LabeledRows

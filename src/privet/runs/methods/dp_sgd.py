@@ -7,22 +7,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from privet.core.errors import InvalidInput
-from privet.core.event import Approximate, Composed, Event, Selected
+from privet.core import Approximate, Composed, Event, InvalidInput, Selected
 from privet.runs.methods.protocol import FitSession, Method, MethodBudget, MethodPlan, PartialRun, StepProgress
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from privet.core.release import Release
+    from privet.core import Release
     from privet.report import Choice
     from privet.runs.facts import PublicFacts
     from privet.runs.request import TrainRequest
     from privet.runs.row_sets import LabeledRows
     from privet.runs.selection import TuningPlan
+    from privet.training import Recipe, Run
     from privet.training.models import Model
-    from privet.training.recipe import Recipe
-    from privet.training.run import Run
 
 __all__ = ["DP_SGD", "recipe_of"]
 
@@ -35,7 +33,7 @@ _PROBE_ROWS = 3
 
 def recipe_of(plan: MethodPlan) -> Recipe:
     """Return the recipe of a complete plan."""
-    from privet.training.recipe import Recipe
+    from privet.training import Recipe
 
     return Recipe.from_settings(plan.settings)
 
@@ -62,8 +60,8 @@ def _recipe(
     beside: tuple[Event, ...],
     noise_multiplier: float | None = None,
 ) -> Recipe:
+    from privet.training import DataKind, recipe
     from privet.training.models import Family
-    from privet.training.recipe import DataKind, recipe
 
     rows = max(round((facts.units or 1) * request.training_share(facts)), 1)
     if request.batch_size is not None and request.batch_size > rows:
@@ -90,8 +88,7 @@ def _recipe(
 
 
 def _choices(request: TrainRequest, recipe: Recipe) -> tuple[Choice, ...]:
-    from privet.report import Choice
-    from privet.report.words import epoch_count
+    from privet.report import Choice, epoch_count
     from privet.runs.plan import ASKED, RULE
 
     plan = recipe.plan
@@ -117,7 +114,7 @@ def _variants(
 ) -> TuningPlan:
     """Learning rates and clips around the recipe's, each with the least noise that keeps (ε, δ) for the best."""
     from privet.accounting import least
-    from privet.core.trials import Trials
+    from privet.core import Trials
     from privet.runs.selection import TuningPlan
 
     trials = Trials.with_mean(trials_mean)
@@ -148,8 +145,7 @@ def _fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn
     Guarantee: that of the recipe's plan (`privet.training.DPSGD`) for the session's unit. Canaries are further rows
     that are sampled, clipped and noised like any other; the model learns nothing of them.
     """
-    from privet.training import UserRows
-    from privet.training.loop import train_steps
+    from privet.training import UserRows, train_steps
 
     recipe = recipe_of(plan)
     model = session.trainable()
@@ -188,7 +184,7 @@ def _reporter(
     recipe: Recipe, run: Run, session: FitSession, on_step: Callable[[StepProgress], None]
 ) -> Callable[[float], None]:
     """Return what is called after each step with its loss: it writes the logs and tells the session."""
-    from privet.training.fit import Progress
+    from privet.training import Progress
     from privet.training.loggers import Logbook
 
     book = Logbook(recipe.plan, session.logs, whose=session.facts.whose, scores=session.public_scores)
@@ -208,7 +204,7 @@ def _check_model(plan: MethodPlan, model: nn.Module, rows: LabeledRows) -> None:
     """Refuse a model that couples or keeps rows, by synthetic rows, before anything is paid for."""
     import torch
 
-    from privet.training.state import Attributes
+    from privet.training import Attributes
 
     like = rows.x.new_zeros(1, *rows.x.shape[1:]), rows.y.new_zeros(1)
     explained = recipe_of(plan).plan.explain(model, like)

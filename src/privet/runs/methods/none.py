@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from privet.core.event import NonPrivate
+from privet.core import NonPrivate
 from privet.runs.methods.convex import RADIUS, loss_for
 from privet.runs.methods.protocol import FitSession, Method, MethodBudget, MethodPlan
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from privet.core.disclosure import Internal
+    from privet.core import Internal
     from privet.runs.facts import PublicFacts
     from privet.runs.request import TrainRequest
     from privet.runs.row_sets import LabeledRows
@@ -36,10 +36,8 @@ def _fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Internal[n
     import numpy as np
     import torch
 
-    from privet.core.disclosure import Internal
-    from privet.training.convex import LinearModel
-    from privet.training.convex.linear import within
-    from privet.training.convex.minimum import approach
+    from privet.core import Internal
+    from privet.training.convex import LinearModel, approach, within
     from privet.training.models import Family, Model, UnitNormLinear, UserModel
 
     classes, model = len(session.facts.classes), session.trainable()

@@ -22,7 +22,7 @@ def _perturbation() -> type[OutputPerturbation]:
 
 
 def _penalty(loss: ConvexLoss, epsilon: float, delta: float) -> float:
-    from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
+    from privet.accounting import analytic_gaussian_sigma
 
     return analytic_gaussian_sigma(epsilon, delta) * loss.lipschitz / _SCORE_NOISE
 

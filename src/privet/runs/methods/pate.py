@@ -20,7 +20,7 @@ from privet.runs.pate.options import NAME, TITLE, PateOptions, pate_options
 if TYPE_CHECKING:
     from torch import nn
 
-    from privet.core.release import Release
+    from privet.core import Release
     from privet.runs.facts import PublicFacts
     from privet.runs.pipeline import RunResult
     from privet.runs.request import TrainRequest

@@ -12,15 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from privet.core.event import Event
-from privet.core.unit import Unit
+from privet.core import Event, Unit
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from privet.core.disclosure import Internal, Typed
+    from privet.core import Internal, Release, Typed
     from privet.core.random import Rng
-    from privet.core.release import Release
     from privet.report import Choice, Consensus, Finding, Public, Trial
     from privet.runs.canaries import CanaryStage
     from privet.runs.directory import RunDirectory
@@ -178,7 +176,7 @@ class FitSession:
 
     def trainable(self) -> nn.Module:
         """Return a fresh copy of what is trained: all of a table's model, and the head on features of images."""
-        from privet.training.recipe import DataKind
+        from privet.training import DataKind
 
         return copy.deepcopy(self.model if self.facts.kind is DataKind.TABLE else self.model.head).train()
 
@@ -186,7 +184,7 @@ class FitSession:
         """Return the features of rows; those of images were computed when the rows were read."""
         import torch
 
-        from privet.training.recipe import DataKind
+        from privet.training import DataKind
 
         with torch.no_grad():
             features: Tensor = self.model.front(x) if self.facts.kind is DataKind.TABLE else x

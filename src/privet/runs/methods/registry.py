@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.runs.methods.protocol import Method
 
 __all__ = ["METHODS", "method_named"]

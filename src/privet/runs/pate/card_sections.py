@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privet.accounting import renyi
-from privet.accounting.canonical import canonical
-from privet.accounting.price import upper
-from privet.core.disclosure import Typed
-from privet.core.errors import InvalidInput
-from privet.core.event import Composed, Event
-from privet.core.release import Release
-from privet.pate import Plan, Votes, data_dependent
-from privet.pate.data_dependent import question_cost
-from privet.report import Consensus, Finding, Internal, Public, Score, Trial, load, trials_of
-from privet.report.training_price import nearby_deltas
+from privet.accounting import canonical, renyi, upper
+from privet.core import Composed, Event, InvalidInput, Release, Typed
+from privet.pate import Plan, Votes, data_dependent, question_cost
+from privet.report import Consensus, Finding, Internal, Public, Score, Trial, load, nearby_deltas, trials_of
 from privet.runs.methods.protocol import CardSections
 from privet.runs.pate.options import TITLE, PateOptions, pate_options
 from privet.runs.pate.plan import first_questions, voting_plan

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from privet.accounting import price
-from privet.core.errors import InvalidInput
-from privet.core.event import Composed, Event
+from privet.core import Composed, Event, InvalidInput
 from privet.pate import Aggregator, Confident, GNMax, Plan, SmoothCeiling, least_noise, most_questions
 from privet.report import Choice
 from privet.runs.facts import PublicFacts

@@ -10,11 +10,17 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, Release
 from privet.core.random import default_rng
-from privet.core.release import Release
-from privet.ensemble import LabelPropagation, Student, StudentTraining, SupervisedStudent, VoteRegression
-from privet.ensemble.ridge import Kernels, RidgeModels
+from privet.ensemble import (
+    Kernels,
+    LabelPropagation,
+    RidgeModels,
+    Student,
+    StudentTraining,
+    SupervisedStudent,
+    VoteRegression,
+)
 from privet.pate import GNMax, Plan
 from privet.runs.methods.convex import RADIUS
 from privet.runs.methods.protocol import FitSession, MethodPlan

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra, write_atomically
 from privet.data import Table
 from privet.ensemble import (
     Estimator,

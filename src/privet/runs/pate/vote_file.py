@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.atomic_write import write_atomically
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput, write_atomically
 from privet.data import Table
 
 __all__ = ["VoteFile", "gather_votes", "key_hash", "people_hashes", "public_digest", "silo_name"]

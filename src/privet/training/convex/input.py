@@ -10,15 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.accounting import epsilon as price
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Pure
+from privet.core import InvalidInput, Neighbours, Pure, Release, Trust, Unit, checked
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Neighbours, Trust, Unit
-from privet.data.columns import Category
-from privet.data.schema import Schema
-from privet.mechanisms.randomized_response import RandomizedResponseMechanism
+from privet.data import Category, Schema
+from privet.mechanisms import RandomizedResponseMechanism
 from privet.training.convex.losses import Array
 
 __all__ = ["AdditiveModel", "InputPerturbation", "Randomized"]

@@ -6,12 +6,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Event
+from privet.core import Event, InvalidInput, Neighbours, Release, Unit, checked
 from privet.core.random import Rng
-from privet.core.release import Release
-from privet.core.unit import Neighbours, Unit
 from privet.training.convex.linear import LinearModel
 from privet.training.convex.losses import Array, ConvexLoss
 from privet.training.lattice import Lattice

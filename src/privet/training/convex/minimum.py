@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.convex.losses import Array, ConvexLoss
 
 __all__ = ["approach", "targets", "tolerance"]

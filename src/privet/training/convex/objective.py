@@ -9,12 +9,10 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
+from privet.accounting import analytic_gaussian_sigma
 from privet.accounting import epsilon as price
-from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
-from privet.core.errors import InvalidInput
-from privet.core.event import Approximate, Composed, Event, Gaussian
+from privet.core import Approximate, Composed, Event, Gaussian, InvalidInput, Release
 from privet.core.random import Rng
-from privet.core.release import Release
 from privet.training.convex.linear import LinearModel, within
 from privet.training.convex.method import ConvexMethod
 from privet.training.convex.minimum import approach, tolerance

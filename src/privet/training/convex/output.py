@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.accounting.analytic_gaussian import analytic_gaussian_sigma
-from privet.core import checked
-from privet.core.event import Gaussian
+from privet.accounting import analytic_gaussian_sigma
+from privet.core import Gaussian, Release, checked
 from privet.core.random import Rng
-from privet.core.release import Release
 from privet.training.convex.linear import LinearModel, within
 from privet.training.convex.method import ConvexMethod
 from privet.training.convex.minimum import approach, tolerance

@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
+from privet.training.engine.squares import Squares as Squares
+
 __all__: list[str] = []

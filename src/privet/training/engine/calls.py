@@ -17,7 +17,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch.utils.hooks import RemovableHandle
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["Call", "Calls"]
 

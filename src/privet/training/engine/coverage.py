@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.calls import Call
 from privet.training.engine.graph import Graph, Use, is_leaf
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.calls import Call
 from privet.training.engine.contributions import Contribution, Dense
 from privet.training.micro import RowInputs, remember_rows

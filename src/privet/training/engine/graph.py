@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node
 
-from privet.core.errors import NotProven
+from privet.core import NotProven
 
 __all__ = [
     "Graph",

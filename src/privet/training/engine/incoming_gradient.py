@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.contributions import Contribution, Dense
 from privet.training.engine.graph import saved
 from privet.training.engine.layout import Layout

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.coverage import CoveredUses, leaves
 from privet.training.engine.graph import Graph, output_shape
 from privet.training.engine.layout import Layout, candidates

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.graph import Graph, is_leaf, node_kinds, output_shape, outputs_of, saved
 
 __all__ = ["Sizes", "alike", "is_packed", "sizes", "skeleton", "takes_rows_by_data"]

@@ -6,7 +6,7 @@ import os
 from io import FileIO
 from pathlib import Path
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["Lines"]
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Protocol, Self
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 
 __all__ = ["MARK", "ClosingLog", "Log", "LogEntry", "check_names"]
 

@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from privet.accounting import epsilon as price
-from privet.core import checked
-from privet.core.unit import Whose
+from privet.core import Whose, checked
 from privet.training.fit import Progress
 from privet.training.loggers.log_entry import Log, LogEntry, check_names
 from privet.training.plan import DPSGD, BatchSampling

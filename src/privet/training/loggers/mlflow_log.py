@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra
 from privet.training.loggers.log_entry import MARK, ClosingLog, LogEntry
 
 __all__ = ["MlflowLog"]

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privet.core.errors import InvalidInput, MissingExtra
+from privet.core import InvalidInput, MissingExtra
 from privet.training.loggers.log_entry import MARK, ClosingLog, LogEntry
 
 if TYPE_CHECKING:

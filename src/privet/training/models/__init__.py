@@ -9,6 +9,8 @@ from privet.training.models.linear import Linear
 from privet.training.models.pictures import Convolutions, Pictures, Pixels
 from privet.training.models.residual import Residual
 from privet.training.models.rowwise import apply_rowwise
+from privet.training.models.storage import DESCRIPTION as DESCRIPTION
+from privet.training.models.storage import WEIGHTS as WEIGHTS
 from privet.training.models.storage import ModelDescription, restore, store
 from privet.training.models.table_features import TableFeatures
 from privet.training.models.unit_norm_linear import UnitNormLinear

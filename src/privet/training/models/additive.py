@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from privet.data.schema import Schema
+from privet.data import Schema
 from privet.training.convex.input import AdditiveModel, InputPerturbation
 
 __all__ = ["Additive"]

@@ -7,9 +7,8 @@ from enum import Enum
 
 from torch import Tensor, nn
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.data.schema import Schema
+from privet.core import InvalidInput, checked
+from privet.data import Schema
 from privet.training.models.linear import Linear
 from privet.training.models.pictures import Convolutions, Pictures, Pixels
 from privet.training.models.residual import Residual

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.data.scattering import Scattering, cached
+from privet.core import InvalidInput, checked
 from privet.training.models.linear import task_losses
 from privet.training.models.rowwise import apply_rowwise
+from privet.training.models.scattering import Scattering, cached
 from privet.training.models.synthetic_pictures import synthetic_pictures
 
 __all__ = ["Convolutions", "Pictures", "Pixels"]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from privet.data.split import hashes
+from privet.data import hashes
 
 __all__ = ["apply_rowwise"]
 

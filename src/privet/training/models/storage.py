@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from privet.core.errors import InvalidInput, MissingExtra
-from privet.data.schema import Schema
+from privet.core import InvalidInput, MissingExtra
+from privet.data import Schema
 from privet.training.models.additive import Additive
 from privet.training.models.choose import Family, Model, choose
 from privet.training.models.kernel import Kernel

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from privet.core import checked
-from privet.data.columns import Category, Number
-from privet.data.schema import Schema
+from privet.data import Category, Number, Schema
 
 __all__ = ["TableFeatures"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.models.linear import task_losses
 
 __all__ = ["UserModel"]

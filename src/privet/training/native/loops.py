@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from privet.core.random.lineage import here
+from privet.core.random import here
 
 try:
     from privet.training.native import _kernels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.contributions import Contribution, Lookup
 from privet.training.engine.incoming_gradient import IncomingGradient
 

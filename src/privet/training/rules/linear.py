@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.contributions import Contribution, Dense, Outer
 from privet.training.engine.incoming_gradient import IncomingGradient
 

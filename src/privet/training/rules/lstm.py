@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.contributions import Contribution, Dense, Outer
 from privet.training.engine.incoming_gradient import IncomingGradient
 from privet.training.engine.squares import squares_of_several

@@ -7,7 +7,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.contributions import Contribution, Dense
 from privet.training.engine.incoming_gradient import IncomingGradient
 from privet.training.native import loops

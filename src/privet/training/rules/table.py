@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from privet.core.errors import InvalidInput
+from privet.core import InvalidInput
 from privet.training.engine.incoming_gradient import Rule
 from privet.training.rules import convolution, elementwise, embedding, linear, lstm, normalization
 

@@ -8,11 +8,8 @@ from typing import ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
-from privet.core.event import Event, Leaf, Repeated, Sampled, WithoutReplacement
-from privet.core.random import Rng
-from privet.core.random.faults import PATIENCE, broken_source
-from privet.core.unit import Neighbours
+from privet.core import Event, InvalidInput, Leaf, Neighbours, Repeated, Sampled, WithoutReplacement
+from privet.core.random import PATIENCE, Rng, broken_source
 from privet.training.sampling.protocol import IndependentSteps, Indices, SampledBatch, State, planned, whole
 
 __all__ = ["FixedSizeSampler"]

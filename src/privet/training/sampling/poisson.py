@@ -10,11 +10,9 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from privet.core import checked
-from privet.core.event import Event, Leaf, Repeated, Sampled
-from privet.core.event import Poisson as PoissonSampling
+from privet.core import Event, Leaf, Neighbours, Repeated, Sampled, checked
+from privet.core import Poisson as PoissonSampling
 from privet.core.random import Rng, discrete_laplace
-from privet.core.unit import Neighbours
 from privet.training.sampling.protocol import IndependentSteps, Indices, SampledBatch, State, planned, whole
 
 __all__ = ["PoissonSampler"]

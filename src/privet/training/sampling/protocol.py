@@ -10,11 +10,8 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from privet.core import checked
-from privet.core.errors import InvalidInput
-from privet.core.event import Event, Leaf
+from privet.core import Event, InvalidInput, Leaf, Neighbours, checked
 from privet.core.random import Rng
-from privet.core.unit import Neighbours
 
 __all__ = ["IndependentSteps", "Indices", "SampledBatch", "Sampler", "State", "planned", "same_plan", "whole"]
 

@@ -7,12 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from privet.core.errors import InvalidInput
-from privet.core.event import Event, Leaf, Repeated, Sampled, ShuffledEpoch
-from privet.core.random import Rng
-from privet.core.random.faults import PATIENCE, broken_source
-from privet.core.random.keystream import KEY_BYTES, Keystream
-from privet.core.unit import Neighbours
+from privet.core import Event, InvalidInput, Leaf, Neighbours, Repeated, Sampled, ShuffledEpoch
+from privet.core.random import KEY_BYTES, PATIENCE, Keystream, Rng, broken_source
 from privet.training.sampling.protocol import Indices, SampledBatch, State, planned, same_plan, whole
 
 __all__ = ["ShuffledSampler"]

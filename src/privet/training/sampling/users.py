@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from privet.core.errors import InvalidInput
-from privet.core.event import Event, Leaf
-from privet.core.random import Rng
-from privet.core.random.faults import PATIENCE, broken_source
-from privet.core.unit import Neighbours
+from privet.core import Event, InvalidInput, Leaf, Neighbours
+from privet.core.random import PATIENCE, Rng, broken_source
 from privet.training.sampling.protocol import Indices, SampledBatch, Sampler, State, same_plan, whole
 
 if TYPE_CHECKING:

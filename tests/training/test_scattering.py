@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from privet.core.errors import InvalidInput
-from privet.data.scattering import Scattering, cached
+from privet.training.models.scattering import Scattering, cached
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -232,7 +232,7 @@ def test_no_name_of_an_accountant_is_broken(privet: Run, monkeypatch: pytest.Mon
 def test_what_real_valued_noise_means_is_said(privet: Run) -> None:
     """Fails when an assumption is named that nobody explains."""
     out = privet("account", MNIST).out
-    assert "assuming continuous (floating-point) noise. The price is that of exact real numbers, which noise" in out
+    assert "assuming continuous (floating-point) noise. The privacy cost is computed for exact real" in out
 
 
 def test_one_accountant_may_be_asked_for(privet: Run) -> None:

@@ -135,7 +135,7 @@ def test_missing_noise_is_an_alarm_and_no_proof(privet: Run, monkeypatch: pytest
     prove nothing at 98.75 %, are said to agree and no more. By chance the bound stays below ε less than once in 10⁶
     times."""
     patients(Path())
-    monkeypatch.setattr("privet.runs.canaries.fixed_guesses", lambda *given, **named: 4)
+    monkeypatch.setattr("privet.runs.canaries.plan_guesses", lambda *given, **named: 4)
     monkeypatch.setattr(step, "fill", lambda numbers, std, rng: fill(numbers, std / 4, rng))
     trained = done(privet(WORDS))
     found = done(privet("audit run --confidence 0.9 --report page.html"))

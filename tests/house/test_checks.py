@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.house.checks import CHECKS
-from tests.house.class_names import DOUBLED, doubled
 from tests.house.planted import BAD, GOOD, Planted
 from tests.house.source import modules
 from tests.house.texts import portable
@@ -45,11 +44,6 @@ def test_the_rule_rejects_a_planted_file(bad: Planted, tmp_path: Path) -> None:
     """Fails when a check has gone blind to the breach that it is there for."""
     complaints = CHECKS[bad.check](plant(tmp_path, {bad.place: bad.source, **bad.beside}))
     assert any(bad.complaint in complaint for complaint in complaints), complaints
-
-
-def test_names_that_are_listed_as_doubled_are() -> None:
-    """Fails when a name was made unique and is still excused: the list of those that are not only shrinks."""
-    assert sorted(set(DOUBLED) - set(doubled(PACKAGE))) == []
 
 
 def test_every_rule_has_a_planted_file() -> None:

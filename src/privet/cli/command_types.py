@@ -7,7 +7,7 @@ from click.core import ParameterSource
 from typer.core import TyperCommand, TyperGroup
 
 from privet.cli.help_page import help_page, is_example
-from privet.cli.missing import NEEDS, Missing
+from privet.cli.missing import NEEDS, MissingOptions
 
 __all__ = ["HelpfulCommand", "HelpfulGroup"]
 
@@ -41,7 +41,7 @@ class HelpfulCommand(TyperCommand):
             more, example = NEEDS[self.name](typed)
             lacking += more
         if lacking:
-            raise Missing(tuple(lacking), example, ctx)
+            raise MissingOptions(tuple(lacking), example, ctx)
 
 
 def _called(parameter: click.Parameter) -> str:

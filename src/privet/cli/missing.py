@@ -9,7 +9,7 @@ import click
 
 from privet.cli.options import FindWord, MechanismWord, SamplingWord
 
-__all__ = ["NEEDS", "Missing"]
+__all__ = ["NEEDS", "MissingOptions"]
 
 _Typed = Mapping[str, Any]
 _Lacking = tuple[list[str], str]
@@ -23,7 +23,7 @@ _UNKNOWN = "what shall be found, --noise-multiplier or --steps (--epochs)"
 _TARGET = "privet calibrate --epsilon 3 --delta 1e-5"
 
 
-class Missing(click.UsageError):
+class MissingOptions(click.UsageError):
     """Required options are missing; the message ends with a command that can be copied."""
 
     def __init__(self, lacking: tuple[str, ...], example: str, ctx: click.Context) -> None:

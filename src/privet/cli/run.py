@@ -72,7 +72,7 @@ def _run(given: list[str]) -> int:
     from typer.main import get_command
 
     from privet.cli.app import app
-    from privet.cli.missing import Missing
+    from privet.cli.missing import MissingOptions
     from privet.core import InvalidInput, PrivetError
 
     command = get_command(app)
@@ -85,7 +85,7 @@ def _run(given: list[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         raise  # before its parent, OSError
-    except Missing as error:
+    except MissingOptions as error:
         return _refuse(error.format_message())
     except click.NoSuchOption as error:
         if error.option_name == "--url" and "--ledger" in _options(command, given):

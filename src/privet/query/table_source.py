@@ -18,7 +18,7 @@ from privet.data import Schema, Source, first_bytes, footer_of, user_keys_of
 from privet.ledger import Fingerprint, fingerprint_of
 from privet.mechanisms import Limiter
 
-__all__ = ["Data", "TableSource", "UserRows"]
+__all__ = ["Data", "TableSource", "UserBatch"]
 
 Data: TypeAlias = str | PathLike[str] | Source | pl.DataFrame
 _SLICE = 100_000
@@ -73,7 +73,7 @@ class TableSource:
 
     def limited(
         self, names: Sequence[str], user: str, missing: tuple[str, ...], unit: Unit, rows: int
-    ) -> Iterator[UserRows]:
+    ) -> Iterator[UserBatch]:
         """The first `rows` rows of each user, in the order of the table, with whose they are.
 
         Which rows these are depends on the user's own rows alone. Rows without a user are left out.
@@ -84,7 +84,7 @@ class TableSource:
             keys, known = user_keys_of(batch[user], missing)
             places = np.flatnonzero(known)
             places = places[limiter.keep(keys[places], len(places))]
-            yield UserRows(batch[places], keys[places].tolist())
+            yield UserBatch(batch[places], keys[places].tolist())
 
     def _in_order(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
         if isinstance(self.table, pl.DataFrame):
@@ -112,7 +112,7 @@ class TableSource:
 
 
 @dataclass(frozen=True)
-class UserRows:
+class UserBatch:
     """Some rows, and a number for the user of each."""
 
     rows: pl.DataFrame

@@ -24,7 +24,7 @@ from privet.training.models import Family, Model, ModelDescription, decided
 
 __all__ = ["ASKED", "RULE", "RunPlan", "choose_delta", "describe_model", "make_plan", "require_within"]
 
-ASKED, RULE = "asked for", "a rule from public experience"
+ASKED, RULE = "asked for", "default heuristic (not tuned on your data)"
 """Why a setting is what it is."""
 _COUNT_SHARE = 0.02
 """The part of ε that counts the rows, where a schema does not say how many there are."""

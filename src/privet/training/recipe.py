@@ -1,4 +1,4 @@
-"""The knobs of a private run, by rules from public experience: one set of rules for all data.
+"""The settings of a private run, by default heuristics: one set of rules for all data, from public experience.
 
 Inputs of a linear model here have a length of about 1, so that the noise of all steps together adds to a logit a number
 of deviation √(Σ lr²) · noise_multiplier · clip / batch. That number decides: with little of it the model has not gone

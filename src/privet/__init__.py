@@ -27,8 +27,12 @@ from privet.core import (
     Trust,
     Unit,
     Whose,
-    lazy_attributes,
-    register_renderers,
+)
+from privet.core import (
+    lazy_attributes as _lazy_attributes,
+)
+from privet.core import (
+    register_renderers as _register_renderers,
 )
 
 if TYPE_CHECKING:
@@ -100,9 +104,9 @@ def _renderers() -> Mapping[str, Callable[[Any], str]]:
     return RENDERERS
 
 
-register_renderers(_renderers)
+_register_renderers(_renderers)
 # Rooms are modules; the other names that are not imported above live in a room.
-__getattr__ = lazy_attributes(
+__getattr__ = _lazy_attributes(
     __name__,
     {"": tuple(__all__), "training": ("DPSGD", "fit"), "ledger": ("Ledger",), "runs": ("open_run", "train")},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privet.core import lazy_attributes
+from privet.core import lazy_attributes as _lazy_attributes
 
 if TYPE_CHECKING:
     from privet.runs.api import train
@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 # The command line needs the table of methods, and not all of PyTorch.
-__getattr__ = lazy_attributes(
+__getattr__ = _lazy_attributes(
     __name__,
     {
         "api": ("train",),

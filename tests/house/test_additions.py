@@ -232,3 +232,72 @@ def test_contributing_names_the_files_of_an_addition(name: str) -> None:
     room = ADDITIONS[name].room
     assert f"`src/privet/{room}/<name>.py`" in text
     assert f"`{ADDITIONS[name].table}` in `src/privet/{room}/table.py`" in text
+
+
+RULE = '''"""An addition."""
+
+from __future__ import annotations
+
+from privet.training.engine.contributions import Contribution
+from privet.training.engine.incoming_gradient import IncomingGradient
+
+__all__ = ["maximum"]
+
+
+def maximum(incoming: IncomingGradient) -> Contribution:
+    """The larger of self and other; other is the parameter."""
+    is_larger = incoming.saved("other") > incoming.saved("self")
+    return incoming.broadcast(incoming.gradient * is_larger)
+'''
+RULE_ROW = '        "MaximumBackward0": OperationRule(toy_maximum.maximum, {1}),\n'
+CASE = """    yield Case(
+        "toy maximum",
+        described(
+            lambda m, x: m.layer(torch.maximum(x, m.floor)),
+            floor=lambda: nn.Parameter(torch.zeros(4)),
+            layer=lambda: nn.Linear(4, 3),
+        ),
+        (normal(EXAMPLES, 4),),
+    )
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_layer_rule_takes_a_file_a_row_and_a_case(tmp_path: Path) -> None:
+    """Fails when a rule for an operation takes more than its file, a row of the table and a model that uses it."""
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    rules, models = tmp_path / "src" / "privet" / "training" / "rules", tmp_path / "tests" / "training" / "models.py"
+    (rules / "toy_maximum.py").write_text(RULE, encoding="utf-8")
+    for path, before, after in (
+        (rules / "table.py", "normalization\n", "normalization, toy_maximum\n"),
+        (rules / "table.py", '        "MmBackward0"', f'{RULE_ROW}        "MmBackward0"'),
+        (models, "def linear() -> Iterator[Case]:\n", f"def linear() -> Iterator[Case]:\n{CASE}"),
+    ):
+        text = path.read_text(encoding="utf-8")
+        assert text.count(before) == 1, before
+        path.write_text(text.replace(before, after), encoding="utf-8")
+    paths = os.pathsep.join([str(tmp_path / "src"), str(tmp_path)])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-k", "toy"]
+    done = subprocess.run(
+        [*command, "tests/training/test_exactness.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert "passed" in done.stdout
+
+
+def test_contributing_names_the_files_of_a_layer_rule() -> None:
+    """Fails when CONTRIBUTING does not name the three files that the test above touches."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for path in (
+        "src/privet/training/rules/<name>.py",
+        "src/privet/training/rules/table.py",
+        "tests/training/models.py",
+    ):
+        assert f"`{path}`" in text

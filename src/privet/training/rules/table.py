@@ -24,7 +24,9 @@ class OperationRule:
     def __post_init__(self) -> None:
         if not callable(self.rule):
             raise InvalidInput(
-                "rule", f"is of the type {type(self.rule).__name__}", "give a function from an Arrival to a Part"
+                "rule",
+                f"is of the type {type(self.rule).__name__}",
+                "give a function from an IncomingGradient to a Contribution",
             )
         if not isinstance(self.slots, Set) or not all(type(slot) is int for slot in self.slots):
             problem = f"is {self.slots!r}"

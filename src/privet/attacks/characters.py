@@ -81,7 +81,7 @@ class CharacterModel(nn.Module):
         super().__init__()
         checked.count("width", width)
         self.alphabet = alphabet
-        # Made without numbers, and then given some that follow from the key: torch's own come from a global stream.
+        # Created without values and initialized from the key, as torch's own initialization uses a global stream.
         with torch.device("meta"):
             layers = nn.Embedding(alphabet.classes, width), nn.LSTM(width, width, batch_first=True)
             last = nn.Linear(width, alphabet.classes)

@@ -96,7 +96,7 @@ def clipbkd(
     if given.ndim < 2 or not given.dtype.is_floating_point or not len(given) or not given.isfinite().all():
         raise InvalidInput("inputs", "are not rows of finite floating-point numbers", "make features of them first")
     flat = given.reshape(len(given), -1).double()
-    # Of XᵀX, whose eigenvectors are X's right singular vectors: rows that are fewer than columns have all of them, too.
+    # The eigenvectors of XᵀX are X's right singular vectors, complete even if there are fewer rows than columns.
     direction = torch.linalg.eigh(flat.T @ flat).eigenvectors[:, 0]
     norm = float(flat.norm(dim=1).mean()) if length is None else checked.positive("length", length)
     point = norm * direction

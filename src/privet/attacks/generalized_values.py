@@ -55,7 +55,7 @@ def parse_generalization(text: str) -> Generalization | None:
     if "*" in starred and starred.strip("*"):
         return Generalization(form=starred)
     low, high = _ends(text) or (1.0, 0.0)
-    # 13053-1234 and 1984-05 are a postcode and a month: what ends before it starts is no range.
+    # 13053-1234 and 1984-05 are a postcode and a month: a range does not end before it starts.
     return Generalization(span=(low, high)) if low <= high else None
 
 
@@ -134,7 +134,7 @@ class _DistinctValues:
         order = np.array(sorted(range(len(places)), key=texts.__getitem__), dtype=np.int64)
         ordered = np.array([texts[each] for each in order], dtype=object)
         starts = np.searchsorted(ordered, np.array([*self.stems.values()], dtype=object))
-        # The highest letter there is ends all texts with this stem.
+        # The highest code point sorts after all texts with this prefix.
         ends = np.searchsorted(ordered, np.array([f"{stem}\U0010ffff" for stem in self.stems.values()], dtype=object))
         of, where = expand_ranges(starts, ends)
         return stems[of], np.array(places, dtype=np.int64)[order[where]]
@@ -198,7 +198,7 @@ def compatible_pairs(published: Sequence[str], known: Sequence[str]) -> tuple[Co
     >>> list(zip(mine.tolist(), theirs.tolist()))
     [(0, 0), (1, 1), (2, 2)]
     """
-    # Where there are plain numbers, ranges are of such; else they must look like what coarsening makes.
+    # Where there are plain numbers, ranges cover them; otherwise they must look like generalized cells.
     numbers = any(map(_PLAIN.fullmatch, published)) or any(map(_PLAIN.fullmatch, known))
     ranges = numbers or (_is_hierarchy(published) and _is_hierarchy(known))
     one, other = _DistinctValues(published, ranges=ranges), _DistinctValues(known, ranges=ranges)

@@ -239,7 +239,7 @@ def _met(
 def _learned(
     column: str, secret: Codes, met: _Met, people: RowGroups, truth: Codes | None, confidence: float
 ) -> LinkedAttribute:
-    # A secret that is missing in one candidate (−1) may be any: nothing is known then.
+    # A sensitive value that is missing in one candidate (−1) may be any: nothing is inferred then.
     sure = ((met.rows > 0) & (met.low == met.high) & (met.low >= 0))[people.of]
     right = counted = None
     if truth is not None:

@@ -256,13 +256,13 @@ def _mean_at_least(value: float, count: int, error: float) -> float:
     top = ceil(total) - 1
     if top < 0:
         return 0.0
-    # The least over all t is at a whole number, as E(B − t)₊ is linear between them; some of them loosen it slightly.
+    # The minimum over t is at an integer, as E(B − t)₊ is linear between integers; trying only some loosens it slightly.
     steps = np.unique(np.geomspace(1, count + 1, _POINTS).astype(np.int64)) - 1
     below = top - steps[steps <= top]
     low, high = 0.0, value
     for _ in range(_ROUNDS):
         chance = (low + high) / 2
-        # E(B − t)₊ = k·p·P(B' ≥ t) − t·P(B > t), with B' of one trial less.
+        # E(B − t)₊ = k·p·P(B' ≥ t) − t·P(B > t), where B' has one trial less.
         first = np.maximum(below, 1)
         some = np.where(below > 0, betainc(first, count - first, chance), 1.0)
         excess = count * chance * some - below * betainc(below + 1, count - below, chance)

@@ -110,7 +110,7 @@ def _profile(given: Event | Guarantee, unit: Unit | None) -> tuple[Reals, Reals]
     if isinstance(given, Guarantee):
         if unit not in (None, given.unit):
             raise InvalidInput("unit", "is another than the guarantee's", "leave it out, or give the event")
-        if not np.isfinite(given.epsilon.upper):  # it promises nothing, also of what never happened without poison
+        if not np.isfinite(given.epsilon.upper):  # no privacy, not even for events of probability 0
             return _NOTHING
         return np.array([given.epsilon.upper]), np.array([given.delta])
     profile = Profile(given, whose)

@@ -117,7 +117,7 @@ def overlapping_rows(members: tuple[Tensor, Tensor], others: tuple[Tensor, Tenso
 
 
 def _marks(inputs: Tensor, labels: Tensor) -> list[bytes]:
-    # −0 is 0, and a hash of 16 bytes keeps a long row short: two rows share one with probability 2^−128.
+    # −0 becomes 0. A 16-byte hash keeps long rows short: two rows collide with probability 2^−128.
     rows = (inputs.flatten(1).double() + 0.0).contiguous().numpy()
     return [
         hashlib.blake2b(row.tobytes() + int(label).to_bytes(8, "big", signed=True), digest_size=16).digest()

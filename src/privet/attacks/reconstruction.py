@@ -97,7 +97,7 @@ def reconstruct_bits(subsets: Any, answers: Any, fit: Fit = Fit.LEAST_SQUARES) -
         raise InvalidInput("answers", "hold NaN or an infinite number", "leave these answers and their subsets out")
     if fit is Fit.LEAST_DEVIATIONS:
         return _least_deviations(asked, told)
-    # About ½, so that where answers leave a bit open, the solution of least norm does so too.
+    # Centered at ½, so that the minimum-norm solution leaves bits at ½ that the answers do not determine.
     return np.asarray(np.clip(0.5 + np.linalg.lstsq(asked, told - asked.sum(axis=1) / 2, rcond=None)[0], 0.0, 1.0))
 
 

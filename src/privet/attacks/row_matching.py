@@ -100,7 +100,7 @@ class RowGroups:
         """
         found = np.zeros(len(columns[0]), dtype=np.int64)
         for column in columns:
-            # Numbered anew each time, so that the product stays far below 2^63.
+            # Renumbered each time, so that the product stays far below 2^63.
             wide = int(column.max(initial=-1)) + 2
             found = np.unique(found * wide + column + 1, return_inverse=True)[1].astype(np.int64)
         _, first, of, sizes = np.unique(found, return_index=True, return_inverse=True, return_counts=True)
@@ -133,7 +133,7 @@ def column_texts(argument: str, table: TableLike, name: str, missing: Sequence[s
     if found.dtype == pl.Object or found.dtype.is_nested():
         raise InvalidInput(argument, f"has something else than numbers and texts in {name!r}", "make texts of them")
     if isinstance(found.dtype, pl.Datetime):
-        # Some programs know no days, but midnights alone.
+        # Some programs store dates as timestamps at midnight.
         days = bool((found.dt.truncate("1d") == found).all())
         found = found.dt.date() if days else found.dt.to_string("iso")
     spelt = texts_of(found, ())
@@ -218,7 +218,7 @@ def matching_groups(
         mine = np.flatnonzero(of.reshape(-1) == place)
         places = np.flatnonzero(~masks[place]).tolist()
         if places and len(there):
-            # Columns in which little agrees come first: they leave the fewest ways.
+            # The most selective columns come first: they leave the fewest paths.
             places.sort(key=lambda each: len(columns[each].mine) / max(columns[each].values, 1))
             levels = _levels([columns[each] for each in places], known.codes[there][:, places])
             codes = published.codes[mine][:, places]

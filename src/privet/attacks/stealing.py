@@ -42,7 +42,7 @@ def solve_linear_model(target: Target, features: int, *, key: str = "privet") ->
     probes = torch.cat([torch.zeros(1, count), torch.eye(count)])
     fresh = torch.randn(_FRESH, count, generator=generator(key, "solve_linear_model"))
     answers = target.scores(torch.cat([probes, fresh])).double()
-    # Softmax does not see what is added to all classes of a row.
+    # Softmax is invariant to a constant added to all classes of a row.
     level = answers - answers.mean(1, keepdim=True)
     bias, weights = level[0], (level[1 : count + 1] - level[0]).T
     missed = level[count + 1 :] - (fresh.double() @ weights.T + bias)

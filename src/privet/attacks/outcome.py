@@ -256,7 +256,7 @@ def _mean_at_least(value: float, count: int, error: float) -> float:
     top = ceil(total) - 1
     if top < 0:
         return 0.0
-    # The minimum over t is at an integer, as E(B − t)₊ is linear between integers; trying only some loosens it slightly.
+    # The minimum over t is at an integer, as E(B − t)₊ is linear between integers; trying only some loosens it a bit.
     steps = np.unique(np.geomspace(1, count + 1, _POINTS).astype(np.int64)) - 1
     below = top - steps[steps <= top]
     low, high = 0.0, value

@@ -1,4 +1,4 @@
-"""Attacks: what somebody of today can find out from what was released."""
+"""Attacks: what present-day attackers can learn from a release."""
 
 from __future__ import annotations
 

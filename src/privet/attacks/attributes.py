@@ -1,4 +1,4 @@
-"""Attribute inference: a sensitive column of a row, from the model and all other columns."""
+"""Attribute inference: predict a sensitive column of a row from the model and all other columns."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["Attribute", "AttributeInference", "attributes", "infer_attribute"]
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """A sensitive column: where it is in a row, which values it can have, and how common they are."""
+    """Sensitive column: its position in a row, its possible values, and how common they are."""
 
     columns: tuple[int, ...]
-    """The places in a row that it takes: one for a number, several for a value of which each has a place."""
+    """Positions in a row that it occupies: one for a number, several for a one-hot encoded value."""
     values: Tensor
-    """[values, places]: what stands there."""
+    """[values, positions]: the encoding of each value."""
     prior: Tensor
-    """[values]: how common each is, from public knowledge or from rows that are neither members nor outsiders."""
+    """[values]: how common each value is, from public knowledge or from rows that are not attacked."""
 
     def __post_init__(self) -> None:
         values, prior = torch.as_tensor(self.values).double(), torch.as_tensor(self.prior).double()
@@ -40,14 +40,29 @@ class Attribute:
         object.__setattr__(self, "prior", prior / prior.sum())
 
     def truth(self, inputs: Tensor) -> Tensor:
-        """[rows]: which value each row has."""
+        """Return which value each row has.
+
+        Args:
+            inputs: [rows, columns], with the sensitive column.
+
+        Returns:
+            [rows]: the index into `values`.
+
+        Raises:
+            InvalidInput: If a row has a value that is not in `values`.
+        """
         same = (inputs[:, list(self.columns)].double()[:, None] == self.values).all(2)
         if not bool(same.any(1).all()):
             raise InvalidInput("values", "lack one that a row has", "name all values of the column")
         return same.int().argmax(1)
 
     def put(self, inputs: Tensor, value: int) -> Tensor:
-        """The rows as they would be with this value."""
+        """Return a copy of the rows in which the sensitive column has the given value.
+
+        Args:
+            inputs: [rows, columns]; it is not changed.
+            value: The index into `values`.
+        """
         found = inputs.clone()
         found[:, list(self.columns)] = self.values[value].to(inputs.dtype)
         return found
@@ -55,26 +70,36 @@ class Attribute:
 
 @dataclass(frozen=True)
 class AttributeInference:
-    """How often the sensitive value was inferred, and what of that the model gave away of its members."""
+    """Accuracy of attribute inference, and how much of it the model leaks about its members."""
 
     members: ConfidenceInterval
-    """Of members, with the model."""
+    """Accuracy for members, with the model."""
     outsiders: ConfidenceInterval
-    """Of outsiders, with the model: what it tells of everybody, in the training data or not."""
+    """Accuracy for non-members, with the model: what it reveals about anybody, in the training data or not."""
     leaked: ConfidenceInterval
-    """Members less outsiders: what it tells of those alone who were in the training data."""
+    """Accuracy for members minus accuracy for non-members: what it reveals only about the training data."""
     imputed: ConfidenceInterval
-    """Of members, without the model: what anybody can infer who knows the population."""
+    """Accuracy for members, without the model: what anybody who knows the population can infer."""
 
 
 def infer_attribute(
     target: Target, inputs: Tensor, labels: Tensor, attribute: Attribute, confusion: Any = None
 ) -> Tensor:
-    """[rows, values]: log-probabilities of the sensitive value (Fredrikson et al. 2014; Yeom et al. 2018).
+    """Return log-probabilities of the sensitive value of each row (Fredrikson et al. 2014; Yeom et al. 2018).
 
-    By Bayes: how common a value is, times how likely the model finds the row's true label if the value is put in. Where
-    the target shows labels alone, that likelihood is `confusion`[named class, true class], P(true | named); if it is
-    left out, the target is taken to be right in nine cases of ten.
+    By Bayes' rule, the probability of a value is proportional to its prior times the probability that the model gives
+    to the row's true label when the row has this value.
+
+    Args:
+        target: The attacked model.
+        inputs: [rows, columns]; the sensitive column is overwritten, so that its content does not matter.
+        labels: [rows]: the true classes, which the attacker knows.
+        attribute: The sensitive column.
+        confusion: [predicted class, true class]: P(true | predicted), used where the target shows only labels. If
+            omitted, the target is assumed to be right in nine cases out of ten.
+
+    Returns:
+        [rows, values]: log-probabilities.
     """
     spoken = []
     for value in range(len(attribute.values)):
@@ -96,15 +121,27 @@ def attributes(
     learner: Learner | None = None,
     confidence: float = 0.95,
 ) -> AttributeInference:
-    """Infer a sensitive column of members and of outsiders, and say what of it is leakage.
+    """Infer a sensitive column of members and non-members, and measure how much of the accuracy is leakage.
 
-    A model that works knows its population: what it lets one infer of outsiders as well is no breach of any member's
-    privacy, however well it works. What is told of members alone is. The honest baseline knows no model at all: it
-    imputes the value by a classifier from the other columns and the label that learned from `reference` rows (Jayaraman
-    & Evans 2022), or guesses the most common one where there are none.
+    A useful model describes its population: what it allows one to infer about non-members as well is no breach of any
+    member's privacy, however accurate it is. What it reveals only about members is. The baseline does not use the
+    model: it imputes the value with a classifier of the other columns and the label, trained on `reference` rows
+    (Jayaraman & Evans 2022), or guesses the most common value if there are none.
 
-    Intervals are exact for independent rows (Clopper & Pearson 1934); that of the difference is made of two, with half
-    of the error each, and holds at least as often as it says. Members of one training are not quite independent.
+    Intervals are exact for independent rows (Clopper & Pearson 1934). The interval of the difference combines two, each
+    with half of the error, and its coverage is at least the stated one. Members of one training run are not quite
+    independent.
+
+    Args:
+        target: The attacked model.
+        pool: Members and non-members.
+        attribute: The sensitive column.
+        reference: Inputs and labels of further rows from the same population, to train the baseline on.
+        learner: How the baseline is trained; ridge regression if omitted.
+        confidence: The coverage of each interval.
+
+    Raises:
+        InvalidInput: If `confidence` is not between 0 and 1, or a row has a value that is not in `attribute.values`.
     """
     half = (1 + checked.confidence("confidence", confidence)) / 2
     truth = attribute.truth(pool.inputs)
@@ -131,7 +168,7 @@ def _imputed(
 
 
 def _others(inputs: Tensor, labels: Tensor, attribute: Attribute, known: Tensor) -> Tensor:
-    """All other columns, and a place for each label."""
+    """Return all other columns, followed by the one-hot encoded label."""
     kept = [place for place in range(inputs.shape[1]) if place not in attribute.columns]
     named = F.one_hot(labels.long(), int(max(known.max(), labels.max())) + 1)
     return torch.cat([inputs[:, kept].float(), named.float()], dim=1)

@@ -1,4 +1,4 @@
-"""A baseline that never sees the model: do members and outsiders differ by themselves?"""
+"""Baseline that never sees the model: can members be told from non-members by the examples alone?"""
 
 from __future__ import annotations
 
@@ -19,16 +19,27 @@ _WAVES = 256
 
 
 def blind_baseline(pool: Pool, *, learner: Learner | None = None, key: str = "privet") -> Outcome:
-    """How well members are told from outsiders by the examples alone (Das, Zhang & Tramèr 2024).
+    """Score how well members can be told from non-members by the examples alone (Das, Zhang & Tramèr 2024).
 
     If the interval of `auc()` lies above 0.5, the two are not from one population: an attack on the model can then look
-    strong although the model leaks nothing, and what counts is what it finds beyond this baseline. If it does not, a
+    strong although the model leaks nothing, and only what it achieves beyond this baseline counts. If it does not, a
     better classifier might still see a difference.
 
-    A classifier learns from one half of both and is scored on the other half, which makes up the outcome: given the
-    classifier, its scores are independent, as the interval presumes. (Folds that take turns use all rows, but share
-    them, and the error of any interval grows: threefold in a trial.) It is given the rows, their squares, waves of them
-    in drawn directions, and labels; `learner` takes the place of the usual ridge regression.
+    A classifier is trained on one half of both groups and scores the other half, which makes up the outcome: given the
+    classifier, its scores are independent, as the interval assumes. (Cross-validation would use all rows, but its folds
+    share training rows, and the error of any interval grows: threefold in an experiment.) The classifier sees the rows,
+    their squares, random Fourier features, and the labels.
+
+    Args:
+        pool: Members and non-members, at least 4 of each.
+        learner: How the classifier is trained; ridge regression if omitted.
+        key: Seed of the split and of the random features.
+
+    Returns:
+        The classifier's scores for the held-out halves.
+
+    Raises:
+        InvalidInput: If there are fewer than 4 members or fewer than 4 non-members.
     """
     inside = torch.from_numpy(pool.inside)
     fewest = int(min(inside.sum(), (~inside).sum()))

@@ -1,4 +1,4 @@
-"""A small language model of characters, to see what such a model keeps of its text."""
+"""Small character-level language model, to measure what such a model memorizes of its text."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from privet.ensemble import generator
 __all__ = ["Alphabet", "CharacterModel", "letter_losses", "train_character_model"]
 
 _NOTHING, _EDGE, _FIRST = 0, 1, 2
-"""Numbers of what fills up a row, of where a text begins and ends, and of the first letter."""
+"""Codes of the padding, of the start and end of a text, and of the first letter."""
 _TOGETHER = 4096
-"""Texts that are scored at once."""
+"""Number of texts scored in one batch."""
 
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Which letters there are; public, as the texts do not say.
+    """Set of letters that texts may contain; public, as it must not depend on the texts.
 
     >>> Alphabet("ab").encode(["ab", "b"]).tolist()
     [[1, 2, 3, 1], [1, 3, 1, 0]]
@@ -38,11 +38,21 @@ class Alphabet:
 
     @property
     def classes(self) -> int:
-        """The letters, the edge of a text, and what comes after it."""
+        """Number of codes: the letters, the start or end of a text, and the padding."""
         return len(self.letters) + _FIRST
 
     def encode(self, texts: Sequence[str]) -> Tensor:
-        """[texts, letters of the longest + 2]: one row for each text."""
+        """Encode texts as rows of codes, padded to the longest one.
+
+        Args:
+            texts: The texts.
+
+        Returns:
+            [texts, letters of the longest + 2]: one row for each text, with its start and its end.
+
+        Raises:
+            InvalidInput: If a text has a letter that is not in the alphabet.
+        """
         numbers = {letter: place + _FIRST for place, letter in enumerate(self.letters)}
         if unknown := set().union(*texts) - numbers.keys():
             raise InvalidInput("texts", f"hold {min(unknown)!r}, which is no letter here", "put it into the alphabet")
@@ -51,23 +61,27 @@ class Alphabet:
         return torch.tensor([row + [_NOTHING] * (longest + 2 - len(row)) for row in rows])
 
     def decode(self, numbers: Sequence[int]) -> str:
-        """The text up to where it ends."""
+        """Return the text of a row of codes, up to its end.
+
+        Args:
+            numbers: The codes, without the code of the start.
+        """
         letters = [int(number) for number in numbers]
         end = letters.index(_EDGE) if _EDGE in letters else len(letters)
         return "".join(self.letters[number - _FIRST] for number in letters[:end] if number >= _FIRST)
 
 
 class CharacterModel(nn.Module):
-    """An embedding, one LSTM and a linear layer: says of each letter how likely it comes next.
+    """Embedding, one LSTM and a linear layer that predict the next letter.
 
-    Train it by `train_character_model`, or privately by `privet.fit` on `pairs(texts)` with `letter_losses`.
+    Train it with `train_character_model`, or privately with `privet.fit` on `pairs(texts)` with `letter_losses`.
     """
 
     def __init__(self, alphabet: Alphabet, *, width: int = 64, key: str = "privet") -> None:
         super().__init__()
         checked.count("width", width)
         self.alphabet = alphabet
-        # Made without numbers, and then given some that follow from the key: torch's own come from a global stream.
+        # Created without values and initialized from the key, as torch's own initialization uses a global stream.
         with torch.device("meta"):
             layers = nn.Embedding(alphabet.classes, width), nn.LSTM(width, width, batch_first=True)
             last = nn.Linear(width, alphabet.classes)
@@ -78,17 +92,41 @@ class CharacterModel(nn.Module):
                 parameter.copy_((2 * torch.rand(parameter.shape, generator=drawn) - 1) / width**0.5)
 
     def forward(self, letters: Tensor) -> Tensor:
-        """[texts, places, classes]: scores of what comes after each place."""
+        """Return scores, before softmax, of the letter that follows each position.
+
+        Args:
+            letters: [texts, positions]: codes, as `Alphabet.encode` returns them.
+
+        Returns:
+            [texts, positions, classes].
+        """
         found: Tensor = self.last(self.recurrent(self.embedding(letters))[0])
         return found
 
     def pairs(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """What is read and what comes next, as `privet.fit` takes a data set: a row for each text."""
+        """Return inputs and next-letter targets as a data set for `privet.fit`, with one row for each text.
+
+        Args:
+            texts: The texts.
+
+        Raises:
+            InvalidInput: If a text has a letter that is not in the alphabet.
+        """
         rows = self.alphabet.encode(texts)
         return rows[:, :-1], rows[:, 1:]
 
     def log_perplexities(self, texts: Sequence[str]) -> Reals:
-        """[texts]: −log₂ of the probability that a text begins so, in bits; lower is likelier."""
+        """Return −log₂ of the probability that a text starts with the given letters; lower is likelier.
+
+        Args:
+            texts: The texts.
+
+        Returns:
+            [texts]: log-perplexities in bits.
+
+        Raises:
+            InvalidInput: If a text has a letter that is not in the alphabet.
+        """
         found = [np.zeros(0)]
         for start in range(0, len(texts), _TOGETHER):
             rows = self.alphabet.encode(texts[start : start + _TOGETHER])[:, :-1]
@@ -101,8 +139,21 @@ class CharacterModel(nn.Module):
     def write(
         self, prefixes: Sequence[str], *, length: int, temperature: float = 1.0, key: str = "privet"
     ) -> list[str]:
-        """How the model goes on from each prefix, letter by letter, by the probabilities that it gives; at a low
-        temperature, nearly always by the likeliest letter. Prefixes are of one length."""
+        """Sample a continuation of each prefix from the model, letter by letter.
+
+        Args:
+            prefixes: The prefixes, all of the same length.
+            length: The maximum number of letters of a continuation.
+            temperature: The divisor of the scores; at a low one, the likeliest letter is nearly always chosen.
+            key: Seed of the samples.
+
+        Returns:
+            One continuation for each prefix, without the prefix.
+
+        Raises:
+            InvalidInput: If the prefixes have different lengths or a letter that is not in the alphabet, `length` is
+                below 1, or `temperature` is not positive.
+        """
         checked.count("length", length)
         checked.positive("temperature", temperature)
         if len({len(prefix) for prefix in prefixes}) > 1:
@@ -119,7 +170,15 @@ class CharacterModel(nn.Module):
 
 
 def letter_losses(scores: Tensor, wanted: Tensor) -> Tensor:
-    """[texts]: the mean cross-entropy of each text's letters, from that text alone."""
+    """Return the mean cross-entropy of each text's letters; it depends on that text alone.
+
+    Args:
+        scores: [texts, positions, classes]: scores before softmax.
+        wanted: [texts, positions]: the codes that should have been predicted; padding is ignored.
+
+    Returns:
+        [texts].
+    """
     found = F.cross_entropy(scores.transpose(1, 2), wanted, ignore_index=_NOTHING, reduction="none")
     return found.sum(1) / (wanted != _NOTHING).sum(1).clamp(min=1)
 
@@ -133,7 +192,19 @@ def train_character_model(
     learning_rate: float = 0.01,
     key: str = "privet",
 ) -> None:
-    """Train the model without any privacy (Adam), in place."""
+    """Train the model in place with Adam, without any privacy.
+
+    Args:
+        model: The model to train.
+        texts: The texts to learn from.
+        steps: The number of batches.
+        batch_size: The number of texts in a batch.
+        learning_rate: The learning rate.
+        key: Seed of the batches.
+
+    Raises:
+        InvalidInput: If there are no texts, one has a letter that is not in the alphabet, or a setting is not positive.
+    """
     checked.count("steps", steps)
     checked.count("batch_size", batch_size)
     if not texts:

@@ -1,4 +1,4 @@
-"""What counts of successes prove of a probability: exact limits (Clopper & Pearson 1934)."""
+"""Exact confidence limits on a probability from counts of successes (Clopper & Pearson 1934)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,17 @@ Reals = npt.NDArray[np.float64]
 
 
 def at_least(successes: int, trials: int, error: float) -> float:
-    """The probability of success is at least this, unless something of probability `error` happened.
+    """Return a lower confidence limit on a probability of success; it fails with probability `error` at most.
 
-    One-sided: the least p under which so many successes or more have probability `error`.
+    The limit is one-sided: the smallest p under which this many successes or more have probability `error`.
+
+    Args:
+        successes: The number of successes.
+        trials: The number of independent trials.
+        error: The probability that the limit may fail with.
+
+    Raises:
+        InvalidInput: If there are more successes than trials, no trials, or `error` is not between 0 and 1.
 
     >>> round(at_least(10, 10, 0.05), 4)
     0.7411
@@ -27,7 +35,15 @@ def at_least(successes: int, trials: int, error: float) -> float:
 
 
 def at_most(successes: int, trials: int, error: float) -> float:
-    """The probability of success is at most this, unless something of probability `error` happened.
+    """Return an upper confidence limit on a probability of success; it fails with probability `error` at most.
+
+    Args:
+        successes: The number of successes.
+        trials: The number of independent trials.
+        error: The probability that the limit may fail with.
+
+    Raises:
+        InvalidInput: If there are more successes than trials, no trials, or `error` is not between 0 and 1.
 
     >>> round(at_most(0, 10, 0.05), 4)
     0.2589
@@ -36,13 +52,28 @@ def at_most(successes: int, trials: int, error: float) -> float:
 
 
 def lower_limits(successes: Any, trials: int, error: float) -> Reals:
-    """`at_least` for many counts at once, which are not checked."""
+    """Return the limits of `at_least` for many counts at once, without checking them.
+
+    Args:
+        successes: The counts, as an array.
+        trials: The number of trials behind each count.
+        error: The probability that each limit may fail with.
+    """
     counts = np.asarray(successes)
     return np.asarray(np.where(counts > 0, beta.ppf(error, np.maximum(counts, 1), trials - counts + 1), 0.0))
 
 
 def checked_successes(successes: int, trials: int, error: float) -> int:
-    """The successes, if there can be so many of so many trials."""
+    """Return the number of successes after checking it.
+
+    Args:
+        successes: The number of successes.
+        trials: The number of trials.
+        error: The probability that a limit may fail with.
+
+    Raises:
+        InvalidInput: If there are more successes than trials, no trials, or `error` is not between 0 and 1.
+    """
     checked.count("trials", trials)
     if not 0 <= successes <= trials:
         raise InvalidInput("successes", f"is {successes} of {trials} trials", "count again")
@@ -52,7 +83,16 @@ def checked_successes(successes: int, trials: int, error: float) -> int:
 
 
 def checked_scores(argument: str, values: Any, least: int) -> Reals:
-    """Scores as numbers; one that is none, and too few of them, are refused."""
+    """Return scores as an array of floats after checking them.
+
+    Args:
+        argument: The name of the argument, for the error message.
+        values: The scores.
+        least: The smallest number of scores.
+
+    Raises:
+        InvalidInput: If the scores are not one-dimensional, are fewer than `least`, or hold NaN.
+    """
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1:
         raise InvalidInput(argument, f"have {found.ndim} dimensions", "give one score for each trial")

@@ -1,7 +1,7 @@
-"""Extraction: does a language model give away a secret that was in its text?
+"""Extraction: does a language model reveal a secret that was in its training text?
 
-A canary is a sentence with a secret in it that nobody could guess, such as "my number is 2817". How likely the model
-takes it to be, among all sentences that it could have been, says how much it remembers (Carlini et al. 2019).
+A canary is a sentence with a random secret in it, such as "my number is 2817". How likely the model considers it,
+compared with all other sentences of the same form, measures how much the model memorized (Carlini et al. 2019).
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from privet.ensemble import generator
 __all__ = ["Exposure", "Scorer", "Secret", "Writer", "estimate_exposure", "exposure", "extraction_rate", "likeliest"]
 
 Scorer = Callable[[Sequence[str]], Any]
-"""From texts to their log-perplexities, −log₂ P(text) of each, in bits: any model's, whatever library it is of."""
+"""Function from texts to their log-perplexities, −log₂ P(text) in bits, of a model of any library."""
 Writer = Callable[[Sequence[str]], Sequence[str]]
-"""From prefixes to how a model goes on from each."""
+"""Function from prefixes to a model's continuation of each."""
 
 _TOGETHER = 8192
-"""Texts that are scored at once."""
+"""Number of texts scored in one batch."""
 _MOST = 2_000_000
-"""Candidates that are still tried one by one."""
+"""Largest number of candidates that is enumerated."""
 
 
 @dataclass(frozen=True)
 class Secret:
-    """A sentence with a gap, and what may stand in the gap.
+    """Sentence with a gap, and the alphabet and length of what fills the gap.
 
     >>> secret = Secret("my number is ", length=4)
     >>> secret.space, secret.text("2817"), secret.place("2817"), secret.texts(7, 8)
@@ -54,22 +54,41 @@ class Secret:
 
     @property
     def space(self) -> int:
-        """How many things may stand in the gap."""
+        """Number of possible fills."""
         return int(len(self.alphabet) ** self.length)
 
     def text(self, fill: str) -> str:
-        """The sentence with something in the gap."""
+        """Return the sentence with the given fill in the gap.
+
+        Args:
+            fill: What to put into the gap.
+
+        Raises:
+            InvalidInput: If `fill` has another length, or a letter that is not in the alphabet.
+        """
         if len(fill) != self.length or not set(fill) <= set(self.alphabet):
             problem = f"is {len(fill)} letters, or has one that is not in the alphabet"
             raise InvalidInput("fill", problem, f"give {self.length} letters of {self.alphabet!r}")
         return self.before + fill + self.after
 
     def texts(self, start: int, stop: int) -> list[str]:
-        """The sentences of these numbers, all of them being in the order of the alphabet."""
+        """Return a range of all possible sentences, ordered by their fills.
+
+        Args:
+            start: The number of the first sentence, from 0.
+            stop: The number after the last sentence; numbers beyond the last possible one are ignored.
+        """
         return [self.text(self._fill(number)) for number in range(start, min(stop, self.space))]
 
     def place(self, fill: str) -> int:
-        """The number of the sentence with this in the gap."""
+        """Return the number of the sentence with the given fill, in the order of `texts`.
+
+        Args:
+            fill: What stands in the gap.
+
+        Raises:
+            InvalidInput: If `fill` has another length, or a letter that is not in the alphabet.
+        """
         self.text(fill)
         number = 0
         for letter in fill:
@@ -77,7 +96,15 @@ class Secret:
         return number
 
     def drawn(self, count: int = 1, *, key: str = "privet") -> list[str]:
-        """Fills drawn uniformly: a secret that is not drawn so has an exposure that means nothing."""
+        """Draw fills uniformly at random. The exposure of a secret that was chosen in another way is meaningless.
+
+        Args:
+            count: How many fills to draw.
+            key: Seed of the fills.
+
+        Raises:
+            InvalidInput: If `count` is below 1.
+        """
         drawn = generator(key, "secret", self.before)
         places = torch.randint(len(self.alphabet), (checked.count("count", count), self.length), generator=drawn)
         return ["".join(self.alphabet[place] for place in row) for row in places.tolist()]
@@ -92,40 +119,44 @@ class Secret:
 
 @dataclass(frozen=True)
 class Exposure:
-    """How far ahead a secret is of all that it could have been.
+    """Rank of a secret among all possible fills, by the model's log-perplexity.
 
     >>> Exposure(rank=1.0, space=1024, exact=True).bits
     10.0
     """
 
     rank: float
-    """Its place among all of them, 1 being the likeliest; ties count as ahead of it."""
+    """Rank of the secret, 1 being the likeliest; ties count as ahead of it."""
     space: int
     exact: bool
-    """Whether all were tried; else the rank is extrapolated from some."""
+    """Whether all fills were scored; otherwise the rank is extrapolated from a sample."""
 
     @property
     def bits(self) -> float:
-        """log₂ space − log₂ rank: the guesses that the model saves, as a power of two."""
+        """log₂ space − log₂ rank: the guesses that the model saves an attacker, as a power of two."""
         return math.log2(self.space) - math.log2(self.rank)
 
     @property
     def chance(self) -> float | None:
-        """The chance, at most, of such a rank or a better one for a secret that was drawn uniformly and never shown.
+        """Upper bound on the probability of this rank or a better one for a uniform secret that was never trained on.
 
-        The model then does not depend on the secret, so that its rank is uniform, ties apart, which make it worse:
-        P[rank ≤ r] ≤ r/space, or P[bits ≥ b] ≤ 2^−b. None for a rank that was extrapolated: of it nothing is proven.
+        The model is then independent of the secret, so that its rank is uniform, except for ties, which make it worse:
+        P[rank ≤ r] ≤ r/space, or P[bits ≥ b] ≤ 2^−b. None for an extrapolated rank, about which nothing is proven.
         """
         return self.rank / self.space if self.exact else None
 
 
 def exposure(scorer: Scorer, secret: Secret, fill: str) -> Exposure:
-    """The secret's exact rank: everything that may stand in the gap is scored.
+    """Compute the secret's exact rank by scoring every possible fill.
 
     Args:
-        scorer: the model's log-perplexities of texts.
-        secret: the sentence.
-        fill: what stood in the gap in the text that the model learned from.
+        scorer: The model's log-perplexities of texts.
+        secret: The sentence with the gap.
+        fill: What stood in the gap in the training text.
+
+    Raises:
+        InvalidInput: If there are too many possible fills, `fill` does not fit into the gap, or the scorer does not
+            return one number for each text.
 
     >>> def knows(texts: Sequence[str]) -> list[float]:
     ...     return [0.0 if text == "pin 42" else 1.0 + number for number, text in enumerate(texts)]
@@ -144,11 +175,22 @@ def exposure(scorer: Scorer, secret: Secret, fill: str) -> Exposure:
 def estimate_exposure(
     scorer: Scorer, secret: Secret, fill: str, *, candidates: int = 5000, key: str = "privet"
 ) -> Exposure:
-    """The secret's rank, for spaces that are too large to try: a skew-normal distribution is fitted to the
-    log-perplexities of some candidates, and its part below the secret's is taken (Carlini et al. 2019, section 4.3).
+    """Estimate the secret's rank where there are too many possible fills to score all of them.
 
-    That the log-perplexities have such a distribution is an assumption; it is extrapolated far beyond what was seen,
-    and no confidence is stated. The rank is never below 1.
+    A skew-normal distribution is fitted to the log-perplexities of some candidates; its mass below the secret's
+    log-perplexity gives the rank (Carlini et al. 2019, section 4.3). That the log-perplexities have such a distribution
+    is an assumption; it is extrapolated far beyond the sample, and no confidence is stated. The rank is never below 1.
+
+    Args:
+        scorer: The model's log-perplexities of texts.
+        secret: The sentence with the gap.
+        fill: What stood in the gap in the training text.
+        candidates: How many random fills to score, at least 100.
+        key: Seed of the candidates.
+
+    Raises:
+        InvalidInput: If `candidates` is below 100, `fill` does not fit into the gap, or the scorer scores all
+            candidates alike or does not return one number for each text.
     """
     checked.count("candidates", candidates, least=100)
     others = [each for each in secret.drawn(candidates, key=key) if each != fill]
@@ -161,8 +203,21 @@ def estimate_exposure(
 
 
 def likeliest(scorer: Scorer, secret: Secret, *, width: int = 20) -> list[str]:
-    """What the model would put into the gap, the likeliest first: letter by letter, keeping the best `width` beginnings
-    (beam search). The secret has come out when it is first."""
+    """Return the fills that the model considers likeliest, best first, found by beam search.
+
+    The secret is extracted when it is the first one.
+
+    Args:
+        scorer: The model's log-perplexities of texts.
+        secret: The sentence with the gap.
+        width: The number of beginnings that are kept after each letter.
+
+    Returns:
+        At most `width` fills.
+
+    Raises:
+        InvalidInput: If `width` is below 1, or the scorer does not return one number for each text.
+    """
     checked.count("width", width)
     kept = [""]
     for place in range(secret.length):
@@ -176,9 +231,20 @@ def likeliest(scorer: Scorer, secret: Secret, *, width: int = 20) -> list[str]:
 def extraction_rate(
     writer: Writer, secret: Secret, fill: str, *, tries: int = 200, confidence: float = 0.95
 ) -> ConfidenceInterval:
-    """How often the model, asked to go on from what comes before the gap, writes the secret.
+    """Return how often the model, prompted with the text before the gap, writes the secret.
 
     The interval is that of Clopper & Pearson 1934.
+
+    Args:
+        writer: The model's continuations of prefixes.
+        secret: The sentence with the gap.
+        fill: What stood in the gap in the training text.
+        tries: How many continuations to ask for.
+        confidence: The coverage of the interval.
+
+    Raises:
+        InvalidInput: If `tries` is below 1, the writer does not return one text for each prefix, or `confidence` is not
+            between 0 and 1.
     """
     prefixes = [secret.before] * checked.count("tries", tries)
     texts = list(writer(prefixes))

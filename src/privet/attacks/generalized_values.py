@@ -1,4 +1,4 @@
-"""Which values can be of one person: equal ones, and a coarsened one with all that it covers, on whichever side."""
+"""Compatibility of cell values: equal values, and generalized ones with all that they cover, on either side."""
 
 from __future__ import annotations
 
@@ -29,19 +29,22 @@ _STRICT = re.compile(rf"([<>]|<=|≤){_NUMBER}")
 
 @dataclass(frozen=True)
 class Generalization:
-    """What a coarsened text stands for: texts with a stem, or with its other letters in their places, or numbers."""
+    """Meaning of a generalized text: texts with a prefix, texts with the same other letters, or a range of numbers."""
 
     stem: str | None = None
     form: str | None = None
-    """A text with stars for single letters."""
+    """Text with a star for each hidden letter."""
     span: tuple[float, float] | None = None
-    """From and to, both included."""
+    """Lower and upper end, both included."""
 
 
 def parse_generalization(text: str) -> Generalization | None:
-    """How a text is coarsened: 130**, 130XX, 1**53, 30-39, [30, 40), 65+, <18; None for any other text.
+    """Parse a generalized text: 130**, 130XX, 1**53, 30-39, [30, 40), 65+ or <18; return None for any other text.
 
-    Digits with stars at their end are numbers, too, so that 3* and 30-34 can be of one person.
+    Digits that end in stars are also ranges of numbers, so that 3* and 30-34 are compatible.
+
+    Args:
+        text: The text of a cell.
     """
     starred = re.sub("[xX]", "*", text) if _HIDDEN.fullmatch(text) else text
     if found := _STEM.fullmatch(starred):
@@ -52,7 +55,7 @@ def parse_generalization(text: str) -> Generalization | None:
     if "*" in starred and starred.strip("*"):
         return Generalization(form=starred)
     low, high = _ends(text) or (1.0, 0.0)
-    # 13053-1234 and 1984-05 are a postcode and a month: what ends before it starts is no range.
+    # 13053-1234 and 1984-05 are a postcode and a month: a range does not end before it starts.
     return Generalization(span=(low, high)) if low <= high else None
 
 
@@ -75,7 +78,17 @@ def _next(number: float, towards: float = np.inf) -> float:
 
 
 def expand_ranges(starts: Codes, ends: Codes) -> tuple[Codes, Codes]:
-    """All places of many ranges, and for each the range that it is of.
+    """Return all positions in many ranges, and the range that each belongs to.
+
+    Args:
+        starts: The first position of each range.
+        ends: The position after the last one of each range.
+
+    Returns:
+        The index of the range, and the position.
+
+    Raises:
+        InvalidInput: If there are too many positions.
 
     >>> expand_ranges(np.array([5, 0, 7]), np.array([7, 0, 8]))[1].tolist()
     [5, 6, 7]
@@ -89,9 +102,9 @@ def expand_ranges(starts: Codes, ends: Codes) -> tuple[Codes, Codes]:
 
 
 def _is_hierarchy(texts: Sequence[str]) -> bool:
-    """Whether texts such as 30-39 can be ranges: any two are apart, or one is within the other, as coarsened cells are.
+    """Return whether texts such as 30-39 can be ranges: any two are disjoint or nested, as generalized cells are.
 
-    Of telephone numbers (555-1234) or postcodes (14850-9999) that look like ranges, some soon cross.
+    Telephone numbers (555-1234) or postcodes (14850-9999) that look like ranges soon overlap in part.
     """
     spans = sorted({(float(found[1]), -float(found[2])) for found in map(_RANGE.fullmatch, texts) if found})
     within: list[float] = []
@@ -105,7 +118,7 @@ def _is_hierarchy(texts: Sequence[str]) -> bool:
 
 
 class _DistinctValues:
-    """The distinct values of one side, by kind; `ranges` says whether 30-39 is one."""
+    """Distinct values of one table, by kind; `ranges` says whether texts such as 30-39 are ranges."""
 
     def __init__(self, texts: Sequence[str], *, ranges: bool) -> None:
         self.texts = texts
@@ -116,18 +129,18 @@ class _DistinctValues:
         self.spans = {place: each.span for place, each in enumerate(found) if each and each.span is not None}
 
     def starting(self, places: Sequence[int], texts: Sequence[str]) -> tuple[Codes, Codes]:
-        """Pairs of a stem and a place of the other side whose text starts with it."""
+        """Return pairs of a prefix and a position of the other table whose text starts with it."""
         stems = np.array([*self.stems], dtype=np.int64)
         order = np.array(sorted(range(len(places)), key=texts.__getitem__), dtype=np.int64)
         ordered = np.array([texts[each] for each in order], dtype=object)
         starts = np.searchsorted(ordered, np.array([*self.stems.values()], dtype=object))
-        # The highest letter there is ends all texts with this stem.
+        # The highest code point sorts after all texts with this prefix.
         ends = np.searchsorted(ordered, np.array([f"{stem}\U0010ffff" for stem in self.stems.values()], dtype=object))
         of, where = expand_ranges(starts, ends)
         return stems[of], np.array(places, dtype=np.int64)[order[where]]
 
     def numbered(self, other: _DistinctValues) -> tuple[Codes, Codes]:
-        """Pairs of a range of numbers and a plain number of the other side."""
+        """Return pairs of a range of numbers and a plain number of the other table."""
         mine = np.array([place for place in self.spans if place not in self.stems], dtype=np.int64)
         low, high = (np.array([self.spans[place][end] for place in mine.tolist()]) for end in (0, 1))
         places = np.array([place for place in other.plain if _PLAIN.fullmatch(other.texts[place])], dtype=np.int64)
@@ -139,7 +152,7 @@ class _DistinctValues:
         return mine[of], places[order[where]]
 
     def overlapping(self, other: _DistinctValues) -> tuple[Codes, Codes]:
-        """Pairs of ranges that have a number in common; two stems are compared as texts."""
+        """Return pairs of ranges that overlap; two prefixes are compared as texts."""
         theirs = np.array([*other.spans], dtype=np.int64)
         low, high = (np.array([span[end] for span in other.spans.values()]) for end in (0, 1))
         ranges = np.array([place not in other.stems for place in other.spans], dtype=np.bool_)
@@ -151,7 +164,7 @@ class _DistinctValues:
         return of, np.concatenate(pairs) if pairs else np.zeros(0, dtype=np.int64)
 
     def formed(self, other: _DistinctValues) -> tuple[Codes, Codes]:
-        """Pairs of a text with stars inside and a text of the other side that differs in these places alone."""
+        """Return pairs of a text with inner stars and a text of the other table that differs only there."""
         found = [
             (place, each)
             for place, form in self.forms.items()
@@ -169,13 +182,23 @@ def _fit(form: str, stem: str | None, text: str) -> bool:
 
 
 def compatible_pairs(published: Sequence[str], known: Sequence[str]) -> tuple[Codes, Codes]:
-    """All pairs of distinct values that can be of one person, in order, by their places in both lists.
+    """Return all pairs of distinct values that can belong to one person, in order, as indices into both lists.
+
+    Args:
+        published: The distinct values of the published table.
+        known: The distinct values of the table with names.
+
+    Returns:
+        Indices into `published`, and indices into `known`.
+
+    Raises:
+        InvalidInput: If generalized values agree in too many ways.
 
     >>> mine, theirs = compatible_pairs(["130**", "14850", "30-39"], ["13053", "14850", "35-44"])
     >>> list(zip(mine.tolist(), theirs.tolist()))
     [(0, 0), (1, 1), (2, 2)]
     """
-    # Where there are plain numbers, ranges are of such; else they must look like what coarsening makes.
+    # Where there are plain numbers, ranges cover them; otherwise they must look like generalized cells.
     numbers = any(map(_PLAIN.fullmatch, published)) or any(map(_PLAIN.fullmatch, known))
     ranges = numbers or (_is_hierarchy(published) and _is_hierarchy(known))
     one, other = _DistinctValues(published, ranges=ranges), _DistinctValues(known, ranges=ranges)

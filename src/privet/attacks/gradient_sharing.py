@@ -1,4 +1,4 @@
-"""What is done to a gradient before it is shared: clipping, clipping with noise, sharing a part of it."""
+"""Defenses applied to a gradient before it is shared: clipping, noise, sharing only its largest entries."""
 
 from __future__ import annotations
 
@@ -19,9 +19,16 @@ Gradient = Sequence[Tensor] | Mapping[str, Tensor]
 
 
 def clip_gradient(gradient: Gradient, clip: float) -> tuple[Tensor, ...]:
-    """The gradient, scaled down to the length `clip` if it is longer, as DP-SGD's flat clipping does it.
+    """Return the gradient, scaled down to the norm `clip` if it is larger, as DP-SGD's flat clipping does.
 
-    By itself this hides nothing: the direction is the same, and `Cosine` matches directions.
+    Clipping alone hides nothing: it keeps the direction, and `Cosine` matches directions.
+
+    Args:
+        gradient: The gradient.
+        clip: The largest norm.
+
+    Raises:
+        InvalidInput: If the gradient is not a list of finite tensors, or `clip` is not positive.
 
     >>> [float(each) for each in clip_gradient([torch.tensor(3.0), torch.tensor(4.0)], 10.0)]
     [3.0, 4.0]
@@ -35,19 +42,22 @@ def clip_gradient(gradient: Gradient, clip: float) -> tuple[Tensor, ...]:
 
 
 def add_gradient_noise(gradient: Gradient, plan: DPSGD, *, rows: int = 0, rng: Rng | None = None) -> tuple[Tensor, ...]:
-    """One step of DP-SGD, as the best-informed attacker sees it: this gradient, clipped, with the noise of the step.
+    """Return this gradient, clipped and with the noise of one DP-SGD step, as the best-informed attacker sees it.
 
-    A step shows the *sum* of a batch's clipped gradients, with normal noise of deviation noise_multiplier · clip on
-    every number, divided by the batch size. Whoever knows all other rows of the batch takes their part
-    away; what is left is one example's clipped gradient with all of the noise, which is what this gives: the worst case
-    of a batch of hundreds, and what a participant with one example shares who adds all of the noise by itself. It is no
-    release: to train, use the plan.
+    A step reveals the *sum* of a batch's clipped gradients, with normal noise of standard deviation noise_multiplier ·
+    clip on every entry, divided by the batch size. An attacker who knows all other rows of the batch subtracts their
+    contribution; what remains is one example's clipped gradient with all of the noise, which is returned here. It is
+    the worst case for a batch of hundreds, and what a participant with one example shares who adds all of the noise
+    alone. It is not a release: to train, use the plan.
 
     Args:
-        gradient: of one example.
-        plan: clips flatly; one that is to meet an ε is calibrated.
-        rows: how many there are to train on, where the plan counts them.
-        rng: a seeded one for experiments that are to be repeated.
+        gradient: The gradient of one example.
+        plan: The training plan, with flat clipping; one with a target ε is calibrated.
+        rows: The number of training rows, for plans that depend on it.
+        rng: A seeded generator, for reproducible experiments; secure randomness if omitted.
+
+    Raises:
+        InvalidInput: If the plan does not clip with `Flat()`, or the gradient is not a list of finite tensors.
     """
     if not isinstance(plan.clipping, Flat):
         raise InvalidInput("plan", f"clips by {plan.clipping!r}", "use one that clips by Flat()")
@@ -62,9 +72,16 @@ def add_gradient_noise(gradient: Gradient, plan: DPSGD, *, rows: int = 0, rng: R
 
 
 def largest_entries(gradient: Gradient, share: float) -> tuple[Tensor, ...]:
-    """Selective sharing (Shokri & Shmatikov 2015): the part `share` of numbers that are largest, and zeros elsewhere.
+    """Return the largest entries of a gradient, with zeros elsewhere: selective sharing (Shokri & Shmatikov 2015).
 
-    It saves traffic and hides little: `match_gradient(..., partial=True)` leaves the zeros alone.
+    It saves traffic and hides little: `match_gradient(..., partial=True)` ignores the zeros.
+
+    Args:
+        gradient: The gradient.
+        share: The share of entries to keep, in (0, 1]; at least one entry is kept.
+
+    Raises:
+        InvalidInput: If the gradient is not a list of finite tensors, or `share` is not in (0, 1].
 
     >>> [each.tolist() for each in largest_entries([torch.tensor([1.0, -5.0]), torch.tensor([2.0, 0.5])], 0.5)]
     [[0.0, -5.0], [2.0, 0.0]]
@@ -78,12 +95,23 @@ def largest_entries(gradient: Gradient, share: float) -> tuple[Tensor, ...]:
 
 
 def squared_norm(tensors: Sequence[Tensor]) -> Tensor:
-    """The squared length over all tensors."""
+    """Return the squared norm over all tensors.
+
+    Args:
+        tensors: The tensors.
+    """
     return torch.stack([(each**2).sum() for each in tensors]).sum()
 
 
 def gradient_tensors(gradient: Gradient) -> tuple[Tensor, ...]:
-    """The tensors, if they are finite numbers."""
+    """Return the tensors of a gradient, detached.
+
+    Args:
+        gradient: The gradient.
+
+    Raises:
+        InvalidInput: If it is empty, not made of tensors, or holds NaN or infinity.
+    """
     found = tuple(gradient.values()) if isinstance(gradient, Mapping) else tuple(gradient)
     if not found or not all(isinstance(each, Tensor) for each in found):
         raise InvalidInput("gradient", "is not a list of tensors", "give one for each trained parameter")

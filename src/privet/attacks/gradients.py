@@ -1,7 +1,7 @@
-"""Gradient matching: what somebody who sees a gradient can rebuild of the rows that it was computed from.
+"""Gradient matching: reconstruct the rows from which an observed gradient was computed.
 
-The attacker has the network and the gradient of its loss, as a server of federated learning has, and looks for pictures
-that have the same gradient. A search that fails proves nothing: the next one may start better.
+The attacker has the network and the gradient of its loss, as a server in federated learning has, and searches for
+images that have the same gradient. A failed search proves nothing: the next one may start from a better point.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _KINKED = ("Relu", "Prelu", "MaxPool", "Hardtanh", "Threshold")
 
 @dataclass(frozen=True)
 class Attempt:
-    """Where a search is: for progress bars."""
+    """Progress of a search, for progress bars."""
 
     restart: int
-    """From 1 on."""
+    """Number of the search, from 1."""
     restarts: int
     step: int
     steps: int
@@ -50,22 +50,27 @@ def match_gradient(
     key: str = "privet",
     progress: Callable[[Attempt], None] | None = None,
 ) -> Reconstruction:
-    """Rebuild pictures from the gradient of the mean cross-entropy over them.
+    """Reconstruct images from the gradient of the mean cross-entropy over them.
 
-    Of several searches the one is kept whose gradient comes closest to the one that was seen: an attacker has no truth
-    to choose by.
+    Of several searches, the one whose gradient is closest to the observed gradient is returned: an attacker has no
+    ground truth to choose by.
 
     Args:
-        target: a white box; the network should be smooth (sigmoid, tanh, softplus, GELU). It is left as it is.
-        gradient: what was seen.
-        shape: of one picture, as the network takes it, such as (1, 28, 28).
+        target: A white-box target, which is not changed; the network should be smooth (sigmoid, tanh, softplus, GELU).
+        gradient: The observed gradient.
+        shape: The shape of one image, as the network takes it, such as (1, 28, 28).
         method: `DLG()`, `IDLG()` or `Cosine()`.
-        examples: how many pictures the gradient is of.
-        labels: of these, if the attacker knows them.
-        restarts: how many searches.
-        partial: take zeros of the gradient for numbers that were withheld, and match the others.
-        key: the starts follow from it.
-        progress: called after every step.
+        examples: The number of images that the gradient was computed from.
+        labels: The labels of these images, if the attacker knows them.
+        restarts: The number of searches.
+        partial: Whether zeros of the gradient are entries that were withheld; only the others are then matched.
+        key: Seed of the random starts.
+        progress: Called after every step.
+
+    Raises:
+        InvalidInput: If the target does not show its weights or has no trained parameters; the gradient does not fit
+            the network, is zero or is not finite; the network does not take the shape; labels are not one class for
+            each example, or are needed and missing; or a count is below 1.
     """
     network = _copied(target).to("cpu", torch.float64)
     wanted = (checked.count("examples", examples), *(checked.count("shape", each) for each in shape))
@@ -88,7 +93,15 @@ def match_gradient(
 
 
 def shared_gradient(target: Target, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
-    """What a participant shares who computes one gradient, of the mean cross-entropy over these rows.
+    """Return the gradient that a participant shares: that of the mean cross-entropy over these rows.
+
+    Args:
+        target: A white-box target, which is not changed.
+        inputs: [rows, …].
+        labels: [rows]: the true classes.
+
+    Raises:
+        InvalidInput: If the target does not show its weights, or has no trained parameters.
 
     >>> from privet.attacks.target import target
     >>> seen = target(nn.Linear(4, 2), 2)
@@ -109,7 +122,7 @@ def _copied(target: Target) -> nn.Module:
 
 
 def _fitting(gradient: Gradient, network: nn.Module) -> tuple[Tensor, ...]:
-    """The gradient as the network's trained parameters have it, in double precision."""
+    """Return the gradient in the order of the network's trained parameters, in double precision."""
     trained = {name: each for name, each in network.named_parameters() if each.requires_grad}
     if isinstance(gradient, Mapping):
         if set(gradient) != set(trained):
@@ -131,7 +144,7 @@ def _fitting(gradient: Gradient, network: nn.Module) -> tuple[Tensor, ...]:
 
 
 def _notes(problem: Problem) -> tuple[str, ...]:
-    """Try the network once: refuse a shape that it does not take, and say where its gradient has jumps."""
+    """Run the network once: refuse a shape that it does not take, and report layers whose gradient is not smooth."""
     blank = torch.zeros(problem.examples, *problem.shape, dtype=torch.float64)
     try:
         said = problem.network(blank)

@@ -1,4 +1,4 @@
-"""Defenses of a service: labels alone, rounded probabilities, a limit on questions."""
+"""Defenses of a prediction service: labels only, rounded probabilities, a query limit."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["GuardedTarget", "TooManyQuestions"]
 
 
 class TooManyQuestions(PrivetError):
-    """A target has answered as many rows as it is willing to."""
+    """Error raised when a query would exceed the query limit of a target."""
 
 
 class GuardedTarget:
-    """A target behind a counter: it shows less, rounds what it shows, and stops after so many rows.
+    """Target with a query limit that shows labels or rounded scores.
 
     Args:
-        inner: the target that answers.
-        access: labels alone, or scores; never weights.
-        decimals: digits of the probabilities that are kept. What it then says are their logarithms, 0 being taken for
-            half of the last digit.
-        limit: rows that are answered in all. A question that would go beyond it is refused as a whole.
+        inner: The target that answers.
+        access: Labels only, or scores; never weights.
+        decimals: The number of digits that probabilities are rounded to. The scores are then the logarithms of the
+            rounded probabilities, where 0 is replaced by half of the last digit.
+        limit: The number of rows that are answered in total. A query that would exceed it is refused as a whole.
 
     >>> from privet.attacks.target import ModelTarget
     >>> shy = GuardedTarget(ModelTarget(nn.Linear(2, 3), 3), limit=5)
@@ -50,12 +50,33 @@ class GuardedTarget:
         self.limit = None if limit is None else checked.count("limit", limit, least=0)
 
     def labels(self, inputs: Tensor) -> Tensor:
-        """The class that it names."""
+        """Return the predicted class of each row, and count the rows against the limit.
+
+        Args:
+            inputs: [rows, …].
+
+        Returns:
+            [rows]: the predicted classes.
+
+        Raises:
+            TooManyQuestions: If the rows would exceed the query limit; none of them is then answered.
+        """
         self._count(len(inputs))
         return self._inner.labels(inputs)
 
     def scores(self, inputs: Tensor) -> Tensor:
-        """What it says, or logarithms of rounded probabilities."""
+        """Return the target's scores, or logarithms of rounded probabilities, and count the rows against the limit.
+
+        Args:
+            inputs: [rows, …].
+
+        Returns:
+            [rows, classes].
+
+        Raises:
+            InvalidInput: If the target shows only labels.
+            TooManyQuestions: If the rows would exceed the query limit; none of them is then answered.
+        """
         if self.access is Access.LABELS:
             raise InvalidInput("target", "shows labels alone", "use an attack that needs no more, such as label_only")
         self._count(len(inputs))
@@ -66,7 +87,11 @@ class GuardedTarget:
         return torch.round(found.double().softmax(1) / unit).mul(unit).clamp_min(unit / 2).log()
 
     def module(self) -> nn.Module:
-        """Nobody is shown the network."""
+        """Refuse access to the network.
+
+        Raises:
+            InvalidInput: Always.
+        """
         raise InvalidInput("target", f"shows {self.access.value} and no gradients", "use an attack on what it says")
 
     def _count(self, rows: int) -> None:

@@ -1,10 +1,10 @@
-"""Model inversion: what a model shows of a class (Fredrikson, Jha & Ristenpart 2015).
+"""Model inversion: what a model reveals about a class (Fredrikson, Jha & Ristenpart 2015).
 
-The attacker looks for the input of which a model is surest that it is of a class. What comes out is what the model must
-know of the class as a whole, to tell it from others: something like its mean. Where a class is a digit, that is what
-the model was made to learn, and nobody's secret; where a class is a person, it is that person's face. Differential
-privacy for *examples* does not promise to hide what ten pictures of a person have in common; for that the unit must be
-the person.
+The attacker searches for the input that the model assigns to a class with the highest confidence. The result is what
+the model must know about the class as a whole, to distinguish it from others: something like its mean. Where a class is
+a digit, that is what the model was trained to learn, and nobody's secret; where a class is a person, it is that
+person's face. Differential privacy for *examples* does not promise to hide what ten images of a person have in common;
+for that the unit must be the person.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from privet.core import InvalidInput, checked
 __all__ = ["Descent", "Inversion", "invert"]
 
 _TOGETHER = 1024
-"""Pixels whose slopes are asked for at once."""
+"""Number of pixels whose slopes are estimated in one batch."""
 
 
 @dataclass(frozen=True)
 class Descent:
-    """How the input is looked for: steps down the slope of −log p(class), each followed by denoising.
+    """Search for the input by gradient descent on −log p(class), with denoising after each step.
 
-    The paper goes down 1 − p, which is flat where a model is sure of another class; the lowest point is the same.
+    The paper minimizes 1 − p, which is flat where the model is confident of another class; the minimum is the same.
     """
 
     steps: int = 300
     learning_rate: float = 0.1
     smooth: float = 0.0
-    """The weight of the pictures' total variation."""
+    """Weight of the images' total variation."""
     blur: float = 0.0
-    """The σ, in pixels, of a Gaussian blur after every step; 0 for none."""
+    """Standard deviation, in pixels, of a Gaussian blur after every step; 0 for none."""
     sure: float = 0.99
-    """A picture is done when the model gives its class this chance."""
+    """Probability of its class at which an image is finished."""
     bounds: tuple[float, float] = (0.0, 1.0)
-    """Of every pixel, which everybody knows."""
+    """Range of every pixel, which is public."""
     reach: float = 0.01
-    """How far a pixel is moved to find its slope, where only scores are seen."""
+    """How far a pixel is moved to estimate its slope, where the target shows only scores."""
 
     def __post_init__(self) -> None:
         checked.count("steps", self.steps)
@@ -60,16 +60,16 @@ class Descent:
 
 @dataclass(frozen=True, eq=False)
 class Inversion:
-    """The pictures that a model takes for its classes. They show people where classes are people."""
+    """Images that a model assigns to its classes. They show people where classes are people."""
 
     pictures: Tensor = field(repr=False)
     """[labels, *shape]"""
     labels: Tensor
     confidences: Tensor
-    """[labels]: the chance that the model gives each of them."""
+    """[labels]: probability that the model gives to each image's class."""
     steps: int
     queries: int
-    """Inputs that the model was asked about, or whose slopes were computed."""
+    """Number of inputs that the model was queried with, or whose gradients were computed."""
 
 
 def invert(
@@ -81,18 +81,23 @@ def invert(
     start: Tensor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Inversion:
-    """Find for each class the picture that the model takes for it.
+    """Find for each class an image that the model assigns to it with high confidence.
 
-    Of a white box the slope is computed; of a target that shows scores it is measured, by moving each pixel up and
-    down, which takes two questions a pixel and step. One that shows labels alone is refused.
+    For a white-box target the slope is computed; for a target that shows scores it is estimated by moving each pixel up
+    and down, which takes two queries for each pixel and step. A target that shows only labels is refused.
 
     Args:
-        target: the model; it is left as it is.
-        shape: of one picture, as the model takes it, such as (1, 28, 28).
-        labels: of the classes to show; all of them, if left out.
-        method: how to look.
-        start: a picture to begin with, such as an average of public ones; gray, if left out.
-        progress: called after each step with the steps made and the most there can be.
+        target: The attacked model, which is not changed.
+        shape: The shape of one image, as the model takes it, such as (1, 28, 28).
+        labels: The classes to invert; all of them if omitted.
+        method: The settings of the search.
+        start: An image to start from, such as an average of public ones; gray if omitted.
+        progress: Called after each step with the number of steps made and the maximum.
+
+    Raises:
+        InvalidInput: If the target shows only labels, does not take the shape, or answers with numbers that are not
+            finite; a label is no class; `start` has another shape or is not finite; or smoothing is requested for
+            inputs that are not images.
 
     >>> from privet.attacks.target import target
     >>> model = torch.nn.Linear(2, 2)
@@ -126,7 +131,7 @@ def invert(
 
 
 class _White:
-    """Slopes by differentiation."""
+    """Slopes by automatic differentiation."""
 
     def __init__(self, target: Target) -> None:
         self.network, self.queries = deepcopy(network_of(target)).eval(), 0
@@ -143,7 +148,7 @@ class _White:
 
 
 class _Black:
-    """Slopes by moving each pixel up and down."""
+    """Slopes by finite differences, moving each pixel up and down."""
 
     def __init__(self, target: Target, reach: float) -> None:
         self.target, self.reach, self.queries = target, reach, 0
@@ -182,7 +187,7 @@ def _sane(confidences: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _rough(pictures: Tensor, weight: float) -> Tensor:
-    """The slope of the total variation; a sum over pictures, for each is looked for by itself."""
+    """Return the slope of the total variation, summed over images, as each is searched for separately."""
     if weight == 0:
         return torch.zeros_like(pictures)
     given = pictures.clone().requires_grad_()

@@ -16,16 +16,16 @@ __all__ = ["label_only", "noisy_versions"]
 
 
 def label_only(right: Any) -> Reals:
-    """Score examples by how many noisy versions of them the model labels rightly: all that labels alone can tell.
+    """Score examples by the share of their noisy versions that the model labels correctly.
 
     Args:
-        right: [examples, queries], whether each answer was right.
+        right: [examples, queries]: whether each answer was correct.
 
     Returns:
-        [examples]: the share of right answers. Higher means that the example was a member.
+        [examples]: the share of correct answers. Higher means that the example was a member.
 
     Raises:
-        InvalidInput: If `right` is no table of truth values.
+        InvalidInput: If `right` is not a table of truth values.
 
     >>> label_only([[True, True], [True, False]]).tolist()
     [1.0, 0.5]
@@ -39,15 +39,15 @@ def label_only(right: Any) -> Reals:
 
 
 def noisy_versions(inputs: Tensor, count: int, *, spread: float = 0.5, key: str = "privet") -> list[Tensor]:
-    """Return versions of examples with more and more normal noise, for those who see labels alone.
+    """Return versions of examples with increasing normal noise, for attackers who see only labels.
 
     A member stays on its side of the decision boundary for longer.
 
     Args:
         inputs: The examples.
-        count: How many versions to make.
+        count: The number of versions.
         spread: The noise of the last version, in standard deviations of all inputs.
-        key: What the noise is drawn from.
+        key: Seed of the noise.
 
     Raises:
         InvalidInput: If `count` is below 1.

@@ -1,4 +1,4 @@
-"""How much one picture is like another: structural similarity, signal to noise, correlation; and total variation."""
+"""Similarity of images: structural similarity, peak signal-to-noise ratio, correlation; and total variation."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ _K1, _K2 = 0.01, 0.03
 
 
 def ssim(one: Any, other: Any, *, peak: float = 1.0) -> float:
-    """Structural similarity (Wang et al. 2004): 1 for equal pictures, about 0 for unrelated ones, −1 at the least.
+    """Return the structural similarity (Wang et al. 2004): 1 for equal images, about 0 for unrelated ones, at least −1.
 
-    Means, variances and covariance are those under a Gaussian window of 11 × 11 pixels and σ = 1.5 that lies wholly
-    within the picture; the mean is over all its places, and over channels. A picture smaller than the window has the
-    largest odd window that fits into it.
+    Means, variances and covariance are computed under a Gaussian window of 11 × 11 pixels with σ = 1.5 that lies
+    entirely within the image, and averaged over all window positions and channels. For an image smaller than the
+    window, the largest odd window that fits is used.
 
     Args:
-        one: a picture, [height, width] or [channels, height, width].
-        other: the one that it is compared with, of the same shape.
-        peak: the largest value that a pixel can have, from 0 on.
+        one: An image, [height, width] or [channels, height, width].
+        other: The image to compare it with, of the same shape.
+        peak: The largest value that a pixel can have; the smallest is 0.
+
+    Raises:
+        InvalidInput: If the shapes differ or are not those of images, a pixel is not finite, or `peak` is not positive.
 
     >>> picture = torch.arange(256.0).reshape(16, 16) / 255
     >>> ssim(picture, picture), ssim(picture, 1 - picture) < 0
@@ -47,7 +50,15 @@ def ssim(one: Any, other: Any, *, peak: float = 1.0) -> float:
 
 
 def psnr(one: Any, other: Any, *, peak: float = 1.0) -> float:
-    """Peak signal to noise in decibels: 10 log₁₀(peak² / mean squared difference); infinite for equal pictures.
+    """Return the peak signal-to-noise ratio in dB, 10 log₁₀(peak² / mean squared error); infinite for equal images.
+
+    Args:
+        one: An image, [height, width] or [channels, height, width].
+        other: The image to compare it with, of the same shape.
+        peak: The largest value that a pixel can have.
+
+    Raises:
+        InvalidInput: If the shapes differ or are not those of images, a pixel is not finite, or `peak` is not positive.
 
     >>> round(psnr(torch.zeros(4, 4), torch.full((4, 4), 0.1)), 6)
     20.0
@@ -58,7 +69,14 @@ def psnr(one: Any, other: Any, *, peak: float = 1.0) -> float:
 
 
 def correlation(one: Any, other: Any) -> float:
-    """Pearson's correlation of the pixels, which brightness and contrast do not change; 0 where a picture is flat.
+    """Return the Pearson correlation of the pixels; it ignores brightness and contrast, and is 0 for a constant image.
+
+    Args:
+        one: An image, [height, width] or [channels, height, width].
+        other: The image to compare it with, of the same shape.
+
+    Raises:
+        InvalidInput: If the shapes differ or are not those of images, or a pixel is not finite.
 
     >>> picture = torch.arange(16.0).reshape(4, 4)
     >>> round(correlation(picture, 3 * picture + 5), 6)
@@ -70,9 +88,13 @@ def correlation(one: Any, other: Any) -> float:
 
 
 def total_variation(pictures: Tensor) -> Tensor:
-    """The mean absolute difference of neighboring pixels, down and across: small for smooth pictures.
+    """Return the mean absolute difference of vertically and horizontally adjacent pixels: small for smooth images.
 
-    `pictures` are [..., height, width]; the answer is one number, with its gradient.
+    Args:
+        pictures: [..., height, width].
+
+    Returns:
+        A scalar that can be differentiated.
 
     >>> total_variation(torch.tensor([[0.0, 1.0], [0.0, 1.0]])).item()
     1.0
@@ -100,6 +122,11 @@ def _window(height: int, width: int) -> Tensor:
 
 
 def gaussian_weights(reach: int, sigma: float) -> Tensor:
-    """Return the weights of a Gaussian window from -reach to reach, which sum to 1."""
+    """Return the weights of a Gaussian window from -reach to reach, which sum to 1.
+
+    Args:
+        reach: The half width of the window, in pixels.
+        sigma: The standard deviation, in pixels.
+    """
     weights = torch.exp(-(torch.arange(-reach, reach + 1, dtype=torch.float64) ** 2) / (2 * sigma**2))
     return weights / weights.sum()

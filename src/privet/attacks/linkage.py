@@ -1,9 +1,9 @@
-"""Linkage: the rows of a table without names, by columns that another table has beside the names.
+"""Linkage: identify the rows of a table without names by columns that another table has next to the names.
 
-Taking the names away does not make a table anonymous: postcode, birth date and sex are enough for most people (Sweeney
-2000). Whoever has a table with names and these columns looks for the rows that agree. Where one row alone does, it is
-that person's; where several do and all have the same diagnosis, the diagnosis is known without knowing the row
-(homogeneity: Machanavajjhala et al. 2007), which is why k-anonymity alone protects nobody's secret.
+Removing the names does not make a table anonymous: postcode, birth date and sex identify most people (Sweeney
+2000). Whoever has a table with names and these columns looks for the rows that agree. If only one row does, it is
+that person's; if several do and all have the same diagnosis, the diagnosis is known without knowing the row
+(homogeneity: Machanavajjhala et al. 2007), which is why k-anonymity alone does not protect sensitive values.
 """
 
 from __future__ import annotations
@@ -39,65 +39,66 @@ __all__ = ["Linkage", "LinkedAttribute", "link"]
 
 @dataclass(frozen=True)
 class LinkedAttribute:
-    """What is known of a sensitive column of people, as all of their candidates have one value."""
+    """Inferences about a sensitive column: people whose candidates all have the same value."""
 
     column: str
     people: int
-    """Of whom it is known."""
+    """Number of people whose value is inferred."""
     unmatched: int
-    """Those of them who have several candidates: no row is known to be theirs."""
+    """Number of them with several candidates: none of the rows is known to be theirs."""
     commonest: float
-    """The share of published rows with the commonest value: what guessing that one would get right."""
+    """Share of published rows with the most common value: the accuracy of guessing that value."""
     right: ConfidenceInterval | None = None
-    """Of those of them who are in both tables, for how many it is true; None where nobody is known to be."""
+    """Share of correct inferences among those of them who are in both tables; None where nobody is known to be."""
     tried: int | None = None
-    """How many of them are in both tables, where that is known."""
+    """Number of them who are in both tables, where that is known."""
 
 
 @dataclass(frozen=True, eq=False)
 class Linkage:
-    """Who was found in a published table, and how surely. All of it is about real people: it must not be shared."""
+    """People who were linked to rows of a published table. It describes real people: it must not be shared."""
 
     on: tuple[str, ...]
     published: int
     people: int
-    """In the table with names."""
+    """Number of people in the table with names."""
     unique: int
-    """Published rows that no other one is like in these columns."""
+    """Number of published rows that are unique in these columns."""
     smallest: int
-    """The size of the smallest group of published rows that are alike: the k of k-anonymity."""
+    """Size of the smallest group of published rows that are equal in these columns: the k of k-anonymity."""
     candidates: Codes = field(repr=False)
-    """[people]: how many published rows may be theirs."""
+    """[people]: number of published rows that may be theirs."""
     claims: Codes = field(repr=False)
-    """[people]: the row that is said to be this person's; −1 where none is."""
+    """[people]: the row that is claimed to be this person's; −1 where none is."""
     learned: LinkedAttribute | None = None
     present: int | None = None
-    """How many people are in both tables, where that is known."""
+    """Number of people in both tables, where that is known."""
     right: ConfidenceInterval | None = None
-    """Of the claims, how many are true; None where it is not known, or nothing was claimed."""
+    """Precision: the share of claims that are correct; None where it is not known, or nothing was claimed."""
     found: ConfidenceInterval | None = None
-    """Of the people who are in both tables, how many were claimed rightly."""
+    """Recall: the share of the people in both tables who were claimed correctly."""
     guess: float | None = None
-    """What `right` would be if each claim were any published row."""
+    """The precision if each claim were a random published row."""
     unmet: tuple[int, ...] = ()
-    """For each column, how many published cells can be of nobody in the other table: others are there, or cells are
-    spelled in ways that are not understood, so that the risk is understated."""
+    """For each column, the number of published cells that agree with nobody in the other table. Either these people are
+    not in it, or cells are written in ways that are not recognized, so that the risk is understated.
+    """
     left_out: tuple[str, ...] = ()
-    """Columns that were not scored, as they follow from others."""
+    """Columns that were not scored, as they are determined by others."""
 
     @property
     def single(self) -> int:
-        """People with one candidate."""
+        """Number of people with exactly one candidate."""
         return int(np.count_nonzero(self.candidates == 1))
 
     @property
     def absent(self) -> int:
-        """People without any candidate."""
+        """Number of people without any candidate."""
         return int(np.count_nonzero(self.candidates == 0))
 
     @property
     def claimed(self) -> int:
-        """People of whom it is said which row is theirs."""
+        """Number of people for whom a row is claimed."""
         return int(np.count_nonzero(self.claims >= 0))
 
 
@@ -113,20 +114,35 @@ def link(
     confidence: float = 0.95,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Linkage:
-    """Look for the people of one table among the rows of another, by the columns `on`.
+    """Link the people of one table to the rows of another, by the columns `on`.
 
     A published row is a candidate for a person if it agrees in every column, and no other row that agrees has fewer
-    missing cells. Cells agree if they are equal, as texts or as numbers, or missing on either side, or if a coarsened
-    one (130**, 30-39, [30, 40), 65+) on either side covers the other or has something in common with it.
+    missing cells. Cells agree if they are equal, as texts or as numbers, or missing on either side, or if a generalized
+    one (130**, 30-39, [30, 40), 65+) on either side covers or overlaps the other.
 
-    Without `scoring`, a row is claimed for somebody if it is the only candidate, and for nobody else one; with it, the
-    row that fits best is claimed, where it stands out, although some cells differ.
+    Without `scoring`, a row is claimed for a person if it is the only candidate and is nobody else's candidate. With
+    it, the row that fits best is claimed if it stands out, even if some cells differ.
 
-    Cells in `missing`, in large or small letters, empty ones and those of stars alone say nothing. In the sensitive
-    column "none" is an answer, unless `missing` says otherwise.
+    Intervals are those of Clopper & Pearson (1934), as if people were independent trials.
 
-    With `person`, the name of a column of both tables that says who is who, claims are checked: that is for the owner
-    who tries this on own data. Intervals are those of Clopper & Pearson (1934), as if people were independent trials.
+    Args:
+        published: The table without names.
+        known: The table with names, or whatever identifies people.
+        on: The names of columns that both tables have.
+        sensitive: A column of `published` whose values an attacker wants to learn.
+        person: A column of both tables that identifies people, unique in each. It is used to check the claims, for data
+            owners who try the attack on their own data.
+        scoring: How to score rows that do not agree in every column.
+        missing: Cells that count as missing, regardless of case; so do empty cells and those that consist of stars. In
+            the sensitive column "none" is a value, unless `missing` is given.
+        confidence: The coverage of each interval.
+        progress: Called with the amount of work done and its total.
+
+    Raises:
+        InvalidInput: If `on` is empty, names a column twice, or names `sensitive` or `person`; a table lacks a column
+            or has no rows; cells are neither numbers nor texts; generalized cells agree in too many ways; `person` is
+            missing in a row or not unique; or `confidence` is not between 0 and 1.
+        MissingExtra: If Polars is not installed.
 
     >>> rows = {"zip": ["13053", "13068", "14850"], "ill": ["flu", "flu", "no"]}
     >>> found = link(rows, {"zip": ["13068", "13053"], "name": ["Ann", "Bob"]}, ["zip"], sensitive="ill")
@@ -182,8 +198,9 @@ def link(
 
 @dataclass(frozen=True, eq=False)
 class _Met:
-    """For each group of people: how many rows agree, one of them, how many people that one agrees with, and the lowest
-    and the highest code of their secrets."""
+    """Matches of each group of people: how many rows agree, one of them, how many people that row agrees with, and the
+    lowest and the highest code of the rows' sensitive values.
+    """
 
     rows: Codes
     row: Codes
@@ -222,7 +239,7 @@ def _met(
 def _learned(
     column: str, secret: Codes, met: _Met, people: RowGroups, truth: Codes | None, confidence: float
 ) -> LinkedAttribute:
-    # A secret that is missing in one candidate (−1) may be any: nothing is known then.
+    # A sensitive value that is missing in one candidate (−1) may be any: nothing is inferred then.
     sure = ((met.rows > 0) & (met.low == met.high) & (met.low >= 0))[people.of]
     right = counted = None
     if truth is not None:
@@ -251,7 +268,7 @@ def _names(on: Sequence[str], sensitive: str | None, person: str | None) -> tupl
 
 
 def _truth(published: pl.Series, known: pl.Series) -> Codes:
-    """[people]: which published row is this person's; −1 where none is."""
+    """Return the index of each person's published row, as [people]; −1 where there is none."""
     published, known = spelled_alike(published, known)
     for table, cells in (("published", published), ("known", known)):
         if blank := cells.null_count():

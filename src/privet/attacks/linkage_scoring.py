@@ -1,4 +1,4 @@
-"""Which published row fits a person best, although cells may differ, and whether it stands out enough to be claimed."""
+"""Scoring of published rows for a person where cells may differ, and the decision whether the best row is claimed."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class LinkageScoring:
     log((1 − errors)/u), where u is the share of published rows that agree there with this person, so that rare values
     count for more; one that differs adds log(errors/(1 − u)); a missing cell adds nothing. The best row is claimed if
     it stands out from the second by `eccentricity` standard deviations of all rows' scores (Narayanan & Shmatikov
-    2008), and if, by Bayes, it is this person's with a probability of `sure`, where the person was in the published
-    table with probability `inside` beforehand. The first test alone claims much that is not so where columns are few:
-    among many rows, some agree by chance in one column more than all others do.
+    2008), and if, by Bayes' rule, it is this person's with a probability of `sure`, where the person was in the
+    published table with probability `inside` beforehand. The first test alone makes many false claims where columns are
+    few: among many rows, some agree by chance in one column more than all others do.
 
-    Columns are taken for independent. One that follows from another, as a town from its postcode, says the same twice,
-    and too much would be claimed: it is left out (`determined_columns`). Weaker ties, and a column that follows from
-    two others together, are not seen; then claims are right less often than `sure`.
+    Columns are assumed to be independent. One that follows from another, as a town from its postcode, would be counted
+    twice, and too much would be claimed: it is excluded (`determined_columns`). Weaker dependencies, and a column that
+    follows from two others together, are not detected; claims are then right less often than `sure`.
     """
 
     errors: float = 0.05
-    """How often a cell of somebody's row differs from what is known of that person."""
+    """How often a cell of a person's row differs from what is known about that person."""
     inside: float = 0.5
     sure: float = 0.9
     eccentricity: float = 1.5
@@ -56,8 +56,22 @@ def best_rows(
     progress: Callable[[int, int], None] = lambda done, total: None,
     but: Sequence[int] = (),
 ) -> Codes:
-    """[groups of people]: the row that is claimed, or −1. Rows and people that others are just like are never claimed,
-    nor is a row for two. All pairs of groups are scored, by all columns `but` some."""
+    """Return the row that is claimed for each group of people.
+
+    All pairs of groups are scored. Rows and people that are not unique are never claimed, nor is one row for two
+    people.
+
+    Args:
+        columns: The columns, matched between both tables.
+        rows: Groups of equal published rows.
+        people: Groups of people who are equal in these columns.
+        scoring: The rule.
+        progress: Called with the number of groups of people that were scored, and their total.
+        but: Indices of columns that are not scored.
+
+    Returns:
+        [groups of people]: the index of the published row, or −1.
+    """
     weights = {
         place: _weights(column, rows.codes[:, place], rows.sizes, scoring)
         for place, column in enumerate(columns)
@@ -81,7 +95,10 @@ def best_rows(
 
 
 def _weights(column: MatchedColumn, groups: Codes, sizes: Codes, scoring: LinkageScoring) -> tuple[_Scores, _Scores]:
-    """[values and one for missing]: what agreeing with a person of this value adds, and what differing does."""
+    """Return what agreement with a person of this value adds to a score, and what a difference does.
+
+    Both are [values and one for missing].
+    """
     rows = np.bincount(groups[groups >= 0], weights=sizes[groups >= 0], minlength=column.values)
     share = np.bincount(column.theirs, weights=rows[column.mine], minlength=column.others + 1) / max(rows.sum(), 1.0)
     with np.errstate(divide="ignore"):
@@ -92,11 +109,18 @@ def _weights(column: MatchedColumn, groups: Codes, sizes: Codes, scoring: Linkag
 
 
 def determined_columns(rows: RowGroups) -> tuple[int, ...]:
-    """Columns that follow from another one in the published rows: where that is the same, they always are.
+    """Return the columns that are functions of another column in the published rows.
 
-    It is said only if it is no chance: of rows that share a value of the one column with an earlier row, each would
-    have the same value of the other one with the share of its commonest, at most, if both were independent; that all of
-    them do must have a probability below 10⁻⁶. Of two that follow from each other, the second one is named.
+    A column is returned only if this is not due to chance: of rows that share a value of the one column with an earlier
+    row, each would have the same value of the other one with the share of its most common value, at most, if both were
+    independent; that all of them do must have a probability below 10⁻⁶. Of two columns that determine each other, the
+    second one is returned.
+
+    Args:
+        rows: Groups of equal published rows.
+
+    Returns:
+        Indices of columns, in order.
     """
     left_out: list[int] = []
     columns = range(rows.codes.shape[1])
@@ -119,7 +143,7 @@ def _follows(rows: RowGroups, place: int, other: int) -> bool:
 
 
 def _standing_out(scores: _Scores, rows: RowGroups, scoring: LinkageScoring) -> Codes:
-    """For each line of scores, the row that stands out, or −1."""
+    """Return the row that stands out in each line of scores, or −1."""
     sizes, total = rows.sizes, int(rows.sizes.sum())
     first = scores.argmax(axis=1)
     top = scores[np.arange(len(scores)), first]

@@ -16,19 +16,20 @@ _LEAST_SPREAD = 1e-6
 
 
 def lira(scores: Any, shadows: Shadows, *, online: bool = True, fixed_variance: bool | None = None) -> Reals:
-    """Score examples by the likelihood ratio of the model's confidence, if it was a member and if it was not.
+    """Score examples by the likelihood ratio of the model's confidence, between members and non-members.
 
     Args:
         scores: Logit-scaled confidences of the attacked model, [examples] or [examples, queries].
-        shadows: What shadow models say.
-        online: Use models that saw the example, too; else only those that did not.
-        fixed_variance: One variance for all examples; if left out, for fewer than 64 models on a side.
+        shadows: The scores of shadow models.
+        online: Whether to use shadow models that were trained on the example, too; otherwise only those that were not.
+        fixed_variance: Whether to use one variance for all examples; if omitted, for fewer than 64 models on a side.
 
     Returns:
         [examples]: higher means that the example was a member.
 
     Raises:
-        InvalidInput: If model and shadow models were asked about different examples, or hold NaN.
+        InvalidInput: If the model and the shadow models have scores for different examples, a score is NaN, or an
+            example has no shadow model on a side.
     """
     own = shadows.matching(scores)
     outs, means_out = shadows.side(inside=False)
@@ -43,7 +44,7 @@ def lira(scores: Any, shadows: Shadows, *, online: bool = True, fixed_variance: 
 
 
 def _spread(scores: Reals, fixed: bool) -> Reals:
-    """Deviations from each example's own mean, of all examples together or of each by itself."""
+    """Return standard deviations from each example's own mean, pooled over all examples or separate."""
     squares = np.nansum((scores - np.nanmean(scores, axis=0)) ** 2, axis=0)
     free = (~np.isnan(scores)).sum(0) - 1.0
     if fixed:

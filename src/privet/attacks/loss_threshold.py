@@ -1,4 +1,4 @@
-"""Membership from the loss: by itself, or held against models that did not see the example."""
+"""Membership inference from the loss: by itself, or calibrated with models that were not trained on the example."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ __all__ = ["calibrated_loss", "loss_threshold"]
 
 
 def loss_threshold(losses: Any) -> Reals:
-    """Score examples by minus their loss: a low loss is a sign of a member (Yeom et al. 2018).
+    """Score examples by minus their loss: a low loss indicates a member (Yeom et al. 2018).
 
     Args:
-        losses: [examples], of the attacked model.
+        losses: [examples]: losses of the attacked model.
 
     Returns:
         [examples]: higher means that the example was a member.
+
+    Raises:
+        InvalidInput: If there are no losses, or one is NaN.
 
     >>> loss_threshold([0.1, 2.0]).tolist()
     [-0.1, -2.0]
@@ -28,17 +31,17 @@ def loss_threshold(losses: Any) -> Reals:
 
 
 def calibrated_loss(scores: Any, references: Any) -> Reals:
-    """Score examples by a score less its mean over models that did not see the example (Watson et al. 2022).
+    """Score examples by a score minus its mean over models that were not trained on the example (Watson et al. 2022).
 
     Args:
-        scores: [examples], of the attacked model.
-        references: [models, examples], of models that did not see them.
+        scores: [examples]: scores of the attacked model.
+        references: [models, examples]: scores of models that were not trained on the examples.
 
     Returns:
         [examples]: higher means that the example was a member.
 
     Raises:
-        InvalidInput: If `references` is no table with a row for each model.
+        InvalidInput: If `references` is not a table with a row for each model, or `scores` is empty or holds NaN.
     """
     own, others = checked_scores("scores", scores, 1), np.asarray(references, dtype=np.float64)
     if others.ndim != 2 or others.shape[1:] != own.shape or not len(others):

@@ -1,4 +1,4 @@
-"""Ways to look for pictures that have a given gradient."""
+"""Search methods for images that have a given gradient."""
 
 from __future__ import annotations
 
@@ -19,52 +19,56 @@ from privet.core import InvalidInput, checked
 __all__ = ["DLG", "IDLG", "Cosine", "MatchingMethod", "Problem", "Reconstruction"]
 
 _FOUND = 1e-10
-"""Of the squared length of the gradient: closer, nobody sees a difference."""
+"""Relative squared distance of the gradients below which a search stops."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """What was rebuilt. It shows private rows, if the search came through."""
+    """Reconstructed images. If the search succeeded, they show private rows."""
 
     pictures: Tensor = field(repr=False)
     """[examples, *shape]"""
     labels: Tensor = field(repr=False)
     """[examples]"""
     distance: float
-    """Of the gradients, as the method measures it; 0 if they are the same. The attacker knows it, too."""
+    """Distance of the gradients, as the method measures it; 0 if they are equal. The attacker knows it, too."""
     steps: int
-    """Of the search that came closest."""
+    """Number of steps of the search that came closest."""
     notes: tuple[str, ...] = ()
-    """Why a failure may say little."""
+    """Reasons why a failure may not be informative."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Find pictures with this gradient: what a method is given."""
+    """Input of a search method: find images with this gradient."""
 
     network: nn.Module
-    """A copy, in double precision, that behaves as when it is used."""
+    """Copy of the network, in double precision and evaluation mode."""
     seen: tuple[Tensor, ...]
     shape: tuple[int, ...]
-    """Of one picture."""
+    """Shape of one image."""
     classes: int
     examples: int
     labels: Tensor | None
-    """Of the pictures, if the attacker has them."""
+    """Labels of the images, if the attacker knows them."""
     partial: bool
-    """Whether a zero in `seen` is a number that was withheld."""
+    """Whether zeros in `seen` are entries that were withheld."""
 
     @property
     def chances(self) -> Tensor | None:
-        """Known labels, as chances of 0 and 1."""
+        """Known labels as one-hot probabilities; None if they are unknown."""
         return None if self.labels is None else F.one_hot(self.labels, self.classes).double()
 
     def named(self) -> Problem:
-        """The same with the label that the last layer's gradient tells, which is the right one for one example.
+        """Return the problem with the label that the last layer's gradient reveals; it is correct for one example.
 
         The gradient of the cross-entropy by a score is p − y, negative for the true class alone (Zhao et al. 2020), and
-        so is that of the last bias. The rows of the last weights' are multiples of one vector by these numbers: the row
-        of the true class has negative products with all others, whatever that vector is.
+        so is that of the last bias. The rows of the last weights' gradient are multiples of one vector by these
+        numbers: the row of the true class has negative products with all others, whatever that vector is.
+
+        Raises:
+            InvalidInput: If labels are unknown and several examples share the gradient, or the last layer's gradient is
+                missing.
         """
         if self.labels is not None:
             return self
@@ -76,7 +80,15 @@ class Problem:
         return replace(self, labels=told.argmin()[None])
 
     def gradient(self, pictures: Tensor, chances: Tensor) -> tuple[Tensor, ...]:
-        """Of the mean cross-entropy of these pictures; it can be differentiated again."""
+        """Return the gradient of the mean cross-entropy over images; it can be differentiated again.
+
+        Args:
+            pictures: [examples, *shape].
+            chances: [examples, classes]: label probabilities.
+
+        Raises:
+            InvalidInput: If the network does not return one score for each example and class.
+        """
         trained = [each for each in self.network.parameters() if each.requires_grad]
         said = self.network(pictures)
         if said.shape != (self.examples, self.classes):
@@ -90,33 +102,49 @@ class Problem:
         return tuple(given)
 
     def squared(self, pictures: Tensor, chances: Tensor) -> Tensor:
-        """The squared distance of the gradients, as a part of the squared length of the one that was seen."""
+        """Return the squared distance to the observed gradient, divided by its squared norm.
+
+        Args:
+            pictures: [examples, *shape].
+            chances: [examples, classes]: label probabilities.
+        """
         pairs = zip(self.gradient(pictures, chances), self.seen, strict=True)
         return torch.stack([((one - to) ** 2).sum() for one, to in pairs]).sum() / squared_norm(self.seen)
 
     def angle(self, pictures: Tensor, chances: Tensor) -> Tensor:
-        """1 less the cosine of the angle between the gradients, which their lengths do not change."""
+        """Return 1 minus the cosine of the angle to the observed gradient; the norms do not matter.
+
+        Args:
+            pictures: [examples, *shape].
+            chances: [examples, classes]: label probabilities.
+        """
         found = self.gradient(pictures, chances)
         product = torch.stack([(one * to).sum() for one, to in zip(found, self.seen, strict=True)]).sum()
         return 1 - product / (squared_norm(found) * squared_norm(self.seen)).sqrt().clamp(min=1e-300)
 
 
 class MatchingMethod(Protocol):
-    """A way to search."""
+    """Search method for `match_gradient`."""
 
     @property
     def steps(self) -> int:
-        """The most steps of one search."""
+        """Maximum number of steps of one search."""
         ...
 
     def find(self, problem: Problem, drawn: torch.Generator, tell: Callable[[int, float], None]) -> Reconstruction:
-        """Search once, from a start that is drawn; tell of each step and its distance."""
+        """Search once, from a random start.
+
+        Args:
+            problem: The gradient to match.
+            drawn: The random stream of the start.
+            tell: Called after each step with the step's number and the distance.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class DLG:
-    """Deep leakage from gradients (Zhu, Liu & Han 2019): squared distance, pictures and soft labels by L-BFGS."""
+    """Deep leakage from gradients (Zhu, Liu & Han 2019): L-BFGS on the squared distance of the gradients."""
 
     steps: int = 1000
 
@@ -124,7 +152,19 @@ class DLG:
         checked.count("steps", self.steps)
 
     def find(self, problem: Problem, drawn: torch.Generator, tell: Callable[[int, float], None]) -> Reconstruction:
-        """Start from normal noise; known labels are kept."""
+        """Search once, from normal noise; known labels are kept fixed.
+
+        Args:
+            problem: The gradient to match.
+            drawn: The random stream of the start.
+            tell: Called after each step with the step's number and the distance.
+
+        Returns:
+            The images and labels at the end of the search.
+
+        Raises:
+            InvalidInput: If the network does not return one score for each example and class.
+        """
         shapes = [(problem.examples, *problem.shape)]
         shapes += [(problem.examples, problem.classes)] if problem.labels is None else []
         sizes = [int(np.prod(shape)) for shape in shapes]
@@ -155,26 +195,40 @@ class DLG:
 
 @dataclass(frozen=True)
 class IDLG(DLG):
-    """Improved deep leakage (Zhao, Mopuri & Bilen 2020): the label is read off, the picture found as by `DLG`."""
+    """Improved deep leakage (Zhao, Mopuri & Bilen 2020): `DLG` with the label read off the last layer's gradient."""
 
     def find(self, problem: Problem, drawn: torch.Generator, tell: Callable[[int, float], None]) -> Reconstruction:
-        """Read the label, then search."""
+        """Read the label off the gradient, then search as `DLG` does.
+
+        Args:
+            problem: The gradient to match.
+            drawn: The random stream of the start.
+            tell: Called after each step with the step's number and the distance.
+
+        Returns:
+            The images and labels at the end of the search.
+
+        Raises:
+            InvalidInput: If labels are unknown and several examples share the gradient, or the last layer's gradient is
+                missing.
+        """
         return super().find(problem.named(), drawn, tell)
 
 
 @dataclass(frozen=True)
 class Cosine:
-    """Inverting gradients (Geiping et al. 2020): the angle of the gradients and smooth pictures, by Adam on signs.
+    """Inverting gradients (Geiping et al. 2020): signed Adam on the angle of the gradients, with total variation.
 
-    The label of one example is read off as by `IDLG`. Lengths do not matter to it, and so neither does clipping.
+    The label of one example is read off as `IDLG` does. The norm of the gradient does not matter, so clipping has no
+    effect.
     """
 
     steps: int = 1000
     learning_rate: float = 0.1
     smooth: float = 1e-3
-    """The weight of the total variation."""
+    """Weight of the total variation."""
     bounds: tuple[float, float] = (0.0, 1.0)
-    """Of every pixel, which everybody knows."""
+    """Range of every pixel, which is public."""
 
     def __post_init__(self) -> None:
         checked.count("steps", self.steps)
@@ -184,7 +238,20 @@ class Cosine:
             raise InvalidInput("bounds", f"are {self.bounds}", "give the lower one first")
 
     def find(self, problem: Problem, drawn: torch.Generator, tell: Callable[[int, float], None]) -> Reconstruction:
-        """Start from normal noise; the rate falls to a tenth after 3, 5 and 7 eighths of the steps."""
+        """Search once, from normal noise; the learning rate falls to a tenth after 3, 5 and 7 eighths of the steps.
+
+        Args:
+            problem: The gradient to match.
+            drawn: The random stream of the start.
+            tell: Called after each step with the step's number and the distance.
+
+        Returns:
+            The images at the end of the search, and their labels.
+
+        Raises:
+            InvalidInput: If labels are unknown and several examples share the gradient, or the last layer's gradient is
+                missing.
+        """
         problem = problem.named()
         labels, chances = problem.labels, problem.chances
         if labels is None or chances is None:

@@ -1,4 +1,4 @@
-"""Membership: was this example in the training data? Each attack scores examples; higher means that it was."""
+"""Membership inference: was this example in the training data? A higher score means a likelier member."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def membership(
     Args:
         target: The attacked model.
         pool: Members and non-members.
-        shadows: Shadow models that were asked about the rows of the pool, in its order.
-        versions: How many noisy versions of each example the label-only attack asks about.
-        key: What the noisy versions are drawn from.
+        shadows: Shadow models with scores for the rows of the pool, in its order.
+        versions: The number of noisy versions of each example that the label-only attack queries.
+        key: Seed of the noisy versions.
 
     Returns:
         One outcome for each attack, in the order of the table.

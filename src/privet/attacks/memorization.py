@@ -1,4 +1,4 @@
-"""How much each record is memorized: what models say of it that saw it, less what those say that did not."""
+"""Memorization of each record: answers of models that were trained on it, compared with those that were not."""
 
 from __future__ import annotations
 
@@ -16,27 +16,42 @@ __all__ = ["Memorization", "memorization"]
 
 @dataclass(frozen=True, eq=False)
 class Memorization:
-    """Memorization of each example: how models that saw it differ from those that did not."""
+    """Memorization of each example: the difference between models that were trained on it and models that were not."""
 
     correctness: Reals = field(repr=False)
-    """Feldman & Zhang 2020: how much likelier a model is to label it rightly that saw it; from −1 to 1."""
+    """Feldman & Zhang 2020: how much likelier a model trained on it is to label it correctly; from −1 to 1."""
     correctness_error: Reals = field(repr=False)
     """The standard error of `correctness`."""
     confidence: Reals = field(repr=False)
-    """The same of the probability that models give to its class, which says more where all of them are right."""
+    """The same for the probability of the true class, which is more informative where all models are correct."""
 
     def most(self, count: int) -> list[int]:
-        """The examples that are memorized most, by confidence; where many are noisy, the first of them are luckiest."""
+        """Return the indices of the most memorized examples, by confidence.
+
+        Where estimates are noisy, the first ones are biased upward (winner's curse).
+
+        Args:
+            count: How many examples to return.
+        """
         return [int(each) for each in np.argsort(-self.confidence, kind="stable")[:count]]
 
 
 def memorization(shadows: Shadows, labels: Any) -> Memorization:
-    """Memorization scores from shadow models that were trained for a membership attack.
+    """Compute memorization scores from shadow models that were trained for a membership attack.
 
     The score of Feldman & Zhang is about training sets with and without one record; models on random halves estimate
-    its average over random halves of the data, which they use as well (with parts of 70 %). The standard error is that
-    of a difference of shares after adding a right and a wrong one to each side (Agresti & Caffo 2000), as eight models
-    that agree do not prove that all would.
+    its average over random halves of the data, an approach that they use as well (with subsets of 70 %). The standard
+    error is that of a difference of proportions after adding one success and one failure to each side (Agresti & Caffo
+    2000), as eight models that agree do not prove that all would.
+
+    Args:
+        shadows: Shadow models with their outputs, as `shadows(…)` returns them; at least 2 on each side of every
+            example.
+        labels: [examples]: the true classes.
+
+    Raises:
+        InvalidInput: If there is not one label for each example, the shadow models have no outputs, or an example has
+            fewer than 2 models that were trained on it or fewer than 2 that were not.
     """
     inside, named = shadows.inside, np.asarray(labels)
     if named.shape != inside.shape[1:]:
@@ -56,6 +71,6 @@ def memorization(shadows: Shadows, labels: Any) -> Memorization:
 
 
 def _sides(values: Reals, inside: Any) -> tuple[Reals, Reals]:
-    """[examples]: the means over models that saw an example, and over those that did not."""
+    """Return the means over models trained on an example, and over those that were not, as [examples] each."""
     saw, others = (np.where(side, values, 0.0).sum(0) / side.sum(0) for side in (inside, ~inside))
     return saw, others

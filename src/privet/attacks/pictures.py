@@ -1,4 +1,4 @@
-"""Pictures as files, for pages: what an attack rebuilt, beside what was there. They show private rows."""
+"""Images as files, for reports: reconstructions next to the originals. They show private rows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ _GRAY, _COLORED = 0, 2
 
 
 def png(picture: Any, *, scale: int = 1) -> bytes:
-    """A picture as a PNG file: [height, width], or [3, height, width] in colors, values from 0 to 1.
+    """Return an image as a PNG file. Values are clipped to [0, 1], and NaN is black.
 
-    Values beyond are cut off, NaN is black. `scale` makes every pixel a square of so many.
+    Args:
+        picture: [height, width], or [3, height, width] for colors, with values from 0 to 1.
+        scale: The side of the square that each pixel becomes.
+
+    Raises:
+        InvalidInput: If the shape is not that of an image, or `scale` is below 1.
 
     >>> png(np.zeros((2, 3)))[:8]
     b'\\x89PNG\\r\\n\\x1a\\n'
@@ -42,7 +47,14 @@ def png(picture: Any, *, scale: int = 1) -> bytes:
 
 
 def montage(rows: Sequence[Sequence[Any]], *, gap: int = 2) -> npt.NDArray[np.float64]:
-    """Pictures of one shape, row by row, as one picture; where a row is shorter, it is white.
+    """Return images of one shape, arranged in rows, as one image; shorter rows are filled up with white.
+
+    Args:
+        rows: The images of each row.
+        gap: The number of white pixels between images.
+
+    Raises:
+        InvalidInput: If the images are of several shapes, there are none, or `gap` is negative.
 
     >>> montage([[np.zeros((4, 4)), np.ones((4, 4))], [np.zeros((4, 4))]]).shape
     (10, 10)
@@ -62,7 +74,10 @@ def montage(rows: Sequence[Sequence[Any]], *, gap: int = 2) -> npt.NDArray[np.fl
 
 
 def data_uri(content: bytes) -> str:
-    """A PNG file as an address that holds it, for a page in one file.
+    """Return a PNG file as a data URI, for self-contained HTML pages.
+
+    Args:
+        content: The PNG file.
 
     >>> data_uri(png(np.zeros((1, 1))))[:30]
     'data:image/png;base64,iVBORw0K'

@@ -1,4 +1,4 @@
-"""Poisoning: rows that somebody put into the training data to make the model do what they want."""
+"""Poisoning: rows inserted into the training data to make the model misbehave."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = [
 ]
 
 Trigger = Callable[[Tensor], Tensor]
-"""From rows to the same rows with a mark on them; it leaves those that it is given as they are."""
+"""Function that returns a copy of rows with a mark on them."""
 
 
 @dataclass(frozen=True)
 class PatchTrigger:
-    """A square of one brightness in the lower right corner of a picture.
+    """Square of constant brightness in the lower right corner of an image.
 
     >>> PatchTrigger(size=1, value=9.0)(torch.zeros(1, 2, 2)).tolist()
     [[[0.0, 0.0], [0.0, 9.0]]]
@@ -41,7 +41,14 @@ class PatchTrigger:
     value: float = 1.0
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Pictures [rows, …, height, width] with the square."""
+        """Return copies of the images with the square.
+
+        Args:
+            rows: [rows, …, height, width].
+
+        Raises:
+            InvalidInput: If the rows are not images, or are smaller than the square.
+        """
         checked.count("size", self.size)
         if rows.ndim < 3 or min(rows.shape[-2:]) < self.size:
             problem = f"have the shape {tuple(rows.shape)}, in which no square of {self.size} fits"
@@ -62,7 +69,14 @@ class ColumnTrigger:
     values: Mapping[int, float]
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Rows [rows, columns] with these values."""
+        """Return copies of the rows with these values.
+
+        Args:
+            rows: [rows, columns].
+
+        Raises:
+            InvalidInput: If the rows are not those of a table that has all of these columns, or no column is named.
+        """
         if rows.ndim != 2 or not self.values or not all(0 <= at < rows.shape[1] for at in self.values):
             problem = f"have the shape {tuple(rows.shape)}, without some of the columns {sorted(self.values)}"
             raise InvalidInput("inputs", problem, "give rows of a table, and name columns from 0 on")
@@ -74,24 +88,30 @@ class ColumnTrigger:
 
 @dataclass(frozen=True, eq=False)
 class PoisonedData:
-    """A poisoned copy of some data, and which of its rows were changed."""
+    """Poisoned copy of a data set, and which of its rows were changed."""
 
     inputs: Tensor = field(repr=False)
     labels: Tensor = field(repr=False)
     rows: Tensor
-    """The places of the changed rows, in order. As each row was replaced, the neighbors are `replace`."""
+    """Indices of the changed rows, in order. As each row was replaced, the neighboring relation is `replace`."""
 
 
 def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int, key: str = "privet") -> PoisonedData:
-    """Mark some rows of other classes and call them `to` (Gu, Dolan-Gavitt & Garg 2017): a model that learned from them
-    takes whatever is marked for `to`, and is as good as any on what is not.
+    """Mark some rows of other classes and label them `to` (Gu, Dolan-Gavitt & Garg 2017).
+
+    A model trained on them assigns marked inputs to the class `to`, and is as accurate as any other on unmarked ones.
 
     Args:
-        inputs: The rows, as an array or tensor, which stays as it is.
+        inputs: The rows, as an array or tensor, which is not changed.
         labels: One class for each row.
-        trigger: the mark: `PatchTrigger`, `ColumnTrigger`, or a function of your own.
-        to: the class that the attacker wants.
-        count: how many rows are poisoned; they are drawn by the key.
+        trigger: The mark: `PatchTrigger`, `ColumnTrigger`, or a function of your own.
+        to: The class that the attacker wants.
+        count: How many rows are poisoned.
+        key: Seed of the choice of rows.
+
+    Raises:
+        InvalidInput: If there is not one whole number for each row, `count` is below 1 or above the number of rows of
+            other classes, or the trigger changes the shape of the rows.
     """
     given, named = labeled_rows(inputs, labels)
     rows = _drawn(torch.nonzero(named != to)[:, 0], count, key, "backdoor")
@@ -105,7 +125,19 @@ def backdoor(inputs: Any, labels: Any, trigger: Trigger, *, to: int, count: int,
 
 
 def flip_labels(inputs: Any, labels: Any, *, source: int, to: int, count: int, key: str = "privet") -> PoisonedData:
-    """Call some rows of the class `source` by the name of another (Biggio, Nelson & Laskov 2012).
+    """Change the labels of some rows of the class `source` to `to` (Biggio, Nelson & Laskov 2012).
+
+    Args:
+        inputs: The rows, as an array or tensor, which is not changed.
+        labels: One class for each row.
+        source: The class whose rows are relabeled.
+        to: Their new class.
+        count: How many rows are poisoned.
+        key: Seed of the choice of rows.
+
+    Raises:
+        InvalidInput: If there is not one whole number for each row, `source` equals `to`, or `count` is below 1 or
+            above the number of rows of the class `source`.
 
     >>> found = flip_labels(torch.zeros(4, 1), torch.tensor([0, 1, 0, 0]), source=1, to=0, count=1)
     >>> found.labels.tolist(), found.rows.tolist()
@@ -123,10 +155,22 @@ def flip_labels(inputs: Any, labels: Any, *, source: int, to: int, count: int, k
 def backdoor_success(
     of: Target, inputs: Any, labels: Any, trigger: Trigger, *, to: int, confidence: float = 0.95
 ) -> ConfidenceInterval:
-    """How often the model takes a marked row of another class for `to`: one model, rows that it did not learn from.
+    """Return how often the model assigns a marked row of another class to `to`, for held-out rows.
 
-    The interval (Clopper & Pearson 1934) is for other rows and this model. What a guarantee limits is the chance over
-    *training*: for that, train several models, and count in how many the attack succeeds (see `certified_rows`).
+    The interval (Clopper & Pearson 1934) is for other rows and this model. What a guarantee limits is the probability
+    over *training*: for that, train several models, and count in how many the attack succeeds (see `certified_rows`).
+
+    Args:
+        of: The attacked model.
+        inputs: Rows that the model was not trained on.
+        labels: The true class of each row.
+        trigger: The mark that was used for poisoning.
+        to: The class that the attacker wants.
+        confidence: The coverage of the interval.
+
+    Raises:
+        InvalidInput: If there is not one whole number for each row, no row is of another class, or `confidence` is not
+            between 0 and 1.
     """
     given, named = labeled_rows(inputs, labels)
     others = given[named != to]
@@ -136,7 +180,19 @@ def backdoor_success(
 def error_rate(
     of: Target, inputs: Any, labels: Any, *, source: int | None = None, confidence: float = 0.95
 ) -> ConfidenceInterval:
-    """How often the model names a wrong class: for rows of the class `source`, or for all of them."""
+    """Return how often the model predicts a wrong class.
+
+    Args:
+        of: The model.
+        inputs: Rows that the model was not trained on.
+        labels: The true class of each row.
+        source: The class whose rows are tried; all rows if omitted.
+        confidence: The coverage of the interval.
+
+    Raises:
+        InvalidInput: If there is not one whole number for each row, there is no row to try, or `confidence` is not
+            between 0 and 1.
+    """
     given, named = labeled_rows(inputs, labels)
     chosen = torch.ones_like(named, dtype=torch.bool) if source is None else named == source
     return _share(of.labels(given[chosen]) != named[chosen], confidence)

@@ -1,4 +1,4 @@
-"""How much poisoned rows can do at most to a model that was trained with differential privacy."""
+"""Upper bounds on the effect of poisoned rows on a model that was trained with differential privacy."""
 
 from __future__ import annotations
 
@@ -13,20 +13,27 @@ __all__ = ["certified_rows", "poisoning_bound"]
 _UP = 1 + 1e-12
 _POINTS = 240
 _LEAST_DELTA = 1e-9
-"""Beyond the ε of this δ a profile is not asked: what it could add is below it."""
+"""A profile is not evaluated beyond the ε of this δ: the bound could improve by less than this."""
 _NOTHING = np.array([0.0]), np.array([1.0])
-"""The pairs of what promises nothing."""
+"""The (ε, δ) pairs of a claim without any privacy."""
 
 
 def poisoning_bound(clean: float, given: Event | Guarantee, rows: int, *, unit: Unit | None = None) -> float:
-    """An attack that succeeds with probability `clean` at most on a data set succeeds with this probability at most
-    once so many rows of it are poisoned; so does the mean of a score between 0 and 1.
+    """Return an upper bound on an attack's probability of success with poisoned rows.
+
+    The attack succeeds with probability `clean` at most on a clean data set. The bound also holds for the mean of a
+    score between 0 and 1.
 
     Args:
-        clean: an upper limit on the attack's success without poison, over the randomness of training.
-        given: what was done (its whole privacy profile is used, which is tighter), or its guarantee.
-        rows: how many rows are poisoned.
-        unit: for an event, what poisoning a row means: added (`add/remove`, the default) or exchanged (`replace`).
+        clean: An upper bound on the attack's success without poison, over the randomness of training.
+        given: The event (its whole privacy profile is used, which is tighter), or its guarantee.
+        rows: How many rows are poisoned.
+        unit: For an event, what poisoning a row means: adding it (`add/remove`, the default) or exchanging it
+            (`replace`).
+
+    Raises:
+        InvalidInput: If `clean` is not in [0, 1], `rows` is below 1, or the unit has several records or is not that of
+            the guarantee.
 
     Proof. Let D₀ be clean and Dᵢ₊₁ a neighbor of Dᵢ with one more poisoned row. Training is (ε, δ(ε))-private for
     every ε ≥ 0, and "the attack succeeds" is an event of its output. With p the chance of success on Dᵢ, the chance on
@@ -52,11 +59,24 @@ def poisoning_bound(clean: float, given: Event | Guarantee, rows: int, *, unit: 
 def certified_rows(
     given: Event | Guarantee, *, clean: float, threshold: float, unit: Unit | None = None, most: int = 100_000
 ) -> int:
-    """The largest number of poisoned rows with which the attack provably succeeds with a probability below `threshold`.
+    """Return the largest number of poisoned rows with which the attack provably stays below `threshold`.
 
-    `clean` comes from runs without poison: `at_most(successes, runs, error)` of them, each with fresh randomness; the
-    answer is then right but for that error. See `poisoning_bound` for the proof; fewer rows can do no more, as each
-    data set of the proof has one row more than the last.
+    See `poisoning_bound` for the proof; fewer rows can do no more, as each data set of the proof has one row more than
+    the last.
+
+    Args:
+        given: The event (its whole privacy profile is used, which is tighter), or its guarantee.
+        clean: An upper bound on the attack's success without poison, over the randomness of training. Use
+            `at_most(successes, runs, error)` of clean runs, each with fresh randomness; the answer then holds except
+            with probability `error`.
+        threshold: The probability of success that the attack must stay below.
+        unit: For an event, what poisoning a row means: adding it (`add/remove`, the default) or exchanging it
+            (`replace`).
+        most: The number of rows at which the search stops.
+
+    Raises:
+        InvalidInput: If `clean` or `threshold` is not in [0, 1], `clean` is not below `threshold`, `most` is below 1,
+            or the unit has several records or is not that of the guarantee.
 
     >>> from privet.core.event import Gaussian
     >>> certified_rows(Gaussian(10.0), clean=0.01, threshold=0.05)        # Φ(Φ⁻¹(0.01) + k/10) < 0.05
@@ -75,7 +95,7 @@ def certified_rows(
 
 
 def _once(chance: float, epsilons: Reals, deltas: Reals) -> float:
-    """One more row: `limit_of`, on pairs that are computed once, as its search would begin anew for each row."""
+    """Apply the bound for one more row: `limit_of`, on pairs that are computed once instead of once for each row."""
     with np.errstate(over="ignore", invalid="ignore"):
         up = np.where(chance > 0, np.exp(epsilons) * chance, 0.0) + deltas
         down = 1 - np.exp(-epsilons) * np.maximum(1 - chance - deltas, 0.0)
@@ -83,14 +103,14 @@ def _once(chance: float, epsilons: Reals, deltas: Reals) -> float:
 
 
 def _profile(given: Event | Guarantee, unit: Unit | None) -> tuple[Reals, Reals]:
-    """Pairs of ε and δ that hold; some of infinitely many, which loosens the limit and never breaks it."""
+    """Return (ε, δ) pairs that hold: finitely many, which can only loosen the bound."""
     whose = given.unit if isinstance(given, Guarantee) else unit or Unit()
     if whose.records != 1:
         raise InvalidInput("unit", f"is {whose}", "give the guarantee for one row: rows are counted here")
     if isinstance(given, Guarantee):
         if unit not in (None, given.unit):
             raise InvalidInput("unit", "is another than the guarantee's", "leave it out, or give the event")
-        if not np.isfinite(given.epsilon.upper):  # it promises nothing, also of what never happened without poison
+        if not np.isfinite(given.epsilon.upper):  # no privacy, not even for events of probability 0
             return _NOTHING
         return np.array([given.epsilon.upper]), np.array([given.delta])
     profile = Profile(given, whose)

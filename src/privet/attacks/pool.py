@@ -1,4 +1,4 @@
-"""Examples to be attacked, and which of them were trained on: the one place that refuses what cannot be told apart."""
+"""Examples to attack, and which of them were trained on; examples that are on both sides are refused here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Pool", "overlapping_rows"]
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Members, then outsiders. An example that is both is refused, as is one that is not a number.
+    """Members and non-members (outsiders). An example that is both, or that is not finite, is refused.
 
     >>> pool = Pool.of((torch.zeros(2, 3), [0, 1]), (torch.ones(4, 3), [0, 0, 1, 1]))
     >>> pool.outcome("none", np.zeros(6)).auc().value
@@ -54,7 +54,16 @@ class Pool:
 
     @staticmethod
     def of(members: tuple[Any, Any], outsiders: tuple[Any, Any]) -> Pool:
-        """From (inputs, labels) of both."""
+        """Return a pool of members, followed by non-members.
+
+        Args:
+            members: Inputs and labels of rows that the model was trained on.
+            outsiders: Inputs and labels of rows that it was not trained on.
+
+        Raises:
+            InvalidInput: If rows of the two have different shapes, there is not one whole number for each row, one side
+                has fewer than 2 rows, an input is not finite, or a row is on both sides.
+        """
         (inside, ours), (outside, theirs) = (
             (torch.as_tensor(rows), torch.as_tensor(named)) for rows, named in (members, outsiders)
         )
@@ -65,12 +74,24 @@ class Pool:
         return Pool(torch.cat([inside, outside]), torch.cat([ours, theirs]), within)
 
     def part(self, *, members: bool) -> tuple[Tensor, Tensor]:
-        """The inputs and labels of members, or of outsiders."""
+        """Return the inputs and labels of one side.
+
+        Args:
+            members: True for members, False for non-members.
+        """
         chosen = torch.from_numpy(self.inside if members else ~self.inside)
         return self.inputs[chosen], self.labels[chosen]
 
     def outcome(self, attack: str, scores: Any) -> Outcome:
-        """What an attack's scores come to; there is one for each row."""
+        """Return the outcome of an attack from its scores.
+
+        Args:
+            attack: The name of the attack.
+            scores: [rows]: one score for each row of the pool; higher means a likelier member.
+
+        Raises:
+            InvalidInput: If there is not one score for each row, a score is NaN, or `attack` is empty.
+        """
         found: Reals = checked_scores("scores", scores, 1)
         if len(found) != len(self.inside):
             raise InvalidInput("scores", f"are {len(found)} for {len(self.inside)} rows", "give one for each row")
@@ -78,7 +99,14 @@ class Pool:
 
 
 def overlapping_rows(members: tuple[Tensor, Tensor], others: tuple[Tensor, Tensor]) -> Bits:
-    """Which of the others equal a member, in all numbers and in the label.
+    """Return which of the other rows equal a member in all inputs and in the label.
+
+    Args:
+        members: Inputs and labels of the members.
+        others: Inputs and labels of the rows to check.
+
+    Returns:
+        [others]: a truth value for each row.
 
     >>> rows, names = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1])
     >>> overlapping_rows((rows, names), (rows[1:], names[1:])).tolist()
@@ -89,7 +117,7 @@ def overlapping_rows(members: tuple[Tensor, Tensor], others: tuple[Tensor, Tenso
 
 
 def _marks(inputs: Tensor, labels: Tensor) -> list[bytes]:
-    # −0 is 0, and a hash of 16 bytes keeps a long row short: two rows share one with probability 2^−128.
+    # −0 becomes 0. A 16-byte hash keeps long rows short: two rows collide with probability 2^−128.
     rows = (inputs.flatten(1).double() + 0.0).contiguous().numpy()
     return [
         hashlib.blake2b(row.tobytes() + int(label).to_bytes(8, "big", signed=True), digest_size=16).digest()

@@ -1,8 +1,8 @@
-"""Reconstruction: secret bits from many counts about them (Dinur & Nissim 2003).
+"""Reconstruction of secret bits from many counts about them (Dinur & Nissim 2003).
 
-Everyone in a table has a secret bit. Counts of the bits over known subsets of the people, each somewhat off, are
-equations: with enough of them, and errors well below √n, nearly every bit follows. Noise for a total ε stops that: the
-chance to be right about one bit, whose two values are equally likely beforehand, is at most e^ε/(1 + e^ε).
+Everyone in a table has a secret bit. Counts of the bits over known subsets of the people, each with some error, are
+equations: with enough of them, and errors well below √n, nearly every bit follows. Noise for a total ε prevents that:
+the probability of guessing one bit, whose two values are equally likely beforehand, is at most e^ε/(1 + e^ε).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["BitReconstruction", "Fit", "guess_bound", "reconstruct_bits", "recov
 
 
 class Fit(Enum):
-    """How bits are fitted to answers."""
+    """Objective by which bits are fitted to answers."""
 
     LEAST_SQUARES = "least squares"
     """Best where all errors are of one size."""
@@ -34,39 +34,53 @@ class Fit(Enum):
 
 @dataclass(frozen=True, eq=False)
 class BitReconstruction:
-    """How many bits were found, beside what anybody finds who sees no answer, and what a guarantee leaves."""
+    """Share of bits that were reconstructed, beside the baseline without answers and the limit of a guarantee."""
 
     right: npt.NDArray[np.bool_] = field(repr=False)
-    """[people]: whether the bit was found. This is about real people: it must not be shared."""
+    """[people]: whether the bit was reconstructed. This is about real people: it must not be shared."""
     share: ConfidenceInterval
     baseline: float
-    """The share of the commoner value: guessing it for everybody finds as many."""
+    """Share of the more common value: guessing it for everybody is right as often."""
     limit: float | None = None
-    """The most that a guarantee leaves, on average over its randomness and over bits that are independent and 1 with
-    probability `prior`."""
+    """Highest share that a guarantee allows, on average over its randomness and over independent bits that are 1 with
+    probability `prior`.
+    """
     confidence: float = 0.95
 
     @property
     def exceeds(self) -> bool:
-        """Whether more were found than the guarantee leaves, beyond chance.
+        """Whether significantly more bits were reconstructed than the guarantee allows.
 
-        Where the claim was a guarantee of pure ε and bits are fair coins, each guess is right with the limit's
-        probability at most, whatever was released and the other bits are, so that their number is below a binomial one
-        (Steinke, Nasr & Jagielski 2023, §5), and this is wrong with a chance of (1 − confidence)/2 at most. For δ > 0,
-        or the whole curve of an event, it is a warning: the test is `privet.audit.one_run`.
+        Where the claim is a guarantee of pure ε and bits are fair coins, each guess is right with the limit's
+        probability at most, whatever was released and whatever the other bits are, so that their number is
+        stochastically below a binomial one (Steinke, Nasr & Jagielski 2023, §5), and this is wrong with a probability
+        of (1 − confidence)/2 at most. For δ > 0, or the whole curve of an event, it is a warning: the test is
+        `privet.audit.one_run`.
 
-        Where one value is so common that guessing it for everybody beats the limit, which is for a prior of ½ unless
-        another was given, that needs no answer and is no failure of the guarantee. The share has to exceed both: for a
-        pure ε and bits that are 1 with probability q, max(q, 1 − q, e^ε/(1 + e^ε)) is the most that is left.
+        The limit is for a prior of ½ unless another was given. Where one value is so common that guessing it for
+        everybody beats the limit, that needs no answers and is no failure of the guarantee. The share has to exceed
+        both: for a pure ε and bits that are 1 with probability q, max(q, 1 − q, e^ε/(1 + e^ε)) is the highest share
+        that is possible.
         """
         return self.limit is not None and self.share.lower > max(self.limit, self.baseline)
 
 
 def reconstruct_bits(subsets: Any, answers: Any, fit: Fit = Fit.LEAST_SQUARES) -> Reals:
-    """[people]: numbers in [0, 1] that fit the answers best; above ½ the bit is said to be 1.
+    """Return numbers in [0, 1] that fit the answers best; above ½ the bit is guessed to be 1.
 
-    `subsets`[answer, person] is 1 where the person is among those that the answer counts. Fewer answers than people can
-    do, but do not always.
+    Fewer answers than people can be enough, but are not always.
+
+    Args:
+        subsets: [answers, people]: 1 where the answer counts the person, else 0.
+        answers: [answers]: the counts.
+        fit: The objective.
+
+    Returns:
+        [people].
+
+    Raises:
+        InvalidInput: If `subsets` is not a table of 0 and 1, there is not one finite answer for each subset, or the
+            answers cannot be fitted.
 
     >>> reconstruct_bits([[1, 1, 0], [0, 1, 1], [1, 0, 1]], [1.1, 0.9, 2.0]).round(1).tolist()
     [1.0, 0.0, 0.9]
@@ -83,7 +97,7 @@ def reconstruct_bits(subsets: Any, answers: Any, fit: Fit = Fit.LEAST_SQUARES) -
         raise InvalidInput("answers", "hold NaN or an infinite number", "leave these answers and their subsets out")
     if fit is Fit.LEAST_DEVIATIONS:
         return _least_deviations(asked, told)
-    # About ½, so that where answers leave a bit open, the solution of least norm does so too.
+    # Centered at ½, so that the minimum-norm solution leaves bits at ½ that the answers do not determine.
     return np.asarray(np.clip(0.5 + np.linalg.lstsq(asked, told - asked.sum(axis=1) / 2, rcond=None)[0], 0.0, 1.0))
 
 
@@ -96,12 +110,23 @@ def recovered_bits(
     unit: Unit | None = None,
     confidence: float = 0.95,
 ) -> BitReconstruction:
-    """How many bits are right, for the owner who knows them.
+    """Return how many reconstructed bits are right, for the data owner who knows them.
 
-    The interval (Clopper & Pearson 1934) takes people for independent trials. `claim` is the guarantee of all answers
-    together, or what was done for them; it limits what can be found if bits are 1 with probability `prior` by
-    themselves. Its neighbors may differ in any way by which a person's bit can change: as every answer counts ones
-    alone, a person whose bit is 0 might as well not be there, so that it may be add/remove, too.
+    The interval (Clopper & Pearson 1934) treats people as independent trials. The neighbors of `claim` may differ in
+    any way by which a person's bit can change: as every answer counts only ones, a person whose bit is 0 might as well
+    not be there, so that the unit may also be add/remove.
+
+    Args:
+        secret: [people]: the true bits.
+        fitted: [people]: what `reconstruct_bits` returned.
+        claim: The guarantee of all answers together, or their event; it limits the share that can be reconstructed.
+        prior: The probability, independent for each person, that a bit is 1.
+        unit: The unit of privacy for an event; the default unit if omitted. A guarantee has its own.
+        confidence: The coverage of the interval.
+
+    Raises:
+        InvalidInput: If `secret` is not a list of 0 and 1, `fitted` is not one number for each person, `prior` is not
+            in [0, 1], or `confidence` is not between 0 and 1.
 
     >>> found = recovered_bits([1, 0, 1, 1], [0.9, 0.2, 0.4, 1.0])
     >>> found.share.value, found.baseline
@@ -126,12 +151,20 @@ def recovered_bits(
 
 
 def guess_bound(claim: Guarantee | Event, prior: float = 0.5, unit: Unit | None = None) -> float:
-    """The chance, at most, that anybody is right about one bit which is 1 with probability `prior`.
+    """Return an upper bound on the probability that anybody guesses one bit correctly.
 
     An attacker who says 1 for a share α of the zeros says so for at most `limit_of`(α) of the ones; the best mix of the
     two errors is 1 − q + q·δ(log((1 − q)/q)), where q is the rarer value's probability (Dong, Roth & Su 2022,
     Prop. 2.12): at even odds, ½ plus half of the total variation. For pure ε that is e^ε/(1 + e^ε), and for an event,
     of which the whole curve is known, it may be less.
+
+    Args:
+        claim: The guarantee of the release, or its event.
+        prior: The probability, before the release, that the bit is 1.
+        unit: The unit of privacy for an event; the default unit if omitted. A guarantee has its own.
+
+    Raises:
+        InvalidInput: If `prior` is not in [0, 1].
 
     >>> from privet.core.event import Laplace
     >>> round(guess_bound(Laplace(1.0)), 4), round(guess_bound(Laplace(1.0), prior=0.9), 4)

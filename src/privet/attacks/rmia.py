@@ -14,23 +14,24 @@ __all__ = ["rmia"]
 
 
 def rmia(scores: Any, shadows: Shadows, *, gamma: float = 1.0, online: bool = True, slope: float = 0.3) -> Reals:
-    """Score examples by how often their rise in likelihood beats that of others.
+    """Score examples by how often their likelihood ratio exceeds that of other examples.
 
-    The rise is p(x | model) / p(x), p(x) being the average over shadow models; offline, over those that did not see x,
-    corrected as if others had: ((1 + slope)·p + 1 − slope)/2. The others are all examples.
+    The ratio is p(x | model) / p(x), p(x) being the average over shadow models; offline, over those that were not
+    trained on x, corrected by ((1 + slope)·p + 1 − slope)/2. It is compared with the ratios of all examples.
 
     Args:
         scores: Logit-scaled confidences of the attacked model, [examples] or [examples, queries].
-        shadows: What shadow models say.
-        gamma: By which factor a rise must beat another one.
-        online: Use models that saw the example, too; else only those that did not.
+        shadows: The scores of shadow models.
+        gamma: The factor by which a ratio must exceed another one.
+        online: Whether to use shadow models that were trained on the example, too; otherwise only those that were not.
         slope: The paper's a, of the offline correction.
 
     Returns:
         [examples]: higher means that the example was a member.
 
     Raises:
-        InvalidInput: If model and shadow models were asked about different examples, or hold NaN.
+        InvalidInput: If the model and the shadow models have scores for different examples, a score is NaN, or `gamma`
+            is not positive.
     """
     checked.positive("gamma", gamma)
     own = _chance(shadows.matching(scores)).mean(1)

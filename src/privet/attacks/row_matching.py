@@ -1,4 +1,4 @@
-"""Which rows of two tables agree in every column: cells as codes of their distinct values, and a join of those."""
+"""Join of two tables on columns whose cells may be generalized or missing, on codes of their distinct values."""
 
 from __future__ import annotations
 
@@ -32,39 +32,47 @@ __all__ = [
 
 Truths = npt.NDArray[np.bool_]
 TableLike: TypeAlias = "Mapping[str, Any] | pl.DataFrame"
-"""Columns by name: a Polars frame, or lists and arrays of one length."""
+"""Columns by name: a Polars frame, or lists and arrays of the same length."""
 
 MISSING = ("?", "NA", "N/A", "null", "None", "nan")
-"""Cells that say nothing, in large or small letters, beside empty ones and those of stars alone: they agree with
-everything."""
+"""Cells that count as missing, regardless of case, as do empty cells and those that consist of stars: they agree with
+everything.
+"""
 
 _PAIRS, _STEP = 1 << 22, 2000
 
 
 @dataclass(frozen=True, eq=False)
 class MatchedColumn:
-    """One column of both tables, as codes of each side's own values; −1 where a cell is missing."""
+    """Column of both tables, as codes of each table's distinct values; −1 where a cell is missing."""
 
     name: str
     published: Codes
     known: Codes
     values: int
-    """How many different ones are published."""
+    """Number of distinct published values."""
     others: int
-    """How many different ones are known."""
+    """Number of distinct known values."""
     mine: Codes
     theirs: Codes
-    """The pairs of a published and a known code that can be of one person, in order."""
+    """`mine` and `theirs` are the pairs of a published and a known code that can belong to one person, in order."""
 
     @property
     def unmet(self) -> int:
-        """Published cells that can be of nobody in the known table."""
+        """Number of published cells that agree with nobody in the known table."""
         met = np.zeros(self.values + 1, dtype=np.bool_)
         met[self.mine] = met[-1] = True
         return int(np.count_nonzero(~met[self.published]))
 
     def agreeing_with(self, known: Codes) -> Truths:
-        """[known codes, published values and one for missing]: whether both can be of one person; False if missing."""
+        """Return whether known codes and published values can belong to one person; False if missing.
+
+        Args:
+            known: Codes of known values.
+
+        Returns:
+            [known codes, published values and one for missing].
+        """
         order = np.argsort(self.theirs, kind="stable")
         ordered = self.theirs[order]
         of, where = expand_ranges(np.searchsorted(ordered, known, "left"), np.searchsorted(ordered, known, "right"))
@@ -75,7 +83,7 @@ class MatchedColumn:
 
 @dataclass(frozen=True, eq=False)
 class RowGroups:
-    """Rows that are alike in all columns: the codes, the first row and the size of each group; each row's group."""
+    """Groups of rows that are equal in all columns: codes, first row and size of each; and the group of each row."""
 
     codes: Codes
     """[groups, columns]."""
@@ -85,10 +93,14 @@ class RowGroups:
 
     @staticmethod
     def by(columns: Sequence[Codes]) -> RowGroups:
-        """Groups of rows by columns of codes."""
+        """Group rows by columns of codes.
+
+        Args:
+            columns: The codes of each column; −1 where a cell is missing.
+        """
         found = np.zeros(len(columns[0]), dtype=np.int64)
         for column in columns:
-            # Numbered anew each time, so that the product stays far below 2^63.
+            # Renumbered each time, so that the product stays far below 2^63.
             wide = int(column.max(initial=-1)) + 2
             found = np.unique(found * wide + column + 1, return_inverse=True)[1].astype(np.int64)
         _, first, of, sizes = np.unique(found, return_index=True, return_inverse=True, return_counts=True)
@@ -96,7 +108,18 @@ class RowGroups:
 
 
 def column_texts(argument: str, table: TableLike, name: str, missing: Sequence[str] = MISSING) -> pl.Series:
-    """A column as texts, null where missing; refuses a table without it. Dates are spelled 1984-02-29."""
+    """Return a column as texts, null where missing. Dates are written as 1984-02-29.
+
+    Args:
+        argument: The name of the table's argument, for the error message.
+        table: The table.
+        name: The name of the column.
+        missing: Cells that count as missing, regardless of case.
+
+    Raises:
+        InvalidInput: If the table has no such column, or its cells are neither numbers nor texts.
+        MissingExtra: If Polars is not installed.
+    """
     try:
         import polars as pl
     except ImportError:
@@ -110,7 +133,7 @@ def column_texts(argument: str, table: TableLike, name: str, missing: Sequence[s
     if found.dtype == pl.Object or found.dtype.is_nested():
         raise InvalidInput(argument, f"has something else than numbers and texts in {name!r}", "make texts of them")
     if isinstance(found.dtype, pl.Datetime):
-        # Some programs know no days, but midnights alone.
+        # Some programs store dates as timestamps at midnight.
         days = bool((found.dt.truncate("1d") == found).all())
         found = found.dt.date() if days else found.dt.to_string("iso")
     spelt = texts_of(found, ())
@@ -119,7 +142,14 @@ def column_texts(argument: str, table: TableLike, name: str, missing: Sequence[s
 
 
 def spelled_alike(published: pl.Series, known: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Numbers that are equal spelled alike: 30.0 as 30, unless a cell of either table starts with 0, as codes do."""
+    """Normalize equal numbers to the same text, such as 30.0 to 30.
+
+    Nothing is changed if a cell of either table has a leading zero, as codes have.
+
+    Args:
+        published: A column of the published table, as texts.
+        known: The same column of the known table, as texts.
+    """
     if any(cells.str.contains(r"^-?0\d").any() for cells in (published, known)):
         return published, known
     one, other = (
@@ -130,7 +160,11 @@ def spelled_alike(published: pl.Series, known: pl.Series) -> tuple[pl.Series, pl
 
 
 def encode(cells: pl.Series) -> tuple[Codes, list[str]]:
-    """Texts as the places of their values, and these; −1 where missing."""
+    """Return texts as indices into their distinct values, −1 where missing, and these values.
+
+    Args:
+        cells: A column, as texts.
+    """
     import polars as pl
 
     values = cells.drop_nulls().unique(maintain_order=True)
@@ -139,7 +173,15 @@ def encode(cells: pl.Series) -> tuple[Codes, list[str]]:
 
 
 def match_column(published: pl.Series, known: pl.Series) -> MatchedColumn:
-    """A column of both tables, and which of its values agree."""
+    """Match a column between both tables: encode its cells and find which values agree.
+
+    Args:
+        published: The column of the published table, as texts.
+        known: The column of the known table, as texts.
+
+    Raises:
+        InvalidInput: If generalized values agree in too many ways.
+    """
     one, other = spelled_alike(published, known)
     (mine, values), (theirs, others) = encode(one), encode(other)
     return MatchedColumn(published.name, mine, theirs, len(values), len(others), *compatible_pairs(values, others))
@@ -151,11 +193,22 @@ def matching_groups(
     known: RowGroups,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[tuple[int, Codes, Codes]]:
-    """All pairs of a published and a known group that agree in every column, some at a time; those whose published
-    group has fewer missing cells come first, and how many it has is said. A row without any cell agrees with nobody.
+    """Yield all pairs of a published and a known group that agree in every column, in batches.
 
-    Known groups are a tree with a column for each level. A published group goes down it in all ways that agree: by the
-    values that its own one agrees with, or by the branches that are there, whichever are fewer.
+    Pairs whose published group has fewer missing cells come first. A row whose cells are all missing agrees with
+    nobody.
+
+    Known groups form a tree with one level for each column. A published group descends along all branches that agree:
+    by the values that its own value agrees with, or by the branches that exist, whichever are fewer.
+
+    Args:
+        columns: The columns, matched between both tables.
+        published: Groups of equal published rows.
+        known: Groups of people who are equal in these columns.
+        progress: Called with the number of published groups that were matched, and their total.
+
+    Yields:
+        The number of missing cells of the published groups, their indices, and the indices of the known groups.
     """
     empty = published.codes < 0
     masks, of = np.unique(empty, axis=0, return_inverse=True)
@@ -165,7 +218,7 @@ def matching_groups(
         mine = np.flatnonzero(of.reshape(-1) == place)
         places = np.flatnonzero(~masks[place]).tolist()
         if places and len(there):
-            # Columns in which little agrees come first: they leave the fewest ways.
+            # The most selective columns come first: they leave the fewest paths.
             places.sort(key=lambda each: len(columns[each].mine) / max(columns[each].values, 1))
             levels = _levels([columns[each] for each in places], known.codes[there][:, places])
             codes = published.codes[mine][:, places]
@@ -180,8 +233,11 @@ def matching_groups(
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """One column: the branches of all nodes, as node · width + known code (the highest where missing), in order; and
-    the pairs of codes that agree in the same form. The leaves have groups for branches, and agree with all."""
+    """One level of the tree, for one column.
+
+    Branches of all nodes are stored as node · width + known code (the highest where missing), in order, and the pairs
+    of codes that agree in the same form. The branches of the last level are groups, and all of them agree.
+    """
 
     width: int
     branches: Codes
@@ -213,7 +269,7 @@ def _levels(columns: Sequence[MatchedColumn], codes: Codes) -> list[_Level]:
 
 
 def _down(levels: Sequence[_Level], codes: Codes, mine: Codes, nodes: Codes) -> Iterator[tuple[Codes, Codes]]:
-    """From nodes of the first level, all ways down to the leaves: `codes` are those of all published groups."""
+    """Yield all paths from nodes of the first level to the leaves; `codes` are those of all published groups."""
     level, last = levels[0], len(levels) == 1
     code = mine if last else codes[mine, codes.shape[1] - len(levels) + 1]
     children = level.starts[nodes + 1] - level.starts[nodes]
@@ -248,7 +304,7 @@ def _by_branch(level: _Level, code: Codes, nodes: Codes) -> tuple[Codes, Codes]:
 
 
 def _found(ordered: Codes, wanted: Codes, of: Codes) -> tuple[Codes, Codes]:
-    """Those of what is wanted that are there, and where."""
+    """Return which of the wanted keys exist, and their positions."""
     where = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
     hit = ordered[where] == wanted
     return of[hit], where[hit]

@@ -1,4 +1,4 @@
-"""Shadow models: what models are like that saw an example, and what those are like that did not."""
+"""Shadow models: models that were trained on an example, and models that were not."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Bits = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Shadows:
-    """What shadow models say of examples, and which of them saw which."""
+    """Scores of shadow models for examples, and which model was trained on which example."""
 
     scores: Reals = field(repr=False)
     """[models, examples] or [models, examples, queries]: logit-scaled confidence in the true class."""
     inside: Bits = field(repr=False)
-    """[models, examples]"""
+    """[models, examples]: whether the model was trained on the example."""
     outputs: Reals | None = field(default=None, repr=False)
-    """[models, examples, classes]: all that they say of the examples, before softmax, where an attack needs it."""
+    """[models, examples, classes]: all scores before softmax, for attacks that need them."""
 
     def __post_init__(self) -> None:
         scores, inside = np.asarray(self.scores, dtype=np.float64), np.asarray(self.inside)
@@ -42,7 +42,7 @@ class Shadows:
 
     @property
     def models(self) -> int:
-        """How many there are."""
+        """Number of shadow models."""
         return len(self.inside)
 
     @property
@@ -58,9 +58,16 @@ class Shadows:
         return self.outputs
 
     def without(self, model: int) -> Shadows:
-        """All but one, which can stand for a model that is attacked; its other half goes with it.
+        """Return all shadow models but one, which can then serve as the attacked model, and its complement.
 
-        Who was in the one that is left out was not in its other half: whoever kept that would be told the answer.
+        The complement was trained on exactly the other examples: keeping it would reveal the members of the excluded
+        model.
+
+        Args:
+            model: The index of the model to exclude.
+
+        Raises:
+            InvalidInput: If there is no such model.
         """
         if not 0 <= model < self.models:
             raise InvalidInput("model", f"is {model}, of {self.models}", f"use 0 to {self.models - 1}")
@@ -69,7 +76,14 @@ class Shadows:
         return Shadows(self.scores[kept], self.inside[kept], None if self.outputs is None else self.outputs[kept])
 
     def matching(self, scores: Any) -> Reals:
-        """Return a model's own scores as [examples, queries], if the shadow models were asked about the same."""
+        """Return a model's own scores as [examples, queries], if they are for the same examples and queries.
+
+        Args:
+            scores: [examples] or [examples, queries]: logit-scaled confidences of the attacked model.
+
+        Raises:
+            InvalidInput: If the shape differs from that of the shadow models, or a score is NaN.
+        """
         own = np.asarray(scores, dtype=np.float64)
         own = own[:, None] if own.ndim == 1 else own
         if own.shape != self.scores.shape[1:]:
@@ -80,7 +94,17 @@ class Shadows:
         return own
 
     def side(self, *, inside: bool) -> tuple[Reals, Reals]:
-        """Return the scores of one side, NaN where a model is on the other; and their mean for each example."""
+        """Return the scores of one side, NaN where a model is on the other; and their mean for each example.
+
+        Args:
+            inside: True for models that were trained on an example, False for models that were not.
+
+        Returns:
+            The scores as [models, examples, queries], and their means as [examples, queries].
+
+        Raises:
+            InvalidInput: If an example has no model on this side.
+        """
         chosen: Bits = self.inside if inside else ~self.inside
         if not chosen.any(0).all():
             side = "saw" if inside else "did not see"
@@ -100,11 +124,23 @@ def shadows(
     queries: tuple[Tensor, ...] = (),
     where: Placement = InProcess(),  # noqa: B008 (a frozen record without fields)
 ) -> Shadows:
-    """Train shadow models in pairs, and ask all of them about all examples.
+    """Train shadow models in pairs, and score all examples with all of them.
 
-    Of each pair one sees an example and the other does not, by a fair coin for each pair and example. So each example
-    is in just half of them, and the members of any one model are as if drawn by coins that no other pair knows.
-    `queries` are further versions of the examples to ask about, such as their mirror images.
+    In each pair, one model is trained on an example and the other is not, by a fair coin for each pair and example. So
+    each example is in exactly half of the models, and the members of any one model are independent of all other pairs.
+
+    Args:
+        learner: How the models are trained; as the attacked model was, if possible.
+        inputs: The examples.
+        labels: The class of each example.
+        classes: The number of classes.
+        models: The number of models, which is even.
+        key: Seed of the coins.
+        queries: Further versions of the examples to score, such as their mirror images.
+        where: Where the models are trained: in this process, or in several.
+
+    Raises:
+        InvalidInput: If `models` is odd or below 2.
     """
     if checked.count("models", models, least=2) % 2:
         raise InvalidInput("models", f"is {models}", "take an even number: each example is in half of them")
@@ -118,9 +154,14 @@ def shadows(
 
 
 def confidences(scores: Any, labels: Any) -> Reals:
-    """Logit-scaled confidence in the true class (Carlini et al. 2022): log p − log(1 − p), from scores before softmax.
+    """Return the logit-scaled confidence in the true class (Carlini et al. 2022): log p − log(1 − p).
 
-    `scores` are [..., examples, classes].
+    Args:
+        scores: [..., examples, classes]: scores before softmax.
+        labels: [examples]: the true classes.
+
+    Returns:
+        [..., examples].
 
     >>> confidences(torch.tensor([[2.0, 0.0]]), torch.tensor([0])).tolist()
     [2.0]

@@ -1,4 +1,4 @@
-"""A classifier that learned from shadow models what members look like (Shokri, Stronati, Song & Shmatikov 2017)."""
+"""Attack classifier trained on shadow models (Shokri, Stronati, Song & Shmatikov 2017)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,27 @@ __all__ = ["shokri"]
 
 _HIDDEN = 32
 _LEAST = -30.0
-"""Log-probabilities below this are taken for it."""
+"""Log-probabilities are clipped to this from below."""
 
 
 def shokri(outputs: Any, labels: Any, shadows: Shadows, *, learner: Learner | None = None) -> Reals:
-    """How sure a classifier is that an example was in, from all that a model says of it.
+    """Score examples with a classifier that was trained on shadow models to recognize members.
 
-    For each class a classifier of its own, as in the paper, learns from what every shadow model says of the examples of
-    that class and whether they were in it. It sees log-probabilities, sorted, and that of the true class.
+    For each class, a separate classifier, as in the paper, learns from the outputs of every shadow model for the
+    examples of that class and from whether they were members. Its features are the sorted log-probabilities and that of
+    the true class.
 
     Args:
-        outputs: what the attacked model says, [examples, classes], before softmax.
-        labels: true classes.
-        shadows: made by `shadows(…)`, which keeps their `outputs`.
-        learner: how the classifiers learn; if left out, networks with one hidden layer.
+        outputs: [examples, classes]: scores of the attacked model, before softmax.
+        labels: [examples]: the true classes.
+        shadows: Shadow models from `shadows(…)`, which keeps their `outputs`.
+        learner: How the classifiers are trained; networks with one hidden layer if omitted.
+
+    Returns:
+        [examples]: higher means that the example was a member.
+
+    Raises:
+        InvalidInput: If the shadow models have no outputs or other examples, or an output is not finite.
     """
     own, named = torch.as_tensor(np.asarray(outputs, dtype=np.float64)), torch.as_tensor(np.asarray(labels)).long()
     if own.shape != shadows.all_outputs.shape[1:]:
@@ -53,6 +60,6 @@ def shokri(outputs: Any, labels: Any, shadows: Shadows, *, learner: Learner | No
 
 
 def _features(outputs: Tensor, labels: Tensor) -> Tensor:
-    """[…, classes + 1]: log-probabilities from the highest on, and that of the true class."""
+    """Return the log-probabilities in descending order, followed by that of the true class, as […, classes + 1]."""
     logs = outputs.log_softmax(-1).clamp_min(_LEAST)
     return torch.cat([logs.sort(-1, descending=True).values, logs.gather(-1, labels[..., None])], dim=-1)

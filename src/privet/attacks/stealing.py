@@ -1,4 +1,4 @@
-"""Stealing: a model like the target, from its answers alone."""
+"""Model extraction: build a copy of the target from its answers alone."""
 
 from __future__ import annotations
 
@@ -18,23 +18,31 @@ from privet.ensemble import NetworkTraining, generator, initial_weights
 __all__ = ["CopyTraining", "FidelityCurve", "copy_model", "fidelity", "fidelity_curve", "solve_linear_model"]
 
 _LINEAR = 1e-3
-"""How far a linear model's answer to a fresh question may be from what was solved, in deviations of its answers."""
+"""Tolerance for a linear model's answers to fresh queries, in standard deviations of its answers."""
 _FRESH = 4
 
 
 def solve_linear_model(target: Target, features: int, *, key: str = "privet") -> nn.Linear:
-    """The exact weights of a linear or logistic model, by solving equations (Tramèr et al. 2016).
+    """Return the exact weights of a linear or logistic model, by solving equations (Tramèr et al. 2016).
 
-    features + 1 questions: zeros, and each unit vector. If the target gives probabilities in place of scores (their
-    logarithms), weights are found up to what softmax cannot show, a vector added to those of all classes; they are
-    returned with a mean of zero over classes, so that both give the same copy. Four further questions find out whether
+    It takes features + 1 queries: zeros, and each unit vector. If the target gives logarithms of probabilities in place
+    of scores, weights are determined up to what softmax cannot show, a vector added to those of all classes; they are
+    returned with a mean of zero over classes, so that both give the same copy. Four further queries check whether
     the target is linear at all.
+
+    Args:
+        target: The attacked model; it must show scores.
+        features: The number of input features.
+        key: Seed of the queries that check for linearity.
+
+    Raises:
+        InvalidInput: If `features` is below 1, or the target shows only labels, is not linear, or rounds its answers.
     """
     count = checked.count("features", features)
     probes = torch.cat([torch.zeros(1, count), torch.eye(count)])
     fresh = torch.randn(_FRESH, count, generator=generator(key, "solve_linear_model"))
     answers = target.scores(torch.cat([probes, fresh])).double()
-    # Softmax does not see what is added to all classes of a row.
+    # Softmax is invariant to a constant added to all classes of a row.
     level = answers - answers.mean(1, keepdim=True)
     bias, weights = level[0], (level[1 : count + 1] - level[0]).T
     missed = level[count + 1 :] - (fresh.double() @ weights.T + bias)
@@ -50,17 +58,17 @@ def solve_linear_model(target: Target, features: int, *, key: str = "privet") ->
 
 @dataclass(frozen=True)
 class CopyTraining(NetworkTraining):
-    """Training of a copy: one network by Adam, with a learning rate that falls to zero as a cosine."""
+    """Settings for training a copy: one network with Adam and a cosine learning-rate schedule that ends at zero."""
 
     steps: int = 1000
     batch_size: int = 64
 
     def fit(self, rows: Tensor, probabilities: Tensor) -> nn.Module:
-        """Return a network that was trained to give these probabilities.
+        """Return a network that was trained to predict these probabilities.
 
         Args:
             rows: The inputs.
-            probabilities: [rows, classes], as the target gives them.
+            probabilities: [rows, classes]: the answers of the target.
         """
         stream = generator(self.key, "copy_model")
         network = deepcopy(self.model)
@@ -77,9 +85,17 @@ class CopyTraining(NetworkTraining):
 
 
 def copy_model(target: Target, questions: Tensor, student: CopyTraining) -> nn.Module:
-    """A copy of any target: a student that learns from its answers (Tramèr et al. 2016, Orekondy et al. 2019).
+    """Return a copy of any target: a student trained on its answers (Tramèr et al. 2016, Orekondy et al. 2019).
 
-    It learns probabilities where the target shows scores, and classes where it shows labels alone.
+    It learns probabilities where the target shows scores, and classes where it shows only labels.
+
+    Args:
+        target: The attacked model.
+        questions: The queries: [rows, …].
+        student: The student network and how it is trained.
+
+    Raises:
+        InvalidInput: If there are no queries.
     """
     if not len(questions):
         raise InvalidInput("questions", "are none", "give rows to ask about")
@@ -87,13 +103,23 @@ def copy_model(target: Target, questions: Tensor, student: CopyTraining) -> nn.M
 
 
 def fidelity(target: Target, copy: nn.Module, rows: Tensor, *, confidence: float = 0.95) -> ConfidenceInterval:
-    """How often a copy names the class that the target names, on rows that it did not learn from."""
+    """Return how often a copy predicts the same class as the target.
+
+    Args:
+        target: The attacked model.
+        copy: The copy.
+        rows: Rows that the copy was not trained on.
+        confidence: The coverage of the interval.
+
+    Raises:
+        InvalidInput: If `confidence` is not between 0 and 1.
+    """
     return _agreed(target.labels(rows), copy, rows, confidence)
 
 
 @dataclass(frozen=True)
 class FidelityCurve:
-    """Fidelity against questions."""
+    """Fidelity as a function of the number of queries."""
 
     questions: tuple[int, ...]
     fidelity: tuple[ConfidenceInterval, ...]
@@ -108,10 +134,22 @@ def fidelity_curve(
     held_out: tuple[Tensor, Tensor],
     confidence: float = 0.95,
 ) -> FidelityCurve:
-    """How good copies are that were made from the first few questions, and from more and more of them.
+    """Return the fidelity of copies that were trained on increasing numbers of queries.
 
-    The target is asked once about the most of them. `held_out` are rows and the classes that the undefended target
-    names for them: whoever judges the copy knows these, and its limit on questions is not spent on them.
+    The target is queried once, for the largest number.
+
+    Args:
+        target: The attacked model.
+        questions: The queries: [rows, …]; each copy uses the first of them.
+        counts: The numbers of queries to try.
+        student: The student network and how it is trained.
+        held_out: Rows, and the classes that the undefended target predicts for them. The evaluator knows them, so that
+            they do not count against the target's query limit.
+        confidence: The coverage of each interval.
+
+    Raises:
+        InvalidInput: If `counts` is empty, or holds a number below 1 or above the number of queries, or `confidence` is
+            not between 0 and 1.
     """
     wanted = tuple(checked.count("counts", count) for count in counts)
     if not wanted or max(wanted) > len(questions):

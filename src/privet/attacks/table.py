@@ -1,4 +1,4 @@
-"""Every membership attack, by name: one row each, which `membership`, the command line and contract tests read."""
+"""Table of all membership attacks by name, which `membership`, the command line and the contract tests read."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ __all__ = ["MEMBERSHIP_ATTACKS", "MembershipAttack"]
 
 @dataclass(frozen=True)
 class MembershipAttack:
-    """One attack: how it scores the examples of a pool, and what an attacker must see for it."""
+    """Membership attack: how it scores the examples of a pool, and what access it needs."""
 
     score: Callable[[AttackerView], Reals]
     """Return a score for each example; higher means that it was a member."""
     access: Access = Access.SCORES
-    """The least that the attacker must see of the model."""
+    """Least access to the model that the attack needs."""
     needs_shadows: bool = False
 
     def applies(self, view: AttackerView) -> bool:
-        """Return whether what the attacker sees is enough."""
+        """Return whether the attacker's view is sufficient for this attack.
+
+        Args:
+            view: What the attacker sees.
+        """
         sees_enough = self.access is Access.LABELS or view.target.access is not Access.LABELS
         return sees_enough and (view.shadows is not None or not self.needs_shadows)
 
@@ -48,4 +52,4 @@ MEMBERSHIP_ATTACKS: dict[str, MembershipAttack] = {
     ),
     "RMIA": MembershipAttack(lambda view: rmia(view.confidences, view.shadow_models), needs_shadows=True),
 }
-"""In the order in which they are run and shown."""
+"""Attacks in the order in which they are run and shown."""

@@ -1,4 +1,4 @@
-"""What an attacker sees of a model: its labels, its scores, or all of it."""
+"""Targets of attacks: what an attacker sees of a model, from its labels to its weights."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from privet.core import InvalidInput, Release, checked
 __all__ = ["Access", "ModelTarget", "Target", "class_labels", "losses", "network_of", "target"]
 
 _TOGETHER = 4096
-"""Rows that are asked about at once."""
+"""Number of rows in one batch."""
 
 
 class Access(Enum):
-    """How much of a model an attacker sees."""
+    """Access that an attacker has to a model."""
 
     LABELS = "labels"
     """The class that it names, and nothing else."""
@@ -30,34 +30,55 @@ class Access(Enum):
 
 
 class Target(Protocol):
-    """A model under attack. What an attacker may not see raises `InvalidInput`."""
+    """Model under attack. Methods that need more access than the attacker has raise `InvalidInput`."""
 
     @property
     def classes(self) -> int:
-        """How many classes it tells apart."""
+        """Number of classes."""
         ...
 
     @property
     def access(self) -> Access:
-        """How much of it is seen."""
+        """Access that the attacker has."""
         ...
 
     def labels(self, inputs: Tensor) -> Tensor:
-        """[rows]: the class that it names."""
+        """Return the predicted class of each row.
+
+        Args:
+            inputs: [rows, …].
+
+        Returns:
+            [rows]: the predicted classes.
+        """
         ...
 
     def scores(self, inputs: Tensor) -> Tensor:
-        """[rows, classes]: what it says, before softmax."""
+        """Return the scores of each row, before softmax.
+
+        Args:
+            inputs: [rows, …].
+
+        Returns:
+            [rows, classes].
+
+        Raises:
+            InvalidInput: If the target shows only labels.
+        """
         ...
 
     def module(self) -> nn.Module:
-        """The network itself."""
+        """Return the network itself.
+
+        Raises:
+            InvalidInput: If the target does not show its weights.
+        """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class ModelTarget:
-    """A network of this process as a target; it is asked as it is used, without dropout and running averages."""
+    """Network in this process as a target; it is queried in evaluation mode."""
 
     network: nn.Module = field(repr=False)
     classes: int
@@ -68,17 +89,42 @@ class ModelTarget:
         checked.member("access", self.access, Access)
 
     def labels(self, inputs: Tensor) -> Tensor:
-        """The class with the highest score."""
+        """Return the class with the highest score for each row.
+
+        Args:
+            inputs: [rows, …].
+
+        Returns:
+            [rows]: the predicted classes.
+
+        Raises:
+            InvalidInput: If the network does not return one score for each row and class.
+        """
         return self._asked(inputs).argmax(1)
 
     def scores(self, inputs: Tensor) -> Tensor:
-        """What the network says."""
+        """Return the network's output, before softmax.
+
+        Args:
+            inputs: [rows, …].
+
+        Returns:
+            [rows, classes].
+
+        Raises:
+            InvalidInput: If the target shows only labels, or the network does not return one score for each row and
+                class.
+        """
         if self.access is Access.LABELS:
             raise InvalidInput("target", "shows labels alone", "use an attack that needs no more, such as label_only")
         return self._asked(inputs)
 
     def module(self) -> nn.Module:
-        """The network, for attacks that need gradients."""
+        """Return the network, for attacks that need gradients.
+
+        Raises:
+            InvalidInput: If the target does not show its weights.
+        """
         if self.access is not Access.WEIGHTS:
             raise InvalidInput("target", f"shows {self.access.value} and no gradients", "use an attack on what it says")
         return self.network
@@ -100,7 +146,15 @@ class ModelTarget:
 
 
 def target(model: nn.Module | Release[nn.Module], classes: int, access: Access = Access.WEIGHTS) -> ModelTarget:
-    """A network, or the release of one, as an attacker sees it.
+    """Return a network, or the release of one, as an attacker sees it.
+
+    Args:
+        model: The network, or its release.
+        classes: The number of classes.
+        access: What the attacker sees.
+
+    Raises:
+        InvalidInput: If `classes` is below 2, or `access` is not known.
 
     >>> seen = target(nn.Linear(2, 3), 3, Access.LABELS)
     >>> seen.labels(torch.zeros(4, 2)).shape
@@ -110,7 +164,14 @@ def target(model: nn.Module | Release[nn.Module], classes: int, access: Access =
 
 
 def network_of(of: Target) -> nn.Module:
-    """The network of a white box; raises where a target of one's own says that it is one, and has none to give."""
+    """Return the network of a white-box target.
+
+    Args:
+        of: The target.
+
+    Raises:
+        InvalidInput: If the target does not show its weights, or has no method `module()` that returns a network.
+    """
     given = getattr(of, "module", None)
     if of.access is not Access.WEIGHTS and given is None:
         raise InvalidInput("target", f"shows {of.access.value} and no gradients", "use an attack on what it says")
@@ -140,5 +201,17 @@ def class_labels(labels: Any, classes: int, count: int | None = None) -> Tensor:
 
 
 def losses(of: Target, inputs: Tensor, labels: Tensor) -> Tensor:
-    """[rows]: the cross-entropy of what the target says."""
+    """Return the cross-entropy of the target for each row.
+
+    Args:
+        of: The target; it must show scores.
+        inputs: [rows, …].
+        labels: [rows]: the true classes.
+
+    Returns:
+        [rows].
+
+    Raises:
+        InvalidInput: If the target shows only labels.
+    """
     return F.cross_entropy(of.scores(inputs).double(), labels.long(), reduction="none")

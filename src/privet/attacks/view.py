@@ -21,19 +21,19 @@ __all__ = ["AttackerView"]
 
 @dataclass(frozen=True, eq=False)
 class AttackerView:
-    """A target and a pool, with each answer computed once. What the target does not show raises."""
+    """Target and pool, with each answer computed once. What the target does not show raises `InvalidInput`."""
 
     target: Target
     pool: Pool
     shadows: Shadows | None = None
-    """Asked about the examples of the pool, in its order."""
+    """Shadow models for the examples of the pool, in its order."""
     versions: int = 24
     """How many noisy versions of each example are labeled, beside the example itself."""
     key: str = "privet"
 
     @cached_property
     def right(self) -> Bits:
-        """[examples, 1 + versions]: whether the target labels each version rightly."""
+        """[examples, 1 + versions]: whether the target labels each version correctly."""
         noisy = noisy_versions(self.pool.inputs, self.versions, key=self.key)
         labels = [self.target.labels(each) == self.pool.labels for each in (self.pool.inputs, *noisy)]
         return np.asarray(torch.stack(labels, dim=1).numpy())

@@ -1,4 +1,4 @@
-"""Audits: lower bounds on ε that hold with a stated confidence, to be set beside what is claimed."""
+"""Audits: lower bounds on ε that hold with a stated confidence, to be compared with the claimed guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays and tensors bit by bit, with how they lie in memory and what lies there beside them."""
+"""Comparison of arrays and tensors bit by bit, with their memory layout and the memory around them."""
 
 from __future__ import annotations
 
@@ -15,24 +15,37 @@ _Bits = tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]
 
 
 def count_differing(one: Any, other: Any) -> int:
-    """Return how many entries differ, of two arrays or tensors of one shape and type: 0.0 is not −0.0, and NaN is NaN.
+    """Return how many entries of two arrays or tensors differ: 0.0 is not −0.0, and NaN equals NaN.
+
+    Args:
+        one: An array or tensor.
+        other: Another of the same shape and type.
 
     >>> count_differing(np.array([0.0, 1.0, np.nan]), np.array([-0.0, 1.0, -np.nan]))
     1
     """
-    if isinstance(one, np.ndarray) and one.dtype.names is not None:  # what lies between fields is nobody's
+    if isinstance(one, np.ndarray) and one.dtype.names is not None:  # ignore the padding between fields
         fields = [_same(one[name], other[name]).reshape(one.size, -1).all(1) for name in one.dtype.names]
         return one.size - int(np.logical_and.reduce(fields).sum()) if fields else 0
     return int((~_same(one, other)).sum())
 
 
 def layout(thing: Any) -> tuple[int, ...]:
-    """How far its entries lie apart in memory."""
+    """Return the strides of an array or tensor.
+
+    Args:
+        thing: The array or tensor.
+    """
     return tuple(thing.strides if isinstance(thing, np.ndarray) else thing.stride())
 
 
 def whole(thing: Any) -> Any:
-    """What an array or tensor is a view of, which leaves with it (`torch.save` writes all of it); None if of nothing.
+    """Return what an array or tensor is a view of, which is released with it; None if it is not a view.
+
+    `torch.save` writes all of it.
+
+    Args:
+        thing: The array or tensor.
 
     >>> whole(np.arange(6.0)[:2])
     array([0., 1., 2., 3., 4., 5.])
@@ -50,7 +63,14 @@ def whole(thing: Any) -> Any:
 
 
 def digest(thing: Any) -> bytes:
-    """Of what is in it and around it; of an array without Python's objects. TypeError where it cannot be read."""
+    """Return a digest of an array or tensor and of what it is a view of.
+
+    Args:
+        thing: A tensor, or an array that holds no Python objects.
+
+    Raises:
+        TypeError: If its memory cannot be read.
+    """
     found = blake2b(f"{thing.dtype} {tuple(thing.shape)} {layout(thing)}".encode())
     for each in (thing, whole(thing)):
         if isinstance(each, (np.ndarray, torch.Tensor)):
@@ -61,9 +81,13 @@ def digest(thing: Any) -> bytes:
 
 
 def components(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """What a sparse tensor is made of: where its entries are, also those that are 0, and what they are."""
+    """Return the components of a sparse tensor: the indices of its entries, including explicit zeros, and the values.
+
+    Args:
+        tensor: A sparse tensor.
+    """
     if tensor.layout == torch.sparse_coo:
-        # `indices()` refuses tensors that name one place twice, and what they name is seen by whoever has them.
+        # `indices()` refuses uncoalesced tensors, whose duplicate entries are visible to whoever receives them.
         return [tensor._indices(), tensor._values()]  # noqa: SLF001
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
         return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
@@ -76,7 +100,7 @@ def _same(one: Any, other: Any) -> npt.NDArray[np.bool_]:
 
 
 def _bits(thing: Any) -> _Bits:
-    """The bytes of each entry, by its real and imaginary part; and which of these are NaN."""
+    """Return the bytes of each entry, by its real and imaginary part, and which of these are NaN."""
     size = thing.itemsize if isinstance(thing, np.ndarray) else thing.element_size()
     count = int(np.prod(thing.shape))
     twofold = thing.dtype.is_complex if isinstance(thing, torch.Tensor) else thing.dtype.kind == "c"
@@ -87,7 +111,7 @@ def _bits(thing: Any) -> _Bits:
         nan = torch.isnan(real.float() if real.is_floating_point() else real).numpy()
     elif thing.dtype.kind in "fc":
         if thing.dtype.char in "gG" and np.finfo(thing.dtype).nmant == 63:
-            bits = bits[:, :, :10]  # the rest of an extended number is filling
+            bits = bits[:, :, :10]  # the rest of an extended-precision number is padding
         flat = np.ascontiguousarray(thing).reshape(-1)
         nan = np.isnan(np.stack([flat.real, flat.imag], axis=1) if twofold else flat)
     else:

@@ -1,8 +1,8 @@
-"""Canaries in a training run that nobody's accuracy pays for: each has a coordinate of its own, and sees nothing else.
+"""Gradient canaries that do not reduce accuracy: each has a coordinate of its own, on which no prediction depends.
 
-In the manner of Nasr et al. 2023 (Dirac gradient canaries): the model gets one bare number for each canary, on which no
-prediction depends. A canary's loss is a large multiple of its number, so that its clipped gradient is the clip, along
-one axis. What the optimizer is given along that axis is then either noise, or noise and the clip.
+In the manner of Nasr et al. 2023 (Dirac gradient canaries): the model gets one extra scalar parameter for each canary.
+A canary's loss is a large multiple of its parameter, so that its clipped gradient has the clipping norm, along one
+axis. What the optimizer receives along that axis is then either noise, or noise plus the clipping norm.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ __all__ = ["CanaryModel", "CanaryWatch"]
 M = TypeVar("M", bound=nn.Module)
 
 _STEEP: Final = 1e6
-"""How steep a canary's loss is: above every clip that is used, so that it is always clipped."""
+"""The slope of a canary's loss: above every clipping norm in use, so that its gradient is always clipped."""
 _ROW, _BLANK = 0, -1
-"""How rows are marked that are no canaries, and canaries that are out; 1, 2, … are canaries that are in."""
+"""Marks of real rows and of excluded canaries; 1, 2, … are included canaries."""
 
 
 class CanaryModel(nn.Module, Generic[M]):
-    """A model with a bare number beside it for each canary. The model itself stays what it is.
+    """Model with one extra scalar parameter for each canary. The wrapped model itself does not change.
 
-    Each canary is in the data by its own fair coin, drawn here; one that is out is a row of which nothing is learned
-    (its gradient is zero), which is what a run without that row would be, as sums are divided by a public number. So
-    the audit is of the run's own unit, whether records come and go, are blanked, or are replaced.
+    Each canary is included in the data by its own fair coin, drawn here. An excluded canary is a row from which nothing
+    is learned (its gradient is zero). That equals a run without that row, because sums are divided by a public number.
+    So the audit is for the run's own unit, whether records are added and removed, zeroed out, or replaced.
 
-    What it changes: the data set has `canaries` more rows, so that a plan which counts rows samples a little less, and
-    a batch has a few rows that teach the model nothing. What a real row is promised stays as it was.
+    What it changes: the data set has `canaries` more rows, so that a plan that counts rows samples at a slightly lower
+    rate, and a batch has a few rows that teach the model nothing. The guarantee for real rows does not change.
 
     >>> planted = CanaryModel(nn.Linear(2, 3), canaries=4)
     >>> (inputs, labels), marks = planted.dataset((torch.zeros(5, 2), torch.zeros(5)))
@@ -61,13 +61,23 @@ class CanaryModel(nn.Module, Generic[M]):
 
     @property
     def canaries(self) -> int:
-        """How many there are, in or out."""
+        """The number of canaries, included or excluded."""
         return len(self.marks)
 
     def dataset(self, data: Any) -> Any:
-        """The data and the canaries: pairs of a row as it was, and its mark.
+        """Return the data with the canaries appended, as pairs of a row and its mark.
 
-        `data` is a tensor, or a tuple or dict of them whose first axis counts the rows; or a data set with a length.
+        Args:
+            data: A tensor or array, or a tuple or dict of them, whose first axis counts the rows; or a data set with a
+                length.
+
+        Returns:
+            For tensors and arrays, a pair: the columns with synthetic rows for the canaries after the real ones, and
+            one mark for each row. For a data set, a data set of such pairs. A mark is 0 for a real row, -1 for an
+            excluded canary, and the canary's number, counted from 1, for an included one.
+
+        Raises:
+            InvalidInput: If a column has no first axis, or columns have different lengths.
         """
         marks = np.where(self._inside, np.arange(1, self.canaries + 1), _BLANK)
         if isinstance(data, Dataset) or not isinstance(data, (Tensor, np.ndarray, tuple, dict)):
@@ -87,24 +97,44 @@ class CanaryModel(nn.Module, Generic[M]):
         return columns, torch.cat([torch.full((rows[0],), _ROW), torch.from_numpy(marks)])
 
     def forward(self, *inputs: Any) -> Any:
-        """What the model says; the canaries take no part in it."""
+        """Return the output of the wrapped model; the canaries do not take part in it.
+
+        Args:
+            *inputs: The arguments of the wrapped model's `forward`.
+        """
         return self.model(*inputs)
 
     def losses(self, losses: Tensor, marks: Tensor) -> Tensor:
-        """The losses of a batch, with those of its canaries in their places.
+        """Return the losses of a batch, with those of canary rows replaced by the canaries' own losses.
 
-        `losses` are the model's own, one for each row: those of canaries are left out, and no gradient comes of them.
+        Args:
+            losses: The model's losses, one for each row. Those of canary rows are ignored and contribute no gradient.
+            marks: The mark of each row of the batch, as `dataset` returns them.
+
+        Returns:
+            One loss for each row: the model's for real rows, a steep multiple of the canary's parameter for included
+            canaries, and zero for excluded ones.
         """
         place = (marks - 1).clamp(min=0).to(self.marks.device)
         steep = torch.where(marks > 0, _STEEP, 0.0).to(self.marks)
         return torch.where((marks == _ROW).to(losses.device), losses, steep * self.marks[place])
 
     def watch(self, run: Run) -> CanaryWatch:
-        """What makes the run's steps from here on, and keeps what is seen of the canaries."""
+        """Return a `CanaryWatch` that makes the run's steps from here on and records what they reveal of the canaries.
+
+        Args:
+            run: The run that trains this model, attached to the data set that `dataset` returned.
+
+        Raises:
+            InvalidInput: If the run does not train this model with its canaries' parameters, or uses adaptive clipping.
+        """
         return CanaryWatch(self, run)
 
     def strip(self, release: Release[Any]) -> Release[Any]:
-        """The release of the model itself, without the canaries' numbers.
+        """Return the release of the wrapped model, without the canaries' parameters.
+
+        Args:
+            release: A release of the `CanaryModel`, such as `run.release()` returns.
 
         Guarantee: the same, by post-processing.
         """
@@ -112,10 +142,10 @@ class CanaryModel(nn.Module, Generic[M]):
 
 
 class CanaryWatch:
-    """The steps of a run whose canaries are watched: `step` in place of the run's own.
+    """Steps of a run whose canaries are watched: call `step` in place of the run's own.
 
-    What it keeps is internal: coins and batches are no releases. What comes of `observed()` is evidence, of made-up
-    rows alone.
+    What it records is internal: coins and batches are not released. What `observed()` returns is evidence about
+    synthetic rows alone.
     """
 
     def __init__(self, planted: CanaryModel[Any], run: Run) -> None:
@@ -126,8 +156,8 @@ class CanaryWatch:
             advice = "attach plan.attach(planted, optimizer, planted.dataset(data)), the optimizer made of planted's"
             raise InvalidInput("run", problem, f"{advice} parameters()")
         if isinstance(run.plan.clipping, Adaptive):
-            # A canary that is out is a row within the clip, and counts ½ among these: one in counts −½, where the
-            # guarantee is about ½ and nothing.
+            # An excluded canary is a row within the clip and adds ½ to the released count; an included one adds −½.
+            # The guarantee is about the difference between ½ and 0.
             problem = "has adaptive clipping, which counts rows of which nothing is learned among those within the clip"
             raise InvalidInput("run", problem, "audit a plan with another clipping")
         self._planted, self._run = planted, run
@@ -137,7 +167,19 @@ class CanaryWatch:
         self._part: list[Tensor] = []
 
     def step(self, losses: Tensor, marks: Tensor) -> bool:
-        """`run.step` for the model's own losses of a batch, and the marks that came with it."""
+        """Make one step of the run and record the noisy gradient along each canary's axis.
+
+        Args:
+            losses: The model's own losses of a batch, one for each row.
+            marks: The marks that came with the batch.
+
+        Returns:
+            Whether the step is complete; with micro-batches, only the call for the last one completes it.
+
+        Raises:
+            InvalidInput: If the step left no gradient behind.
+            RunError: If the run has no batch to step on.
+        """
         planted = self._planted
         self._now.append(marks[marks > 0] - 1)
         if not self._run.step(planted.losses(losses, marks)):
@@ -154,7 +196,11 @@ class CanaryWatch:
         return True
 
     def observed(self) -> CanaryObservations:
-        """What was seen of all steps so far."""
+        """Return what was observed in all steps so far.
+
+        Raises:
+            InvalidInput: If the run has made no step yet.
+        """
         if not self._seen:
             raise InvalidInput("run", "has made no step yet", "train first")
         run, plan = self._run, self._run.plan
@@ -171,7 +217,7 @@ class CanaryWatch:
 
 
 class _Joined(Dataset[Any]):
-    """Rows of somebody's data set, and canaries after them."""
+    """Rows of a data set, followed by canaries."""
 
     def __init__(self, data: Any, marks: Tensor) -> None:
         self._data, self._marks = data, marks
@@ -186,8 +232,11 @@ class _Joined(Dataset[Any]):
 
 
 def _made_up(rows: Tensor, count: int) -> Tensor:
-    """So many rows of such a kind. Nothing is learned of them, but a model that has no number for a row of zeros would
-    blank the canary with it; so numbers and pictures are made up, and codes are 0, which every category has."""
+    """Return synthetic rows of the same shape and type.
+
+    Nothing is learned from them, but a model whose output for a row of zeros is not finite would blank the canary with
+    it. So floating-point numbers and pixels are drawn at random, and codes are 0, which every category has.
+    """
     drawn, shape = generator("privet", "canaries"), (count, *rows.shape[1:])
     if rows.dtype.is_floating_point:
         return torch.rand(shape, generator=drawn, dtype=torch.float64).to(rows)
@@ -197,7 +246,7 @@ def _made_up(rows: Tensor, count: int) -> Tensor:
 
 
 def _rate(plan: DPSGD, run: Run) -> float:
-    """The chance of a row to be in a batch, about: a score may use it, and no bound rests on it."""
+    """Return the approximate probability that a row is in a batch: scores may use it, and no bound depends on it."""
     if plan.sample_rate is not None:
         return plan.sample_rate
     return min(1.0, (plan.batch_size or 1) / (plan.population or run.sampler.units))

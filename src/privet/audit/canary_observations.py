@@ -1,4 +1,4 @@
-"""What was seen of canaries, step by step, and what it proves."""
+"""What was observed of canaries, step by step, and the lower bounds on ε that follow from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privet.core.random import SeededRng
 __all__ = ["CanaryObservations", "log_likelihood_ratios", "plan_guesses"]
 
 _LEAST: Final = 1e-3
-"""Below so little noise, a score may as well presume this much."""
+"""The least noise multiplier that scores presume."""
 _FARTHEST: Final = 600.0
 _PRETENDED: Final = 2000
 _SHARES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
@@ -27,50 +27,58 @@ _SHARES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class CanaryObservations:
-    """Steps by canaries: how far the released gradient went along each axis, in clips."""
+    """Observations of canaries in each step: the released gradient along each axis, in units of the clipping norm."""
 
     seen: npt.NDArray[np.float32] = field(repr=False)
-    """[steps, canaries]"""
+    """[steps, canaries]: the released gradient along each canary's axis."""
     took_part: npt.NDArray[np.bool_] = field(repr=False)
     """[steps, canaries]: whether the canary was in the batch of the step."""
     inside: npt.NDArray[np.bool_] = field(repr=False)
-    """Whose coins came up."""
+    """For each canary, whether its coin included it."""
     noise_multiplier: float
-    """As the plan has it: scores use it, and no bound presumes it."""
+    """The noise multiplier of the plan: scores use it, and no bound presumes it."""
     sample_rate: float
-    """The same of how often a row is drawn."""
+    """The probability that a row is in a batch: scores use it, and no bound presumes it."""
     event: Callable[[float], Event] = field(repr=False)
-    """What these steps are, at a given noise multiplier."""
+    """The event of these steps at a given noise multiplier."""
     unit: Unit
     whole: bool = True
-    """Whether a canary gets all of the clip."""
+    """Whether a canary's gradient has the whole clipping norm."""
 
     @property
     def steps(self) -> int:
-        """How many were seen."""
+        """The number of observed steps."""
         return len(self.seen)
 
     @property
     def canaries(self) -> int:
-        """How many there are, in or out."""
+        """The number of canaries, included or excluded."""
         return len(self.inside)
 
     @property
     def sums(self) -> Reals:
-        """What a canary's axis was given over all steps: all that is left in a model that plain SGD trained."""
+        """The sum over all steps of each canary's axis: all that remains of it in a model trained by plain SGD."""
         return np.asarray(self.seen.sum(0, dtype=np.float64))
 
     @property
     def scores(self) -> Reals:
-        """How much likelier it is that a canary is in, by the plan's noise and sampling."""
+        """The log-likelihood ratio that each canary is included, by the plan's noise and sampling."""
         return log_likelihood_ratios(self.seen, self.noise_multiplier, self.sample_rate)
 
     def by_steps(self, *, delta: float, confidence: float = 0.95) -> Evidence:
-        """What the run costs at least, if its steps are Gaussian (Nasr et al. 2023; see `gaussian_steps`).
+        """Return a lower bound on the run's ε, if its steps are Gaussian (Nasr et al. 2023; see `gaussian_steps`).
 
-        Each canary in each step is one observation, with the clip or without. It presumes that noise is normal,
-        independent between steps and axes and of one scale, and that batches are drawn as the plan says: it finds
-        noise that is missing, and refutes nothing by itself.
+        Each canary in each step is one observation, with the clipping norm or without. The bound presumes that noise is
+        normal, independent between steps and axes and of one scale, and that batches are drawn as the plan says: it
+        finds noise that is missing, and refutes nothing by itself.
+
+        Args:
+            delta: The δ at which ε is stated.
+            confidence: The probability that the bound is right.
+
+        Raises:
+            InvalidInput: If there are fewer than four observations with a canary in the batch, or fewer than four
+                without; or `confidence` is no probability.
         """
         present, absent = self.seen[self.took_part], self.seen[~self.took_part]
         if min(len(present), len(absent)) < 4:
@@ -86,10 +94,20 @@ class CanaryObservations:
     def by_coins(
         self, *, delta: float, confidence: float = 0.95, guesses: int | None = None, scores: Any = None
     ) -> Evidence:
-        """What the run costs at least, whatever it did (Steinke, Nasr & Jagielski 2023; see `one_run`).
+        """Return a lower bound on the run's ε that assumes nothing about the run (`one_run`).
 
-        Each canary is in by its own fair coin. `guesses` are chosen from the plan alone, unless given; `scores` are
-        `scores` unless others are given, which no coin may have a say in.
+        The method is that of Steinke, Nasr & Jagielski 2023. Each canary is included by its own fair coin.
+
+        Args:
+            delta: The δ at which ε is stated.
+            confidence: The probability that the bound is right.
+            guesses: The number of canaries to guess at, fixed before any coin is seen; chosen from the plan alone by
+                default.
+            scores: One score for each canary, higher if it seems included; the property `scores` by default. The coins
+                must not influence it.
+
+        Raises:
+            InvalidInput: If there is not one score for each canary, or more guesses than canaries.
         """
         said = self.scores if scores is None else scores
         if guesses is None:
@@ -101,9 +119,14 @@ class CanaryObservations:
 
 
 def log_likelihood_ratios(seen: Any, noise_multiplier: float, sample_rate: float) -> Reals:
-    """log of how much likelier a canary's steps are if it is in: Σ log(1 − q + q·exp((x − ½)/σ²)), x in clips.
+    """Return the log-likelihood ratio of each canary being included: Σ log(1 − q + q·exp((x − ½)/σ²)), x in clips.
 
-    By Neyman and Pearson no other score tells more, if noise is normal and batches are Poisson.
+    By Neyman and Pearson no other score is more powerful, if noise is normal and batches are Poisson.
+
+    Args:
+        seen: [steps, canaries]: the released gradient along each axis, in units of the clipping norm.
+        noise_multiplier: The σ of the plan.
+        sample_rate: The q of the plan: the probability that a row is in a batch.
 
     >>> log_likelihood_ratios(np.array([[0.5, 1.5]]), 1.0, 1.0).tolist()
     [0.0, 1.0]
@@ -119,7 +142,18 @@ def log_likelihood_ratios(seen: Any, noise_multiplier: float, sample_rate: float
 def plan_guesses(
     canaries: int, steps: int, noise_multiplier: float, sample_rate: float, *, delta: float, confidence: float = 0.95
 ) -> int:
-    """How many guesses find most, on made-up runs of the same plan: known before any coin is looked at."""
+    """Return the number of guesses that gives the largest bound on simulated runs of the same plan.
+
+    It depends on the plan alone, so that it is known before any coin is seen.
+
+    Args:
+        canaries: The number of canaries.
+        steps: The number of steps.
+        noise_multiplier: The noise multiplier of the plan.
+        sample_rate: The probability that a row is in a batch.
+        delta: The δ at which ε is stated.
+        confidence: The probability that the bound is right.
+    """
     rng = SeededRng(0, "guesses")
     scores = np.zeros(2 * _PRETENDED)
     inside = np.arange(len(scores)) < _PRETENDED

@@ -1,7 +1,8 @@
 """Comparison of two results: the places where they differ, in plain words.
 
-Whatever can be reached from a result leaves with it: also what a function closes over, what hangs on a module beside
-its weights, and what a subclass of `dict` carries. A kind whose contents cannot be seen is reported, and never passed.
+Everything that can be reached from a result is released with it: also what a function closes over, what is attached to
+a module beside its weights, and what a subclass of `dict` carries. A type whose contents cannot be seen is reported,
+and never passed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from privet.audit.object_contents import PLAIN, Contents, attributes_of, content
 __all__ = ["differences"]
 
 _BY_TEXT: Final = (float, complex, Decimal, datetime, time)
-"""What may be equal and still be told apart (0.0 and -0.0, one instant in two zones), or be NaN."""
+"""Types whose equal values may be distinguishable (0.0 and -0.0, one instant in two time zones), or NaN."""
 
 _Pairs = dict[tuple[int, int], tuple[Any, Any]]
 
@@ -33,7 +34,7 @@ def differences(one: Any, other: Any, place: str = "the result") -> Iterator[str
     Args:
         one: An object.
         other: The object that it is compared with.
-        place: What to call them.
+        place: The name of the objects in messages.
 
     >>> list(differences({"a": 1, "b": [2.0, float("nan")]}, {"a": 1, "b": [2.5, float("nan")]}))
     ["the result['b'][0] differs"]
@@ -56,7 +57,7 @@ def _differing(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
         if not _equal(one, other):
             yield f"{place} differs"
             return
-    elif (id(one), id(other)) in seen:  # a pair is looked at once, so that circles end
+    elif (id(one), id(other)) in seen:  # each pair is compared once, so that cycles end
         return
     else:
         seen[id(one), id(other)] = one, other  # kept, so that no other pair gets these ids
@@ -70,7 +71,7 @@ def _differing(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
 
 
 def _contents(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str] | None:
-    """What differs beside attributes; None where nobody can tell."""
+    """Return differences beside attributes; None where they cannot be determined."""
     if isinstance(one, torch.Tensor):
         return _tensors(one, other, place, seen)
     if isinstance(one, (np.ndarray, np.void)):
@@ -95,7 +96,7 @@ def _labeled(mine: Contents, its: Contents, place: str, seen: _Pairs) -> Iterato
 
 
 def _equal(one: Any, other: Any) -> bool:
-    # By the kind's own ==, since a subclass may have made its own blind.
+    # Use the base type's ==, because a subclass may override it and ignore differences.
     kind: Any = plain_kind(one)
     if kind in _BY_TEXT:
         return bool(kind.__repr__(one) == kind.__repr__(other))
@@ -169,7 +170,10 @@ def _arrays(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
 
 
 def _views(one: Any, other: Any, place: str, seen: _Pairs) -> Iterator[str]:
-    """What a view is part of goes wherever it goes: `torch.save` writes it, and `.base` is it."""
+    """Compare the arrays that these are views of.
+
+    They are released with the views: `torch.save` writes them, and `.base` refers to them.
+    """
     bases = whole(one), whole(other)
     if any(_differing(*bases, place, seen)):
         yield f"{place} is a view of more than itself, which differs or cannot be compared: return a copy"
@@ -184,6 +188,6 @@ def _frames(one: Any, other: Any, place: str) -> Iterator[str]:
 
 
 def _signs(frame: Any) -> list[bytes]:
-    """Of each column of floats: `equals` takes −0.0 for 0.0."""
+    """Return the sign bits of each column of floats: `equals` does not distinguish −0.0 from 0.0."""
     columns = frame.get_columns() if hasattr(frame, "get_columns") else [frame]
     return [np.signbit(each.fill_null(0).fill_nan(0).to_numpy()).tobytes() for each in columns if each.dtype.is_float()]

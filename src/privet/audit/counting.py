@@ -1,4 +1,4 @@
-"""What counts of successes prove of a mechanism: the ε that two rates leave no way around."""
+"""Lower bounds on ε and μ from an attack's true-positive and false-positive counts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ __all__ = ["epsilon_of", "epsilons", "mu_of", "mus"]
 
 
 def epsilon_of(hits: int, present: int, alarms: int, absent: int, *, delta: float, error: float) -> float:
-    """The least ε with which an attack's successes can be explained, unless something of probability `error` happened.
+    """Return the least ε that explains an attack's successes, unless an event of probability `error` happened.
 
-    The attack says "present" in `hits` of `present` worlds in which it is right, and in `alarms` of `absent` worlds in
-    which it is wrong. Under (ε, δ), P[hit] ≤ e^ε·P[alarm] + δ and P[no alarm] ≤ e^ε·P[no hit] + δ (Kairouz, Oh &
-    Viswanath 2015, Thm 2.1; Jagielski, Ullman & Oprea 2020). Half of the error goes to each probability; both
-    inequalities use the same two events, so that the larger ε is as certain as either.
+    Under (ε, δ), P[hit] ≤ e^ε·P[alarm] + δ and P[no alarm] ≤ e^ε·P[no hit] + δ (Kairouz, Oh & Viswanath 2015, Thm 2.1;
+    Jagielski, Ullman & Oprea 2020). Half of the error goes to each probability; both inequalities use the same two
+    events, so that the larger ε is as certain as either.
+
+    Args:
+        hits: The number of true positives: trials with the record in which the attack says "present".
+        present: The number of trials with the record.
+        alarms: The number of false positives: trials without the record in which the attack says "present".
+        absent: The number of trials without the record.
+        delta: The δ at which ε is stated.
+        error: The probability that the bound is wrong, such as 0.05.
+
+    Raises:
+        InvalidInput: If there are more successes than trials, or `delta` or `error` is out of range.
 
     >>> round(epsilon_of(500, 500, 0, 500, delta=0.0, error=0.05), 3)
     4.906
@@ -30,7 +40,18 @@ def epsilon_of(hits: int, present: int, alarms: int, absent: int, *, delta: floa
 
 
 def epsilons(hits: Any, present: int, alarms: Any, absent: int, delta: float, error: float) -> Reals:
-    """The same for many attacks at once; it is certain of each by itself, and not of the largest."""
+    """Return the bound of `epsilon_of` for many attacks at once.
+
+    Each bound holds with the stated error by itself; the largest of them does not.
+
+    Args:
+        hits: The number of true positives of each attack.
+        present: The number of trials with the record.
+        alarms: The number of false positives of each attack.
+        absent: The number of trials without the record.
+        delta: The δ at which ε is stated.
+        error: The probability that one bound is wrong.
+    """
     hit, alarm = _rates(hits, present, alarms, absent, error)
     with np.errstate(divide="ignore", invalid="ignore"):
         first = np.where(hit - delta > 0, np.log(np.maximum(hit - delta, 0) / alarm), 0.0)
@@ -39,9 +60,20 @@ def epsilons(hits: Any, present: int, alarms: Any, absent: int, delta: float, er
 
 
 def mu_of(hits: int, present: int, alarms: int, absent: int, *, error: float) -> float:
-    """The least μ of Gaussian DP with which an attack's successes can be explained (Dong, Roth & Su 2022, Def. 2.6).
+    """Return the least μ of Gaussian DP that explains an attack's successes (Dong, Roth & Su 2022, Def. 2.6).
 
-    μ-GDP allows no test with a miss probability below Φ(Φ⁻¹(1 − alarm) − μ). The same limits as in `epsilon_of`.
+    μ-GDP allows no test with a miss probability below Φ(Φ⁻¹(1 − alarm) − μ). The confidence limits are those of
+    `epsilon_of`.
+
+    Args:
+        hits: The number of true positives: trials with the record in which the attack says "present".
+        present: The number of trials with the record.
+        alarms: The number of false positives: trials without the record in which the attack says "present".
+        absent: The number of trials without the record.
+        error: The probability that the bound is wrong, such as 0.05.
+
+    Raises:
+        InvalidInput: If there are more successes than trials, or `error` is out of range.
 
     >>> round(mu_of(841, 1000, 159, 1000, error=0.05), 2)
     1.81
@@ -51,7 +83,17 @@ def mu_of(hits: int, present: int, alarms: int, absent: int, *, error: float) ->
 
 
 def mus(hits: Any, present: int, alarms: Any, absent: int, error: float) -> Reals:
-    """The same for many attacks at once; it is certain of each by itself, and not of the largest."""
+    """Return the bound of `mu_of` for many attacks at once.
+
+    Each bound holds with the stated error by itself; the largest of them does not.
+
+    Args:
+        hits: The number of true positives of each attack.
+        present: The number of trials with the record.
+        alarms: The number of false positives of each attack.
+        absent: The number of trials without the record.
+        error: The probability that one bound is wrong.
+    """
     hit, alarm = _rates(hits, present, alarms, absent, error)
     known = (hit > 0) & (alarm < 1)
     with np.errstate(invalid="ignore"):

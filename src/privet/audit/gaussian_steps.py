@@ -1,4 +1,4 @@
-"""Steps that are seen one by one: how much noise there is at most, and what the whole run then costs at least."""
+"""Steps observed one by one: an upper bound on their noise, and the lower bound on the run's ε that follows from it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ ASSUMED = "each step adds Gaussian noise of one and the same scale to a bounded 
 
 
 def noise_at_most(present: Any, absent: Any, *, confidence: float = 0.95, threshold: float | None = None) -> float:
-    """The noise multiplier is at most this, with the stated confidence; infinity where nothing can be told apart.
+    """Return an upper bound on the noise multiplier; infinity where the observations cannot be distinguished.
 
     Args:
-        present: for each step in which a canary took part, how far the released gradient goes in its direction.
-        absent: the same for steps in which it took no part.
-        confidence: the chance that the bound is right.
-        threshold: fixed beforehand, if it is known: half of what the canary adds. Else every second observation
-            chooses one, and the others are counted.
+        present: For each step in which a canary took part, how far the released gradient goes in its direction.
+        absent: The same for steps in which it took no part.
+        confidence: The probability that the bound is right.
+        threshold: Half of what the canary adds, if that is known beforehand. Without it, every second observation
+            chooses a threshold, and the others are counted.
+
+    Raises:
+        InvalidInput: If there are no observations, or fewer than four of either kind without a threshold, or one is
+            NaN; or `confidence` is no probability.
 
     >>> import numpy as np
     >>> drawn = np.random.default_rng(0)
@@ -55,11 +59,28 @@ def gaussian_steps(
     unit: Unit | None = None,
     attack: str = "gradient canaries, step by step",
 ) -> Evidence:
-    """What the run costs at least, if its steps are Gaussian mechanisms (Nasr et al. 2023).
+    """Return a lower bound on the run's ε, if its steps are Gaussian mechanisms (Nasr et al. 2023).
 
-    The observations bound the noise of one step from above; the accountant's *lower* end prices a run of so many steps
-    with that noise. It presumes that every step is Gaussian, on rows drawn by `sampling`: this can find too little
-    noise, and it cannot refute a guarantee by itself.
+    The observations bound the noise of one step from above; the *lower* end of the accountant's ε for that many steps
+    with that noise is the bound. It presumes that every step is Gaussian, on rows drawn by `sampling`: this can find
+    too little noise, and it cannot refute a guarantee by itself.
+
+    Args:
+        present: For each step in which a canary took part, how far the released gradient goes in its direction.
+        absent: The same for steps in which it took no part.
+        steps: The number of steps of the run.
+        sampling: How the rows of a batch are drawn; every step uses all rows by default.
+        delta: The δ at which ε is stated.
+        confidence: The probability that the bound is right.
+        threshold: Half of what the canary adds, if that is known beforehand. Without it, every second observation
+            chooses a threshold, and the others are counted.
+        unit: The unit of the run; one example, added or removed, by default.
+        attack: The name of the attack in the evidence.
+
+    Raises:
+        InvalidInput: If there are too few observations, one is NaN, `steps` is below 1, or `confidence` is no
+            probability.
+        NotProven: If no theorem covers such steps for the unit.
     """
     count, whose = checked.count("steps", steps), unit or Unit()
 
@@ -73,5 +94,15 @@ def gaussian_steps(
 
 
 def least_epsilon(event: Callable[[float], Event], noise: float, delta: float, unit: Unit) -> float:
-    """Return the least ε of an event whose noise multiplier is at most `noise`: the lower end of its price."""
+    """Return the least ε of an event whose noise multiplier is at most `noise`: the lower end of its interval.
+
+    Args:
+        event: The event at a given noise multiplier.
+        noise: An upper bound on the noise multiplier; infinity gives 0.
+        delta: The δ at which ε is stated.
+        unit: Whose data is protected.
+
+    Raises:
+        NotProven: If no theorem covers the event for the unit.
+    """
     return price.epsilon(event(noise), delta, unit=unit).epsilon.lower if noise < float("inf") else 0.0

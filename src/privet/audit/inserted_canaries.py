@@ -1,4 +1,4 @@
-"""Made-up rows in the data, each by its own fair coin, that only the released model is asked about: a black box."""
+"""Black-box canaries: synthetic rows, each inserted by its own fair coin; only the released model is queried."""
 
 from __future__ import annotations
 
@@ -21,19 +21,34 @@ __all__ = ["InsertedCanaries", "insert_canaries"]
 
 @dataclass(frozen=True, eq=False)
 class InsertedCanaries:
-    """Canaries that are rows like others, and whose coins came up."""
+    """Canaries that are ordinary rows, and the coins that decided which of them are included."""
 
     inputs: Tensor = field(repr=False)
     labels: Tensor = field(repr=False)
     inside: npt.NDArray[np.bool_] = field(repr=False)
 
     def into(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows, and the canaries that are in; train on these, with a plan whose unit is add/remove."""
+        """Return the rows and labels with the included canaries appended.
+
+        Train on the result, with a plan whose unit is add/remove.
+
+        Args:
+            inputs: The rows to train on.
+            labels: The label of each row.
+        """
         kept = torch.from_numpy(self.inside)
         return torch.cat([inputs, self.inputs[kept].to(inputs)]), torch.cat([labels, self.labels[kept].to(labels)])
 
     def scores(self, target: Target) -> Reals:
-        """How sure the model is of each canary's label: logit-scaled confidence, or whether it names it at all."""
+        """Return how sure the model is of each canary's label.
+
+        Args:
+            target: The released model, with the access that the adversary has.
+
+        Returns:
+            The logit-scaled confidence of each canary's label; with access to labels alone, 1 where the model predicts
+            the canary's label and 0 elsewhere.
+        """
         if target.access is Access.LABELS:
             return np.asarray((target.labels(self.inputs) == self.labels).double().numpy())
         return confidences(target.scores(self.inputs), self.labels)
@@ -48,9 +63,20 @@ class InsertedCanaries:
         unit: Unit | None = None,
         attack: str = "mislabeled rows, one run",
     ) -> Evidence:
-        """What the run cost at least, whatever it did (`one_run`). Unless given, a fifth of the canaries is guessed at.
+        """Return a lower bound on the run's ε that assumes nothing about the run (`one_run`).
 
-        A canary that is out is not there at all, so that this is about rows that come and go.
+        An excluded canary is not in the data at all, so that the bound is for rows that are added or removed.
+
+        Args:
+            target: The released model, with the access that the adversary has.
+            delta: The δ at which ε is stated.
+            guesses: The number of canaries to guess at, fixed before any coin is seen; a fifth of them by default.
+            confidence: The probability that the bound is right.
+            unit: The unit of the run, with add/remove neighbors; one example by default.
+            attack: The name of the attack in the evidence.
+
+        Raises:
+            InvalidInput: If `unit` has other neighbors than add/remove, or there are more guesses than canaries.
         """
         whose = unit or Unit()
         if whose.neighbours is not Neighbours.ADD_REMOVE:
@@ -64,10 +90,19 @@ class InsertedCanaries:
 def insert_canaries(
     inputs: Tensor, *, classes: int, canaries: int, key: str = "privet", rng: Rng | None = None
 ) -> InsertedCanaries:
-    """Canaries shaped like `inputs`, which are public or made up and of which nothing but the range is used.
+    """Return synthetic canaries of the shape of `inputs`, each included by its own fair coin.
 
-    Each is noise within the range, with a label drawn at random: a model that is right about one has learned it by
-    heart. `key` decides what they look like, and `rng` the coins.
+    Each is noise within the range of `inputs`, with a label drawn at random: a model that predicts it has memorized it.
+
+    Args:
+        inputs: Public or synthetic rows, [rows, …]. Only their shape and range are used.
+        classes: The number of classes that labels are drawn from.
+        canaries: The number of canaries, at least 2.
+        key: The key that the canaries' inputs and labels follow from.
+        rng: The source of the coins; the secure generator by default.
+
+    Raises:
+        InvalidInput: If `inputs` is not a floating-point tensor with rows, or `classes` or `canaries` is below 2.
     """
     checked.count("canaries", canaries, least=2)
     checked.count("classes", classes, least=2)

@@ -1,7 +1,7 @@
-"""Where randomness hides something: every mechanism of the package, what it is asked, and how to give an answer again.
+"""Interception of every mechanism of the package: what it is asked, and how to give a recorded answer again.
 
-One visible table, `TAPS`. A mechanism that has no row here is not frozen by a replay, and its answers show up there as
-differences.
+All of it is in one table, `_TABLE`. A replay does not freeze a mechanism that has no row there, and its answers show up
+as differences.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["Interception", "MechanismCall", "Query", "interceptions", "query_dis
 _NORMS: Final = ("l0", "l1", "l2", "linf")
 _EXACT: Final = 1e-9
 _SINGLE: Final = 1e-4
-"""For sums in float32, whose noise is rounded together with them."""
+"""The tolerance for sums in float32, whose noise is rounded together with them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A private number, vector or table, and how far one unit may move it, by the name of each norm."""
+    """A private number, vector or table, and its sensitivity: how far one unit may move it, by norm."""
 
     value: Any
     bounds: Mapping[str, float]
@@ -43,7 +43,7 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class MechanismCall:
-    """What a mechanism was asked: its name, what of it is public, and the private queries."""
+    """One call of a mechanism: its name, its public parameters, and the private queries."""
 
     name: str
     public: object
@@ -56,14 +56,14 @@ def _itself(_: Any, output: Any) -> Any:
 
 @dataclass(frozen=True)
 class Interception:
-    """One method of one class."""
+    """Interception of one method of one class."""
 
     owner: type[Any]
     method: str
     asked: Callable[[Any, Mapping[str, Any], Any], MechanismCall]
-    """From the mechanism, its arguments and, if there is one already, its answer."""
+    """Return the call from the mechanism, its arguments and, if there is one already, its answer."""
     again: bool = False
-    """Whether it runs on the neighbor too, with the same noise: then the answers show how far the query moved."""
+    """Whether it runs on the neighbor too, with the same noise, so that the answers show how far the query moved."""
     keep: Callable[[Any, Any], Any] = _itself
     give: Callable[[Any, Any], Any] = _itself
 
@@ -87,7 +87,7 @@ def _votes(plan: Any, arguments: Mapping[str, Any], _: Any) -> MechanismCall:
 
 
 def _rows(mechanism: Any, arguments: Mapping[str, Any], _: Any) -> MechanismCall:
-    """Each row is hidden by itself, or all of them by a proof of its own: what counts is how many rows moved."""
+    """Describe a call that protects each row by itself, or by a proof of its own: the number of moved rows counts."""
     given = [np.asarray(arguments[name]) for name in ("values", "x", "y") if name in arguments]
     table = np.concatenate([np.atleast_1d(each).reshape(len(np.atleast_1d(each)), -1) for each in given], axis=1)
     return MechanismCall(type(mechanism).__name__, mechanism.event, (Query(table.copy(), {"rows": 1.0}),))
@@ -95,7 +95,7 @@ def _rows(mechanism: Any, arguments: Mapping[str, Any], _: Any) -> MechanismCall
 
 def _minimum(plan: Any, _: Mapping[str, Any], output: Any) -> MechanismCall:
     reach = (plan.loss.lipschitz + 2.0 * tolerance(plan.loss)) / plan.regularization
-    query = Query(np.array(output.value.weight), {"l2": reach}, _SINGLE)  # of the grid's rounding, which is counted
+    query = Query(np.array(output.value.weight), {"l2": reach}, _SINGLE)  # the slack covers the rounding to the grid
     return MechanismCall(type(plan).__name__, (plan.event, plan.unit), (query,))
 
 
@@ -105,7 +105,7 @@ def _step(step: Any, _: Mapping[str, Any], output: Any) -> MechanismCall:
     size = plan.batch_size or 1
     total = step.sum.flat.detach().cpu().double().numpy() * size
     queries: tuple[Query, ...] = (Query(total, {"l2": moved * step.clip}, _SINGLE),)
-    if isinstance(plan.clipping, Adaptive):  # then the number of rows within the clip is released, too
+    if isinstance(plan.clipping, Adaptive):  # the number of rows within the clip is released, too
         queries = (*queries, Query(np.array([output]), {"linf": moved / 2}, _SINGLE))
     return MechanismCall("step", (plan, step.clip, len(total)), queries)
 
@@ -129,7 +129,7 @@ def _kept_rows(sampler: Any, output: Any) -> Any:
 
 
 def _given_rows(sampler: Any, kept: Any) -> SampledBatch:
-    """The same rows; a row that the neighbor lacks is left out, and one that it has besides is drawn every time."""
+    """Return the same rows, without a row that the neighbor lacks, and always with a row that it has in addition."""
     before, drawn = kept
     groups = drawn.groups if drawn.groups is not None else np.arange(len(drawn.indices))
     there = drawn.indices < sampler.rows
@@ -163,7 +163,7 @@ _TABLE: Final = (
 
 
 def interceptions() -> tuple[Interception, ...]:
-    """Every row of the table, and every local randomizer that there is by now, one's own included."""
+    """Return every row of the table, and every local randomizer that is defined by now, including the user's own."""
     return (
         *_TABLE,
         *(Interception(kind, "randomize", _rows) for kind in _below(Randomizer) if "randomize" in vars(kind)),
@@ -177,7 +177,13 @@ def _below(kind: type[Any]) -> Iterator[type[Any]]:
 
 
 def query_distance(norm: str, one: Any, other: Any) -> float:
-    """How far two values are apart; infinity where they have different shapes."""
+    """Return the distance of two values; infinity where they have different shapes.
+
+    Args:
+        norm: The norm: "l0", "l1", "l2", "linf", or "rows" for the number of rows that differ.
+        one: A number, an array, a mapping to numbers, or for "rows" a table.
+        other: A value of the same kind.
+    """
     if norm == "rows":
         both = min(len(one), len(other))
         if one.shape[1:] != other.shape[1:]:
@@ -191,7 +197,7 @@ def query_distance(norm: str, one: Any, other: Any) -> float:
         first, second = (np.asarray(each, dtype=object).reshape(-1) for each in (one, other))
         if np.shape(one) != np.shape(other):
             return math.inf
-        # Whole numbers may be longer than a float's: subtracted first.
+        # Integers may exceed the precision of a float, so subtract first.
         moved = np.array([abs(float(a - b)) for a, b in zip(first, second, strict=True)])
     if norm == "l0":
         return float(np.count_nonzero(moved))

@@ -1,7 +1,7 @@
-"""The ladder of adversaries: the same training plan, before one who sees more and more of it (Nasr et al. 2021).
+"""The ladder of adversaries: one training plan against adversaries who see more and more of the run (Nasr et al. 2021).
 
-The higher the rung, the more is granted to the adversary, and the nearer the evidence comes to the guarantee, which
-grants all of it. What is left below is what the guarantee promises and this adversary cannot use.
+The higher the rung, the more the adversary sees, and the closer the evidence comes to the guarantee, which assumes that
+the adversary sees all of it. The remaining gap is what the guarantee covers and this adversary cannot use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAMES: Final = ("API", "black box", "white box", "gradient canary", "chosen dat
 
 @dataclass(frozen=True)
 class Rung(Record):
-    """One adversary: what it is called, what it sees, and what it found."""
+    """One adversary: its name, what it sees, and the evidence that it found."""
 
     name: str
     sees: str
@@ -42,38 +42,51 @@ class Rung(Record):
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
-        """A rung holds evidence."""
+        """Return the record types that a rung contains: its own, and those of evidence."""
         return {"Rung": Rung} | dict(Evidence.kinds())
 
 
 @dataclass(frozen=True)
 class Ladder(Record):
-    """Every adversary against one plan, from the weakest to the strongest, beside what the plan promises."""
+    """All adversaries against one plan, from the weakest to the strongest, beside the plan's guarantee."""
 
     guarantee: Guarantee
     rungs: tuple[Rung, ...]
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
-        """A ladder holds a guarantee, and rungs."""
+        """Return the record types that a ladder contains: its own, and those of guarantees and rungs."""
         return {"Ladder": Ladder} | dict(Guarantee.kinds()) | dict(Rung.kinds())
 
     @property
     def refuted(self) -> bool:
-        """Whether any rung lies above the guarantee; of five tries at 95 %, say, some chance of it remains."""
+        """Whether any rung exceeds the guarantee. Five tests at 95 %, say, leave some chance of a false alarm."""
         return any(rung.evidence.refutes(self.guarantee) for rung in self.rungs)
 
 
 def audit_ladder(
     plan: DPSGD, *, canaries: int = 1000, confidence: float = 0.95, key: str = "privet", rng: Rng | None = None
 ) -> Ladder:
-    """Train by a plan on scikit-learn's digits, with canaries for each adversary, and say what each of them found.
+    """Train by a plan on scikit-learn's digits, with canaries for each adversary, and return what each of them found.
 
-    It audits the plan and the package, on rows that are nobody's secret; it says nothing of a run that was made on
-    other rows. Three runs are made: one with `canaries` made-up rows (what the first two adversaries ask about), one
-    with as many canaries that have axes of their own, and one on those canaries alone. All evidence is of one run and
-    assumes nothing, but for the last, which sees the noise of each step and presumes that it is normal. The chance that
-    some rung is too high is at most five times that of one; give a higher `confidence` where that matters.
+    It audits the plan and the package on public rows; it says nothing about a run on other rows. It makes three runs:
+    one with `canaries` synthetic rows (about which the first two adversaries query the model), one with as many
+    canaries that have axes of their own, and one on those canaries alone. All evidence is of one run and assumes
+    nothing, except for the last, which sees the noise of each step and presumes that it is normal. The chance that some
+    rung is too high is at most five times that of one; give a higher `confidence` where that matters.
+
+    Args:
+        plan: The training plan to audit, with add/remove neighbors and without adaptive clipping.
+        canaries: The number of canaries in each run, at least 16.
+        confidence: The probability that one rung's bound is right.
+        key: The key that initial weights and synthetic rows follow from.
+        rng: The source of coins, batches and noise; the secure generator by default.
+
+    Returns:
+        The plan's guarantee, and one rung for each of the five adversaries.
+
+    Raises:
+        InvalidInput: If the plan is for another unit than add/remove or clips adaptively, or `canaries` is below 16.
     """
     if plan.unit().neighbours is not Neighbours.ADD_REMOVE or isinstance(plan.clipping, Adaptive):
         problem = "is for another unit than add/remove, or clips adaptively"
@@ -125,7 +138,7 @@ def _watched(
     plan: DPSGD, inputs: Tensor, labels: Tensor, canaries: int, key: str, rng: Rng, delta: float
 ) -> CanaryObservations:
     planted = CanaryModel(_network(key), canaries=canaries, rng=rng)
-    # Plain SGD: then the weights at the end are the sum of what every step gave, and tell no more.
+    # With plain SGD the final weights are the sum of all noisy gradients, and reveal no more.
     optimizer = torch.optim.SGD(planted.parameters(), lr=_RATE)
     run = plan.attach(planted, optimizer, planted.dataset((inputs, labels)), rng=rng, delta=delta)
     watch = planted.watch(run)

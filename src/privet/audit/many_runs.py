@@ -1,4 +1,4 @@
-"""Many runs, with a record and without it: the oldest audit, and the one that assumes nothing."""
+"""Audit by many runs, with a record and without it: the oldest audit, which assumes nothing about the mechanism."""
 
 from __future__ import annotations
 
@@ -20,19 +20,24 @@ def many_runs(
     confidence: float = 0.95,
     attack: str = "many runs",
 ) -> Evidence:
-    """ε is at least what it says, with the stated confidence, whatever the mechanism does inside.
+    """Return a lower bound on ε that assumes nothing about the mechanism.
+
+    Every second run chooses a threshold and a direction, and only the others are counted (Jagielski, Ullman & Oprea
+    2020): a threshold that is chosen on the scores that it is tested on finds ε where there is none. Runs must be
+    independent; runs that share a seed count as one.
 
     Args:
-        present: a score for each independent run on one data set.
-        absent: a score for each independent run on a neighbor of it.
-        unit: which neighbors the two data sets are. Nothing is presumed: what a record that was *replaced* shows is no
-            evidence against a promise about records that come or go, which is smaller.
-        delta: the δ of the guarantee that is tried.
-        confidence: the chance that the bound is right, over the runs.
+        present: A score for each independent run on one data set.
+        absent: A score for each independent run on a neighbor of it.
+        unit: Which neighbors the two data sets are. It has no default: what a *replaced* record reveals is no evidence
+            against a guarantee for records that are added or removed, whose ε is smaller.
+        delta: The δ of the guarantee that is tested.
+        confidence: The probability that the bound is right, over the runs.
+        attack: The name of the attack in the evidence.
 
-    Every second run chooses a threshold and a direction, and the others alone are counted (Jagielski, Ullman & Oprea
-    2020): a threshold that is chosen on the scores that it is tried on finds ε where there is none. Runs must be
-    independent; a seed that is used again makes them one.
+    Raises:
+        InvalidInput: If there are fewer than four scores of either kind, one is NaN, or `delta` or `confidence` is out
+            of range.
 
     >>> import numpy as np
     >>> drawn = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""A mechanism as a black box: draw from it on two neighboring inputs, learn to tell them apart, and count."""
+"""Audit a mechanism as a black box: draw from it on two neighboring inputs, learn to distinguish them, and count."""
 
 from __future__ import annotations
 
@@ -15,20 +15,28 @@ from privet.core import Evidence, InvalidInput, Unit
 __all__ = ["audit_draws"]
 
 _FEW = 2000
-"""Values up to which outputs are counted one by one."""
+"""The number of distinct outputs up to which each is counted by itself."""
 _ROUNDS = 200
 _RIDGE = 1e-3
 
 
 def audit_draws(present: Any, absent: Any, *, unit: Unit, delta: float = 0.0, confidence: float = 0.95) -> Evidence:
-    """Evidence from independent outputs on two neighboring inputs: numbers, vectors, or texts.
+    """Return a lower bound on a mechanism's ε from independent outputs on two neighboring inputs.
 
-    `unit` says which neighbors the two inputs are, and the evidence is about that unit alone.
+    In the manner of DP-Sniper (Bichsel et al. 2021): a third of the outputs trains a score that predicts which input an
+    output came from (how often each value occurred, where there are few; else a logistic regression on simple
+    features); of the rest, half choose a threshold and half are counted. Nothing is assumed about the mechanism, so
+    that this can refute a guarantee. A badly trained score gives a smaller bound, and never one that is too large.
 
-    In the manner of DP-Sniper (Bichsel et al. 2021): a third of the outputs teaches a score that says which input an
-    output came from (how often each value came, where there are few; else a logistic regression on simple features);
-    of the rest, half choose a threshold and half are counted. Nothing is assumed about the mechanism, so that this can
-    refute a guarantee. A score that is badly learned finds less, and never too much.
+    Args:
+        present: Outputs on one input, 64 or more: numbers, vectors or texts, one for each draw.
+        absent: Outputs on its neighbor, of the same kind.
+        unit: Which neighbors the two inputs are. The evidence is about that unit alone.
+        delta: The δ at which ε is stated.
+        confidence: The probability that the bound is right.
+
+    Raises:
+        InvalidInput: If there are fewer than 64 outputs of either input, or the two are of different kinds.
 
     >>> drawn = np.random.default_rng(1)
     >>> found = audit_draws(drawn.laplace(1, 1, 20000), drawn.laplace(0, 1, 20000), unit=Unit())
@@ -40,7 +48,7 @@ def audit_draws(present: Any, absent: Any, *, unit: Unit, delta: float = 0.0, co
         raise InvalidInput("absent", "are outputs of another kind than present", "draw both from one mechanism")
     score = _taught(one[::3], other[::3])
     tried = [np.concatenate([each[1::3], each[2::3]]) for each in (one, other)]
-    # `many_runs` takes every second score to choose, so that the two remaining thirds are mixed first.
+    # `many_runs` chooses the threshold on every second score, so the two remaining thirds are interleaved first.
     shuffled = [score(each)[_mixed(len(each))] for each in tried]
     return many_runs(*shuffled, unit=unit, delta=delta, confidence=confidence, attack="outputs of a mechanism")
 
@@ -74,7 +82,7 @@ def _taught(present: npt.NDArray[Any], absent: npt.NDArray[Any]) -> Callable[[np
 def _counting(
     values: npt.NDArray[Any], places: npt.NDArray[np.int64], present: int
 ) -> Callable[[npt.NDArray[Any]], Reals]:
-    """The logarithm of how much more often a value came on one input; 0 for one that never came."""
+    """Return the log ratio of how often a value occurred on the two inputs; 0 for a value that never occurred."""
     ones = np.bincount(places[:present], minlength=len(values)) + 0.5
     others = np.bincount(places[present:], minlength=len(values)) + 0.5
     ratios = dict(zip(map(_key, values), np.log(ones / others), strict=True))
@@ -86,11 +94,11 @@ def _counting(
 
 
 def _key(row: npt.NDArray[Any]) -> object:
-    return tuple(None if each != each else each for each in row.tolist())  # all that is no number is one output
+    return tuple(None if each != each else each for each in row.tolist())  # all NaNs are one output
 
 
 def _logistic(present: Reals, absent: Reals) -> Callable[[npt.NDArray[Any]], Reals]:
-    """Logistic regression by Newton's method on the numbers, their sizes, squares and order."""
+    """Fit a logistic regression by Newton's method on the outputs, their magnitudes, squares and soft signs."""
     every = np.concatenate([present, absent])
     every = np.where(np.isfinite(every), every, 0.0)
     middle = np.median(every, axis=0)
@@ -98,7 +106,7 @@ def _logistic(present: Reals, absent: Reals) -> Callable[[npt.NDArray[Any]], Rea
 
     def features(outputs: npt.NDArray[Any]) -> Reals:
         scaled = np.clip((outputs - middle) / spread, -30, 30)
-        none = np.isnan(scaled).astype(np.float64)  # an output that is no number tells something, too
+        none = np.isnan(scaled).astype(np.float64)  # NaN outputs are informative, too
         scaled = np.nan_to_num(scaled)
         parts = [np.ones((len(outputs), 1)), scaled, np.abs(scaled), np.tanh(scaled), np.minimum(scaled**2, 30.0), none]
         return np.concatenate(parts, axis=1)

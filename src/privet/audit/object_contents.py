@@ -1,4 +1,4 @@
-"""Contents of one object: attributes, slots, entries, what functions reach, and what objects made in C hold."""
+"""Contents of one object: attributes, slots, entries, closures, and the contents of objects implemented in C."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from privet.core import Draw, Release
 __all__ = ["PLAIN", "Contents", "attributes_of", "contents_of", "is_frame", "numbered", "plain_kind"]
 
 Contents = list[tuple[str, Any]]
-"""What an object holds, each with a label that is written behind the place of the object."""
+"""The contents of an object, each with a label that is appended to the place of the object."""
 
 PLAIN: Final = (
     *(NoneType, int, str, bytes, bytearray, range, type(...), type(NotImplemented), type, CodeType, Enum),
     *(float, complex, Decimal, Fraction, datetime, date, time, timedelta, timezone, PurePath, UUID),
     *(np.generic, np.dtype, torch.dtype, torch.device, torch.layout, torch.memory_format),
 )
-"""Kinds that `==` compares completely, but for attributes that a subclass adds."""
+"""Types that `==` compares completely, except for attributes that a subclass adds."""
 
 _PARTS: Final[Mapping[type[Any], tuple[str, ...]]] = {
     functools.partial: ("func", "args", "keywords"),
@@ -44,22 +44,29 @@ _PARTS: Final[Mapping[type[Any], tuple[str, ...]]] = {
     FunctionType: ("__code__", "__defaults__", "__kwdefaults__", "__name__", "__doc__", "__annotations__"),
     BaseException: ("args", "__cause__", "__context__", "__traceback__"),
 }
-"""What objects made in C hold beside their entries and attributes."""
+"""Contents of objects implemented in C, beside their entries and attributes."""
 
-# Ids of draws are random, and say nothing.
+# Ids of draws are random and carry no information.
 _DRAW: Final = ("source", "event")
 _RELEASE: Final = ("value", "unit", "randomness", "guarantee")
 
 
 def plain_kind(thing: Any) -> type[Any] | None:
-    """Return which of the plain kinds an object is, or is made from."""
+    """Return which of the plain types an object has or derives from; None if none.
+
+    Args:
+        thing: The object.
+    """
     return next((kind for kind in PLAIN if isinstance(thing, kind)), None)
 
 
 def contents_of(thing: Any) -> Contents | None:
-    """Return what an object holds beside its attributes; None where nobody can tell.
+    """Return what an object holds beside its attributes; None where that cannot be determined.
 
-    Tensors, arrays and frames are for the caller: their numbers are no objects.
+    The caller handles tensors, arrays and frames, whose numbers are not objects.
+
+    Args:
+        thing: The object.
     """
     if isinstance(thing, Draw):
         return [(f"'s {name}", getattr(thing, name)) for name in _DRAW]
@@ -84,7 +91,11 @@ def contents_of(thing: Any) -> Contents | None:
 
 
 def numbered(things: Iterable[Any]) -> Contents:
-    """Return objects in order, labeled by their places."""
+    """Return objects in order, labeled by their positions.
+
+    Args:
+        things: The objects.
+    """
     return [(f"[{number}]", thing) for number, thing in enumerate(things)]
 
 
@@ -94,7 +105,7 @@ def _entry(thing: Any, key: Any, number: int) -> Contents:
 
 
 def _names_of(function: Any) -> dict[str, Any]:
-    """What a function's names stand for, outside of it and of its module."""
+    """Return the objects that a function's names refer to, outside of it and of its module."""
     found, code = {}, function.__code__
     if function.__globals__ is not getattr(sys.modules.get(function.__module__), "__dict__", None):
         found = {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
@@ -107,7 +118,11 @@ def _names_of(function: Any) -> dict[str, Any]:
 
 
 def attributes_of(thing: Any) -> dict[str, Any]:
-    """Return an object's attributes, those in slots included; without what `contents_of` returns."""
+    """Return an object's attributes, including those in slots; without what `contents_of` returns.
+
+    Args:
+        thing: The object.
+    """
     found = {name: value for name, value in getattr(thing, "__dict__", {}).items() if not _known(thing, name)}
     plain = plain_kind(thing)
     for kind in type(thing).__mro__:
@@ -116,7 +131,7 @@ def attributes_of(thing: Any) -> dict[str, Any]:
                 found[name if name not in found else f"{kind.__name__}.{name}"] = slot.__get__(thing)
             except AttributeError:  # it is empty
                 continue
-    if isinstance(thing, nn.Module):  # hooks are kept by numbers that count up for as long as Python runs
+    if isinstance(thing, nn.Module):  # hooks are keyed by a process-wide counter
         hooks = {name for name, value in found.items() if "_hooks" in name and isinstance(value, Mapping)}
         return {name: list(value.values()) if name in hooks else value for name, value in found.items()}
     return found
@@ -136,14 +151,20 @@ def _slots(kind: type[Any]) -> dict[str, MemberDescriptorType]:
 
 
 def _hides_contents(kind: type[Any]) -> bool:
-    """Whether objects of a kind are larger than their attributes: then something made in C is inside. (Python's own
-    copying decides by the same count whether attributes are all there is.)"""
+    """Return whether objects of a type are larger than their attributes, so that something implemented in C is inside.
+
+    Python's own copying decides by the same count whether attributes are all there is.
+    """
     pointer = np.dtype(np.intp).itemsize
     held = sum(len(_slots(each)) for each in kind.__mro__) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
     return kind.__itemsize__ > 0 or kind.__basicsize__ > object.__basicsize__ + held * pointer
 
 
 def is_frame(thing: Any) -> bool:
-    """Return whether an object is a table or a column of Polars."""
-    polars = sys.modules.get("polars")  # who has a frame has loaded it
+    """Return whether an object is a table or a column of Polars.
+
+    Args:
+        thing: The object.
+    """
+    polars = sys.modules.get("polars")  # a frame exists only if Polars is loaded
     return polars is not None and isinstance(thing, (polars.DataFrame, polars.Series))

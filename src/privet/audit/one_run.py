@@ -1,4 +1,4 @@
-"""One run with many canaries: how many were guessed right, and the ε below which that is hardly possible."""
+"""Audit by one run with many canaries: how many were guessed right, and below which ε that is unlikely."""
 
 from __future__ import annotations
 
@@ -18,12 +18,19 @@ _ROUNDS = 60
 
 
 def one_run_p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """The chance, at most, that so many guesses or more are right, if the run were (ε, δ)-private.
+    """Return an upper bound on the probability of `right` or more right guesses, if the run were (ε, δ)-private.
 
-    Steinke, Nasr & Jagielski 2023, Theorem 5.2: each of `canaries` was put in by a fair coin of its own; `guesses` of
+    Steinke, Nasr & Jagielski 2023, Theorem 5.2: each of `canaries` was included by a fair coin of its own; `guesses` of
     them are guessed at, and the others passed over. Under pure ε each guess is right with probability 1/(1 + e^−ε) at
-    most, whatever the others do, so that the number is below a binomial one; δ adds
+    most, whatever the others do, so that the number is stochastically dominated by a binomial one; δ adds
     2·canaries·δ·max over i of P[right − i ≤ binomial < right]/i.
+
+    Args:
+        canaries: The number of canaries, included or excluded.
+        guesses: The number of canaries that were guessed at.
+        right: The number of right guesses.
+        epsilon: The ε of the hypothesis.
+        delta: The δ of the hypothesis.
 
     >>> round(one_run_p_value(1000, 1000, 500, 0.0, 0.0), 2)
     0.51
@@ -47,10 +54,23 @@ def one_run(
     unit: Unit | None = None,
     attack: str = "one run",
 ) -> Evidence:
-    """ε is at least what it says, with the stated confidence, from a single run.
+    """Return a lower bound on ε from a single run.
 
-    The canaries were put in by independent fair coins, which the run did not see; how many guesses are made is fixed
-    before the coins are looked at.
+    The canaries must be included by independent fair coins, which the run did not see; the number of guesses must be
+    fixed before the coins are seen.
+
+    Args:
+        canaries: The number of canaries, included or excluded.
+        guesses: The number of canaries that were guessed at.
+        right: The number of right guesses.
+        delta: The δ at which ε is stated.
+        confidence: The probability that the bound is right.
+        unit: The unit of the run; one example, added or removed, by default.
+        attack: The name of the attack in the evidence.
+
+    Raises:
+        InvalidInput: If there are more right guesses than guesses, or more guesses than canaries; or `canaries`,
+            `delta` or `confidence` is out of range.
 
     >>> round(one_run(1000, 1000, 731, delta=1e-5).epsilon, 4)
     0.8803
@@ -73,9 +93,21 @@ def one_run(
 
 
 def guess_membership(scores: Any, inside: Any, *, guesses: int) -> tuple[int, int]:
-    """How many guesses, and how many of them are right: the highest half are said to be in, the lowest half out.
+    """Guess that the canaries with the highest scores are included and those with the lowest excluded, half of each.
 
-    `guesses` must be fixed before any coin is looked at, and so must be whatever the scores are computed by.
+    The number of guesses, and the rule that computes the scores, must be fixed before any coin is seen.
+
+    Args:
+        scores: One score for each canary, higher if it seems included.
+        inside: For each canary, whether it is included.
+        guesses: The number of guesses. If it is odd, one more canary is guessed to be included.
+
+    Returns:
+        The number of guesses, and how many of them are right, as `one_run` takes them.
+
+    Raises:
+        InvalidInput: If there are fewer than two scores, one is NaN, `inside` is not one boolean for each score, or
+            `guesses` is below 1 or above the number of canaries.
 
     >>> guess_membership([0.9, 0.8, 0.5, 0.1], [True, False, True, False], guesses=2)
     (2, 2)

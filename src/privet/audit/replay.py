@@ -1,8 +1,8 @@
-"""Record and replay: does anything but a mechanism see the record that two data sets differ in?
+"""Record and replay: does anything but a mechanism see the record in which two data sets differ?
 
-A pipeline runs on one data set, and what its mechanisms were asked and answered is kept. It runs again on a neighbor
-with the same randomness, and every mechanism answers as before. Then whatever comes out must be the same: what is not
-went around the mechanisms. And what the mechanisms were asked may have moved by what they were made for, and no more.
+A pipeline runs on one data set, and the queries and answers of its mechanisms are recorded. It runs again on a neighbor
+with the same randomness, and every mechanism gives its recorded answer. Then the output must be the same: any
+difference bypassed the mechanisms. And each query may move by its declared sensitivity, and no more.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 class ReplayError(PrivetError):
-    """A replay on a neighbor came out otherwise: the pipeline does not do what its guarantee is for."""
+    """A replay on a neighbor differs: the pipeline does not do what its guarantee is for."""
 
 
 @dataclass(frozen=True)
 class QueryMovement:
-    """How far a mechanism's query moved between two neighbors, at most over its calls, and how far it may."""
+    """The farthest that a mechanism's query moved between two neighbors, over its calls, and its declared limit."""
 
     mechanism: str
     norm: str
     measured: float
     declared: float
     slack: float = 1e-9
-    """Of the declared distance, for rounding."""
+    """The relative tolerance on the declared limit, for rounding."""
 
     @property
     def within(self) -> bool:
-        """Whether it moved no further than it may."""
+        """Whether the query moved no further than its declared limit."""
         return self.measured <= self.declared * (1 + self.slack) + 1e-12
 
     def __str__(self) -> str:
@@ -60,15 +60,15 @@ class QueryMovement:
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay found. **Internal**: how far a query moved tells of the rows."""
+    """Result of a replay. **Internal**: how far a query moved reveals something about the rows."""
 
     calls: int
-    """How often a mechanism was asked, on the first data set."""
+    """The number of calls of mechanisms on the first data set."""
     draws: int
-    """How often randomness was drawn outside of mechanisms."""
+    """The number of draws of randomness outside of mechanisms."""
     moved: tuple[QueryMovement, ...]
     differences: tuple[str, ...]
-    """What else differs between the two, or could not be tried, in plain words, without the values."""
+    """All other differences, and what could not be tested, in plain words and without the values."""
 
     @property
     def holds(self) -> bool:
@@ -90,22 +90,23 @@ class Replay:
 def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbor: Any, *, seed: int = 0) -> Replay:
     """Run `pipeline(data, rng)`, then `pipeline(neighbor, rng)` with the same randomness and frozen answers.
 
-    Args:
-        pipeline: anything that draws from the `rng` that it is given, and returns what leaves: a release, a model, a
-            tuple of them. It starts anew in each call; what lives outside of it and is returned counts as the first
-            run left it, and a second one that overwrites it otherwise is found.
-        data: one data set.
-        neighbor: another, by the unit that the pipeline protects. A row that comes or goes stands last, so that the
-            others keep their places, and their coins.
-        seed: of the randomness that both runs share. Torch's global generator is in the same state for both.
+    What is compared: the output, with everything that can be reached from it, bit by bit and with the array that it is
+    a view of (`docs/audit.md` lists what is compared and what is not; a replay finds mistakes, and not a pipeline that
+    is made to hide something); what was raised, printed, logged or warned of; which mechanisms were called in which
+    order for which event; and the randomness drawn outside of them. What is measured: how far each query moved. A
+    result that cannot be compared does not hold, and neither does a pipeline that raises on both data sets or calls no
+    mechanism: nothing was tested then. Not seen: files, clocks, other threads, the `extra` of log records, and the
+    distribution of the noise itself, for which there is `audit_draws`. One pair of data sets proves nothing about
+    others; a difference that is found is certain.
 
-    What is compared: what came out, with what hangs on it, bit by bit and with what it is a view of (`docs/audit.md`
-    lists what, and what is not seen: it finds mistakes, and no pipeline that is made to hide something); what was
-    raised, printed, logged or warned of; which mechanisms were asked in which order for which event; and what was drawn
-    beside them. What is measured: how far each query moved. What cannot be compared does not hold, and neither does a
-    pipeline that raises on both or asks no mechanism: nothing was tried then. Not seen: files, clocks, other threads,
-    the `extra` of log records, and the law of the noise itself, for which `audit_draws` is there.
-    One pair of data sets proves nothing about others; what is found is certain.
+    Args:
+        pipeline: Any function that draws from the given `rng` and returns what is released: a release, a model, or a
+            tuple of them. It starts anew in each call. An object that lives outside of it and is returned counts as the
+            first run left it, and a second run that overwrites it with something else is found.
+        data: One data set.
+        neighbor: A neighbor of it, by the unit that the pipeline protects. A row that is added or removed must be the
+            last, so that the others keep their places, and their coins.
+        seed: The seed of the randomness that both runs share. Torch's global generator is in the same state for both.
 
     >>> from privet.mechanisms import Count, LaplaceMechanism
     >>> count = Count()
@@ -148,33 +149,41 @@ def replay(pipeline: Callable[[Any, Rng], Any], data: Any, neighbor: Any, *, see
 
 @dataclass
 class _RunTrace:
-    """What one run let be seen, beside its mechanisms' queries."""
+    """Everything observable of one run, beside its mechanisms' queries."""
 
     draws: list[int] = field(default_factory=list)
     streams: dict[str, int] = field(default_factory=dict)
     result: Any = None
     raised: tuple[str, str] | None = None
-    """The kind of an error, and all that Python says of it."""
+    """The type of an error, and its formatted message."""
     said: str = ""
     logged: list[tuple[str, int, str]] = field(default_factory=list)
     warned: tuple[str, ...] = ()
 
 
 class _Watched(SeededRng):
-    """A seeded stream that keeps how much was drawn from it."""
+    """A seeded stream that records how much was drawn from it."""
 
     def __init__(self, seen: _RunTrace, seed: int, *labels: int | str) -> None:
         super().__init__(seed, *labels)
         self._seen = seen
 
     def child(self, label: int | str) -> _Watched:
-        """The stream of this name, watched as well; taken twice, it is the same bits twice."""
+        """Return the stream of this name, recorded as well; a name used twice gives the same bits twice.
+
+        Args:
+            label: The name of the stream.
+        """
         name = "/".join(str(each) for each in (*self._labels, label))
         self._seen.streams[name] = self._seen.streams.get(name, 0) + 1
         return _Watched(self._seen, self._seed, *self._labels, label)
 
     def apart(self, call: int) -> SeededRng:
-        """A stream for one call of a mechanism, so that what it draws is nobody else's."""
+        """Return a stream for one call of a mechanism, which nothing else draws from.
+
+        Args:
+            call: The number of the call.
+        """
         return SeededRng(self._seed, *self._labels, "call", call)
 
     def _fill(self, out: Bytes) -> None:
@@ -183,7 +192,7 @@ class _Watched(SeededRng):
 
 
 class _Caught:
-    """Keeps what is raised, of whatever kind: an error is something to be seen. Interrupts and exits pass."""
+    """Context that keeps an exception of any kind, because errors are observable. Interrupts and exits pass."""
 
     error: Exception | None = None
 
@@ -197,14 +206,14 @@ class _Caught:
 
 @contextmanager
 def _listening(lines: list[tuple[str, int, str]], thread: int) -> Iterator[None]:
-    """Keep every log line of this thread, by its record: wherever it goes, and whether or not it reaches the root."""
+    """Record every log line of this thread when its record is created, whether or not a handler receives it."""
     usual = logging.getLogRecordFactory()
 
     def kept(*args: Any, **named: Any) -> logging.LogRecord:
         record = usual(*args, **named)
         if threading.get_ident() == thread:
             text = str(record.msg)
-            with _Caught():  # what cannot be filled in is logged as it is
+            with _Caught():  # a message that cannot be formatted is recorded as it is
                 text = record.getMessage()
             error = record.exc_info[1] if record.exc_info else None
             text += "".join(traceback.format_exception_only(error)) if error else ""
@@ -220,7 +229,7 @@ def _listening(lines: list[tuple[str, int, str]], thread: int) -> Iterator[None]
 
 @dataclass(eq=False)
 class _Tape:
-    """What mechanisms were asked and answered."""
+    """Recorded queries and answers of mechanisms."""
 
     calls: list[tuple[MechanismCall, Any]] = field(default_factory=list)
     moved: dict[tuple[str, str], QueryMovement] = field(default_factory=dict)
@@ -260,7 +269,7 @@ class _Tape:
             output = original(mechanism, **arguments)
             asked, answer = tap.asked(mechanism, arguments, output), tap.keep(mechanism, output)
             self.calls.append((asked, answer))
-            return tap.give(mechanism, answer)  # as in the second run: a copy may lie otherwise in memory
+            return tap.give(mechanism, answer)  # as in the second run: a copy may have another memory layout
         if number >= len(self.calls):
             self.differences.append(f"{type(mechanism).__name__} was asked on the neighbor, and not on the data")
             return original(mechanism, **arguments)
@@ -286,13 +295,13 @@ class _Tape:
 
 
 def _beyond(moved: QueryMovement) -> float:
-    """By how much it moved further than declared; what is no number has moved furthest."""
+    """Return by how much a query moved further than declared; NaN counts as infinitely far."""
     return math.inf if math.isnan(moved.measured) else moved.measured - moved.declared
 
 
 @contextmanager
 def _tapped(tap: Interception, tape: _Tape) -> Iterator[None]:
-    """For as long as this lasts, calls of the method in this thread go through the tape; calls within calls do not."""
+    """Route calls of the method in this thread through the tape; calls within calls are not recorded."""
     original = getattr(tap.owner, tap.method)
     own = tap.method in vars(tap.owner)
     signature = inspect.signature(original)
@@ -319,7 +328,7 @@ def _tapped(tap: Interception, tape: _Tape) -> Iterator[None]:
 
 
 def _untried(first: _RunTrace, second: _RunTrace) -> Iterator[str]:
-    """What was raised, by its kind: what an error says may be private."""
+    """Yield differences in what was raised, by its type: the message of an error may be private."""
     if first.raised and second.raised:
         kinds = " and ".join(dict.fromkeys((first.raised[0], second.raised[0])))
         yield f"it raised {kinds} on both, so that nothing was tried: run the pipeline by itself to see why"

@@ -1,4 +1,4 @@
-"""Scores of two worlds, and a test that is chosen on some of them and tried on the others."""
+"""Scores on two neighboring inputs, and a test that is chosen on some of them and evaluated on the others."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Counts", "Split", "split_scores"]
 
 Counts = npt.NDArray[np.int64]
 _MOST = 1000
-"""Thresholds that are tried, about."""
+"""The approximate number of thresholds that are tried."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Scores in two halves: on the first a test is chosen, on the second it is tried, so that the choice is free."""
+    """Scores in two halves: a test is chosen on the first and evaluated on the second, so that the choice is free."""
 
     chosen_present: Reals
     chosen_absent: Reals
@@ -28,14 +28,24 @@ class Split:
     tried_absent: Reals
 
     def counts(self, threshold: float, above: bool) -> tuple[int, int, int, int]:
-        """Hits and alarms among the scores that the test was not chosen on, as `epsilon_of` takes them."""
+        """Return true and false positives among the scores that the test was not chosen on, as `epsilon_of` takes them.
+
+        Args:
+            threshold: The score at which the test says "present".
+            above: Whether scores at or above the threshold mean "present"; otherwise those at or below it.
+        """
         present, absent = np.sort(self.tried_present), np.sort(self.tried_absent)
         edge = np.array([threshold])
         hits, alarms = int(_counted(present, edge, above)[0]), int(_counted(absent, edge, above)[0])
         return hits, len(present), alarms, len(absent)
 
     def best(self, worth: Callable[[Counts, int, Counts, int], Reals]) -> tuple[float, bool]:
-        """The threshold and the direction that are worth most on the first half."""
+        """Return the threshold and the direction with the largest value on the first half.
+
+        Args:
+            worth: A function of true positives, positives, false positives and negatives that returns each test's
+                value.
+        """
         edges = np.unique(np.concatenate([self.chosen_present, self.chosen_absent]))
         edges = edges[:: max(1, len(edges) // _MOST)]
         present, absent = np.sort(self.chosen_present), np.sort(self.chosen_absent)
@@ -50,7 +60,17 @@ class Split:
 
 
 def split_scores(present: Any, absent: Any) -> Split:
-    """Every second score chooses the test, and the others try it: trials are alike, in whatever order they come."""
+    """Split scores alternately: every second one chooses the test, and the others evaluate it.
+
+    Trials are exchangeable, so that their order does not matter.
+
+    Args:
+        present: Scores of trials on one input, four or more.
+        absent: Scores of trials on its neighbor, four or more.
+
+    Raises:
+        InvalidInput: If there are fewer than four scores of either kind, or one is NaN.
+    """
     one, other = checked_scores("present", present, 4), checked_scores("absent", absent, 4)
     return Split(one[::2], other[::2], one[1::2], other[1::2])
 

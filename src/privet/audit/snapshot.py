@@ -24,20 +24,20 @@ from privet.core import PrivetError
 __all__ = ["Snapshot", "overwritten_places", "take_snapshot"]
 
 Snapshot = list[tuple[str, object]]
-"""Each place that can be reached, in order, and what is there."""
+"""Each reachable place, in order, and what is there."""
 
 _ONE_EACH: Final = (type, CodeType, Enum, ModuleType, logging.Logger)
-"""Known by name; what is logged is compared by itself."""
+"""Types of objects that are identified by name; log lines are compared separately."""
 _REFUSED: Final = (TypeError, ValueError, AttributeError, RuntimeError, pickle.PicklingError, PrivetError)
 _CLOSED: Final = "closed"
 
 
 def take_snapshot(thing: Any, place: str = "the result") -> Snapshot:
-    """Return an object, with everything that can be reached from it, as text and digests that nobody can overwrite.
+    """Return an object, with everything that can be reached from it, as text and digests that cannot be overwritten.
 
     Args:
         thing: The object.
-        place: What to call it.
+        place: The name of the object in messages.
     """
     found: Snapshot = []
     _walk(thing, place, {}, found)
@@ -45,7 +45,7 @@ def take_snapshot(thing: Any, place: str = "the result") -> Snapshot:
 
 
 def overwritten_places(before: Snapshot, after: Snapshot) -> Iterator[str]:
-    """Yield the first place where an object was overwritten, and every place that nobody can look into.
+    """Yield the first place where an object was overwritten, and every place whose contents cannot be seen.
 
     Args:
         before: The snapshot after the first run.
@@ -88,11 +88,11 @@ def _walk(thing: Any, place: str, seen: dict[int, tuple[int, Any]], found: Snaps
 
 def _text(thing: Any) -> object:
     base: Any = plain_kind(thing)
-    return thing.tobytes() if base is np.generic else base.__repr__(thing)  # a subclass may say what it likes
+    return thing.tobytes() if base is np.generic else base.__repr__(thing)  # a subclass may override `repr`
 
 
 def _contents(thing: Any, place: str, found: Snapshot) -> Contents:
-    """What an object holds beside attributes; numbers are noted at once, by their digest."""
+    """Return what an object holds beside attributes; arrays are recorded at once, by their digest."""
     if isinstance(thing, torch.Tensor):
         return _tensor(thing, place, found)
     if isinstance(thing, np.ndarray) and thing.dtype.hasobject:
@@ -123,7 +123,7 @@ def _digest(thing: Any) -> object:
 
 
 def _reduced(thing: Any, place: str, found: Snapshot) -> Contents:
-    """What Python's own copying would copy."""
+    """Return what Python's own copying would copy."""
     try:
         if isinstance(thing, memoryview):
             return [("", thing.tobytes())]

@@ -1,4 +1,4 @@
-"""Many small models trained at once: PATE's teachers, the attacks' shadow models, sweeps; and a student."""
+"""Many small models trained together: PATE's teachers, shadow models for attacks, and sweeps; and a student."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any classifier of scikit-learn as a member."""
+"""Ensembles whose members are scikit-learn classifiers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from privet.ensemble.seeding import generator, seed_of
 __all__ = ["Estimator", "FittedEstimators"]
 
 _MADE_UP = (20, 1000)
-"""Made-up rows of each class that an estimator is tried on; more where the first are too few for it."""
+"""Numbers of synthetic rows of each class that an estimator is tried on; the second if it refuses the first."""
 _REFUSALS: tuple[type[Exception], ...] = tuple(
     kind
     for kind in vars(builtins).values()
     if isinstance(kind, type) and issubclass(kind, Exception) and kind is not Exception
 )
-"""What estimators raise of Python's own errors; rows decide whether, and some quote them."""
+"""Built-in errors that estimators raise. Whether they do depends on the rows, and some messages quote rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,20 +36,29 @@ class FittedEstimators:
     """Fitted estimators, one for each member."""
 
     members: tuple[Any, ...] = field(repr=False)
-    """Each an estimator, or None where a member always names its commonest class."""
+    """Each an estimator, or None where a member always predicts its most common class."""
     commonest: tuple[int, ...] = field(repr=False)
-    """Each member's commonest class."""
+    """Each member's most common class."""
     tried: Any = field(repr=False)
-    """The estimator fitted on made-up rows. What it refuses is refused for all members, and tells of none of them."""
+    """The estimator fitted on synthetic rows. What it refuses is refused for all members and reveals none of them."""
     classes: int
 
     @property
     def size(self) -> int:
-        """How many members there are."""
+        """The number of members."""
         return len(self.members)
 
     def scores(self, inputs: Tensor) -> Tensor:
-        """[members, rows, classes]: probabilities where the estimator has them, else 1 for the class it predicts."""
+        """Return scores [members, rows, classes]: probabilities where available, else 1 for the predicted class.
+
+        A member that cannot score these rows predicts its most common class.
+
+        Args:
+            inputs: [rows, …]: public rows.
+
+        Raises:
+            InvalidInput: If the estimator that was fitted on synthetic rows refuses the inputs.
+        """
         rows, refusals = inputs.flatten(1).numpy(), _refusals(self.tried)
         found = torch.zeros(self.size, len(rows), self.classes)
         with catch_warnings(action="ignore"):
@@ -67,12 +76,12 @@ class FittedEstimators:
 
 @dataclass(frozen=True)
 class Estimator:
-    """A classifier of scikit-learn, or of whatever has its interface, cloned for each member.
+    """A scikit-learn classifier, or any object with its interface, cloned for each member.
 
-    Where it has a `random_state` that is not set, each member gets its own from the key. It is tried on made-up rows
-    first, between 0 and 1, and what it says against those is raised. On private rows nothing is raised and no warning
-    is shown: a member whose rows are of one class, or are refused, always names its commonest class (0 without rows).
-    Refusals are Python's own errors, and those that the modules of the estimator and of its parts name.
+    If it has a `random_state` that is not set, each member gets its own from the key. The estimator is first tried on
+    synthetic rows between 0 and 1, and errors on those are raised. On private rows no error is raised and no warning is
+    shown: a member whose rows have only one class, or are refused, always predicts its most common class (0 without
+    rows). Refusals are Python's built-in errors, and those that the modules of the estimator and of its parts define.
     """
 
     estimator: Any
@@ -84,7 +93,15 @@ class Estimator:
             raise InvalidInput("estimator", problem, "give a classifier such as LogisticRegression()")
 
     def fit(self, task: EnsembleTask) -> FittedEstimators:
-        """All members of the task, one after the other; `Processes` divides them among processes."""
+        """Fit all members of the task, one after the other; `Processes` divides them among processes.
+
+        Args:
+            task: The private rows, their labels, and the rows of each member.
+
+        Raises:
+            InvalidInput: If the estimator refuses synthetic rows of this shape.
+            MissingExtra: If scikit-learn is not installed.
+        """
         try:
             from sklearn.base import clone
         except ImportError:
@@ -107,7 +124,7 @@ class Estimator:
         return FittedEstimators(tuple(found), tuple(commonest), tried, task.classes)
 
     def _tried(self, clone: Callable[[Any], Any], like: Tensor, classes: int) -> Any:
-        """The estimator, fitted on rows that follow from public numbers alone."""
+        """Return the estimator fitted on rows that follow from public numbers alone."""
         complaint: Exception | None = None
         for each in _MADE_UP:
             labels = torch.arange(each * classes) % classes
@@ -123,7 +140,7 @@ class Estimator:
     def _fitted(
         self, clone: Callable[[Any], Any], number: int | str, rows: Any, labels: Any, probe: Any, classes: int
     ) -> Any:
-        """A clone with its own random state, fitted, and asked about a few rows to see whether it can answer."""
+        """Return a fitted clone with its own random state, after checking that it can score the rows of `probe`."""
         estimator = clone(self.estimator)
         unset = {
             name: seed_of(self.key, "estimator", number, name)
@@ -138,7 +155,7 @@ class Estimator:
 def _scores(member: Any, rows: Any, classes: int) -> Tensor:
     if not hasattr(member, "predict_proba"):
         return F.one_hot(torch.tensor(np.asarray(member.predict(rows), dtype=np.int64)), classes).float()
-    # A shard may lack a class, and then the estimator does not know of it. Copied: what comes from a cluster is
+    # A shard may lack a class, and then the estimator does not know of it. Copy the arrays: those from a cluster are
     # read-only.
     found = torch.zeros(len(rows), classes)
     known = torch.tensor(np.asarray(member.classes_, dtype=np.int64))
@@ -147,9 +164,9 @@ def _scores(member: Any, rows: Any, classes: int) -> Tensor:
 
 
 def _refusals(estimator: Any) -> tuple[type[Exception], ...]:
-    """Python's own errors, and those that the modules of an estimator and of its parts name.
+    """Return Python's built-in errors, and those that the modules of an estimator and of its parts define.
 
-    Some libraries have errors that are none of Python's, such as LightGBM's and CatBoost's.
+    Some libraries have errors that do not derive from Python's, such as LightGBM's and CatBoost's.
     """
     kinds = {kind for part in (estimator, *estimator.get_params().values()) for kind in type(part).__mro__}
     modules = [sys.modules[name] for name in {kind.__module__ for kind in kinds} - {"builtins"} if name in sys.modules]

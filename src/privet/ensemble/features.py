@@ -1,4 +1,4 @@
-"""Random features: a linear model of them is one with a Gaussian kernel."""
+"""Random features: a linear model on them approximates one with a Gaussian kernel."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["RandomFeatures"]
 class RandomFeatures(nn.Module):
     """√(2/count) cos(xW + b), whose products approach exp(-‖x - z‖² / (2 width²)) (Rahimi & Recht 2007).
 
-    W and b follow from the key, and nothing of the data is in them. A row's features have a length of at most √2, and
-    of about 1.
+    W and b follow from the key and do not depend on the data. The features of a row have a norm of at most √2, and of
+    about 1.
 
     >>> RandomFeatures(4, 100)(torch.zeros(3, 4)).shape
     torch.Size([3, 100])
@@ -37,5 +37,9 @@ class RandomFeatures(nn.Module):
         self.register_buffer("phases", 2 * pi * torch.rand(count, generator=drawn))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Features [n, count] of rows [n, inputs]."""
+        """Return the features [n, count] of rows.
+
+        Args:
+            rows: [n, inputs].
+        """
         return (rows @ self.weights + self.phases).cos() * sqrt(2 / self.features)

@@ -1,4 +1,4 @@
-"""Labels that spread among public rows along a graph of neighbors."""
+"""Label propagation among public rows along a nearest-neighbor graph."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class NeighborGraph:
-    """Each row joined with its nearest ones, and labels spread along the edges (Zhou et al. 2004).
+    """Nearest-neighbor graph of rows, and labels that spread along its edges (Zhou et al. 2004).
 
-    Edges weigh exp(-sharpness · d² / (2 r²)), r being how far the last neighbor is: dense and sparse places are
-    treated alike. With S the weights, divided by the roots of both ends' sums, and Y the answers, the spread labels are
-    the limit of F ← spread · SF + (1 - spread) · Y. Rows and answers are public by now, so that nothing of this costs
-    privacy.
+    Edges weigh exp(-sharpness · d² / (2 r²)), with r the distance to the farthest neighbor, so that dense and sparse
+    regions are treated alike. With S the weights, divided by the roots of both ends' sums, and Y the answers, the
+    spread labels are the limit of F ← spread · SF + (1 - spread) · Y. Rows and answers are public, so that this has no
+    privacy cost.
     """
 
     neighbors: int = 10
@@ -41,9 +41,18 @@ class NeighborGraph:
     def labels(
         self, rows: Tensor, asked: npt.NDArray[np.int64], answers: npt.NDArray[np.int64], classes: int
     ) -> npt.NDArray[np.float64]:
-        """[rows, classes]: shares of each class that reach each row; zeros where nothing does.
+        """Return the share of each class that reaches each row.
 
-        Each class weighs as much as any other, however many of its answers there are.
+        Every class has the same total weight, however many of its answers there are.
+
+        Args:
+            rows: [rows, features]: public rows.
+            asked: The indices of the rows that were answered.
+            answers: The class of each of these rows, from 0 to classes - 1.
+            classes: The number of classes.
+
+        Returns:
+            [rows, classes]: shares that sum to 1 for each row; zeros where no label reaches it.
         """
         start = np.zeros((len(rows), classes))
         np.add.at(start, (asked, answers), 1.0)
@@ -66,7 +75,7 @@ class NeighborGraph:
         return sparse.csr_array(root @ both @ root)
 
     def _nearest(self, rows: Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """For each row the others that are nearest, and their squared distances, nearest first."""
+        """Return the nearest other rows of each row, and their squared distances, nearest first."""
         kept = min(self.neighbors, len(rows) - 1)
         lengths = rows.square().sum(1)
         near, squared = [], []

@@ -1,4 +1,4 @@
-"""What an ensemble and a way of training one must offer."""
+"""Interfaces of an ensemble and of a learner that trains one."""
 
 from __future__ import annotations
 
@@ -16,25 +16,30 @@ from privet.core import InvalidInput
 __all__ = ["Ensemble", "EnsembleTask", "JoinedEnsemble", "Labels", "Learner", "labeled_rows"]
 
 Labels: TypeAlias = npt.NDArray[np.int32]
-"""Votes: one row for each row that was asked about, one column for each member."""
+"""Votes: one row for each queried row, one column for each member."""
 
 
 @dataclass(frozen=True, eq=False)
 class EnsembleTask:
-    """What is to be learned: private rows, and who may learn from which of them."""
+    """A training task: private rows with labels, and the rows that each member may learn from."""
 
     inputs: Tensor
-    """[rows, …]: features, or pictures for a network of convolutions."""
+    """[rows, …]: features, or images for a convolutional network."""
     labels: Tensor
     """int64, from 0 to classes - 1."""
     members: tuple[Tensor, ...]
-    """For each member the numbers of the rows that it learns from, int64."""
+    """For each member the indices of the rows that it learns from, int64."""
     first: int
-    """The number of the first member: whatever a member draws follows from its number."""
+    """The number of the first member: a member's random numbers follow from its number."""
     classes: int
 
     def part(self, start: int, stop: int) -> EnsembleTask:
-        """The task of some members, with their rows and no others."""
+        """Return the task of some members, with their rows and no others.
+
+        Args:
+            start: The position of the first member.
+            stop: The position after the last member.
+        """
         chosen = self.members[start:stop]
         used = torch.from_numpy(np.unique(torch.cat(chosen).numpy()))
         members = tuple(torch.searchsorted(used, rows) for rows in chosen)
@@ -45,7 +50,7 @@ def labeled_rows(inputs: Any, labels: Any) -> tuple[Tensor, Tensor]:
     """Return rows and their labels as tensors.
 
     Args:
-        inputs: [rows, …].
+        inputs: Rows, [rows, …].
         labels: One whole number for each row.
 
     Raises:
@@ -58,52 +63,68 @@ def labeled_rows(inputs: Any, labels: Any) -> tuple[Tensor, Tensor]:
 
 
 class Ensemble(Protocol):
-    """Models that were trained together. They are as private as what they were trained on."""
+    """Models that were trained together. They are as private as the rows that they were trained on."""
 
     @property
     def size(self) -> int:
-        """How many members there are."""
+        """The number of members."""
 
     @property
     def classes(self) -> int:
-        """How many classes they tell apart."""
+        """The number of classes."""
 
     def scores(self, inputs: Tensor) -> Tensor:
-        """[members, rows, classes]: what each member says of each row; the largest is its vote."""
+        """Return scores [members, rows, classes]; the class with the largest score is the member's vote.
+
+        Args:
+            inputs: [rows, …]: the rows to score.
+        """
 
 
 class Learner(Protocol):
-    """A way of training. Its fields are public, and known before any row is read.
+    """A training method. Its fields are public, and known before any row is read.
 
-    A member is a function of its own rows, its number and public numbers alone, down to the last bit: were it not, one
+    A member is a function of its own rows, its number and public numbers alone, down to the last bit: otherwise one
     record could change every vote.
     """
 
     def fit(self, task: EnsembleTask) -> Ensemble:
-        """All members of the task."""
+        """Train all members of the task.
+
+        Args:
+            task: The private rows, their labels, and the rows of each member.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedEnsemble:
-    """Ensembles that were trained apart, one after the other."""
+    """Ensembles that were trained separately, joined in order."""
 
     parts: tuple[Ensemble, ...]
 
     @property
     def size(self) -> int:
-        """How many members there are in all."""
+        """The number of members in all parts."""
         return sum(part.size for part in self.parts)
 
     @property
     def classes(self) -> int:
-        """How many classes they tell apart."""
+        """The number of classes."""
         return self.parts[0].classes
 
     def scores(self, inputs: Tensor) -> Tensor:
-        """As each part's, in their order."""
+        """Return the scores of all parts, in their order: [members, rows, classes].
+
+        Args:
+            inputs: [rows, …]: the rows to score.
+        """
         return torch.cat([part.scores(inputs) for part in self.parts])
 
     @staticmethod
     def of(parts: Sequence[Ensemble]) -> Ensemble:
-        """One ensemble from several."""
+        """Return one ensemble made of several.
+
+        Args:
+            parts: The ensembles, at least one, in the order of their members.
+        """
         return parts[0] if len(parts) == 1 else JoinedEnsemble(tuple(parts))

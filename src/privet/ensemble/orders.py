@@ -1,4 +1,4 @@
-"""Which public rows to ask about, and in which order. No order here has seen a private row or a vote."""
+"""Orders in which to query public rows. No order here depends on a private row or a vote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ _ROUNDS = 10
 
 
 def shuffled_order(count: int, *, key: str = "privet") -> npt.NDArray[np.int64]:
-    """All of so many rows, in an order that the key decides.
+    """Return the indices of `count` rows in an order that follows from the key.
+
+    Args:
+        count: The number of rows.
+        key: A public key; another key gives another order.
+
+    Raises:
+        InvalidInput: If `count` is below 1.
 
     >>> sorted(shuffled_order(5).tolist())
     [0, 1, 2, 3, 4]
@@ -28,10 +35,18 @@ def shuffled_order(count: int, *, key: str = "privet") -> npt.NDArray[np.int64]:
 
 
 def most_typical(rows: Tensor, count: int, *, key: str = "privet") -> npt.NDArray[np.int64]:
-    """So many rows, each the nearest to the middle of a cluster, those of large clusters first.
+    """Return the indices of the rows nearest to the center of each k-means cluster, those of large clusters first.
 
-    They lie apart, where there are many others: what is learned of them spreads far, and teachers rarely disagree
-    about them. Clusters are those of k-means, which begins with rows in the order of the key.
+    These rows lie apart from each other, in dense regions: labels learned for them spread far, and teachers rarely
+    disagree about them. The k-means algorithm starts from rows in the order of the key.
+
+    Args:
+        rows: [rows, features]: public rows.
+        count: The number of rows to choose, which is the number of clusters.
+        key: A public key that the initial centers follow from.
+
+    Raises:
+        InvalidInput: If `count` is below 1 or above the number of rows.
     """
     if checked.count("count", count) > len(rows):
         raise InvalidInput("count", f"is {count}, and there are {len(rows)} rows", "ask about fewer")
@@ -46,19 +61,27 @@ def most_typical(rows: Tensor, count: int, *, key: str = "privet") -> npt.NDArra
     sizes = away.argmin(1).bincount(minlength=count)
     found: dict[int, None] = {}
     for cluster in sizes.argsort(descending=True, stable=True).tolist():
-        # The nearest that is not taken yet: rows that are the same would be asked about twice.
+        # Take the nearest row that is not chosen yet, so that equal rows are not queried twice.
         closest = away[:, cluster].argsort(stable=True)
         found[next(row for row in closest.tolist() if row not in found)] = None
     return np.fromiter(found, dtype=np.int64)
 
 
 def most_informative(rows: Tensor, count: int, *, damping: float = 1e-3) -> npt.NDArray[np.int64]:
-    """So many rows, those first from which a linear model of all rows can be told best: for answers with much noise.
+    """Return the indices of the rows that determine a linear model best, best first: for answers with much noise.
 
     With S the rows' covariance and A = (S + damping)⁻¹, a row x less the mean m adds (x − m)ᵀASA(x − m): how much an
     answer about it lowers the error of predictions, averaged over the rows (a V-optimal design, of which this is the
-    first step). Large features weigh most, so that single rows that are like no other come first; where answers are
-    clear, `most_typical` ones teach more.
+    first step). Large features weigh most, so that outliers come first; where answers have little noise, `most_typical`
+    rows are more useful.
+
+    Args:
+        rows: [rows, features]: public rows.
+        count: The number of rows to choose.
+        damping: A number added to the diagonal of the covariance.
+
+    Raises:
+        InvalidInput: If `count` is below 1 or above the number of rows, or `damping` is not positive.
     """
     if checked.count("count", count) > len(rows):
         raise InvalidInput("count", f"is {count}, and there are {len(rows)} rows", "ask about fewer")
@@ -70,10 +93,15 @@ def most_informative(rows: Tensor, count: int, *, damping: float = 1e-3) -> npt.
 
 
 def most_uncertain(student: Student, rows: Tensor, asked: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """All rows that were not asked about yet, beginning with those of which the student is least sure.
+    """Return the indices of all rows that were not queried yet, those first about which the student is least sure.
 
-    The student is made of released answers, so its doubts are public. Private teachers often disagree about the same
-    rows, and every question is charged, whether it is answered or not: ask so of some, and not of all.
+    The student is made of released answers, so its margins are public. Private teachers often disagree about the same
+    rows, and every query is charged, whether it is answered or not: choose only some of the queries in this order.
+
+    Args:
+        student: A student trained on the answers so far.
+        rows: [rows, features]: public rows.
+        asked: The indices of the rows that were already queried.
     """
     order = np.argsort(student.margins(rows), kind="stable")
     return order[~np.isin(order, asked)]

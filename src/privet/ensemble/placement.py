@@ -15,35 +15,45 @@ __all__ = ["InProcess", "Placement", "Processes", "Ray"]
 
 
 class Placement(Protocol):
-    """A place that fits parts of a task; each part holds its own members' rows and no others."""
+    """A place that trains parts of a task; each part holds its own members' rows and no others."""
 
     @property
     def parts(self) -> int:
-        """Into how many parts the members are divided."""
+        """The number of parts that the members are divided into."""
 
     def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
-        """One ensemble for each part, in their order."""
+        """Train one ensemble for each part, and return them in the order of the parts.
+
+        Args:
+            learner: The training method.
+            parts: The tasks, each with its own members and their rows.
+        """
 
 
 @dataclass(frozen=True)
 class InProcess:
-    """In this process."""
+    """Training in this process."""
 
     parts: int = field(default=1, init=False)
     """One part: all members together."""
 
     def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
-        """One ensemble for each part."""
+        """Train one ensemble for each part, and return them in the order of the parts.
+
+        Args:
+            learner: The training method.
+            parts: The tasks, each with its own members and their rows.
+        """
         return [learner.fit(part) for part in parts]
 
 
 @dataclass(frozen=True)
 class Processes:
-    """In processes of this machine, by joblib."""
+    """Training in several processes of this machine, by joblib."""
 
     jobs: int = 2
     parts_each: int = 4
-    """Parts for each process: more of them even out what is slow."""
+    """Parts for each process: more parts balance the load better."""
 
     def __post_init__(self) -> None:
         checked.count("jobs", self.jobs)
@@ -51,11 +61,19 @@ class Processes:
 
     @property
     def parts(self) -> int:
-        """Into how many parts the members are divided."""
+        """The number of parts that the members are divided into."""
         return self.jobs * self.parts_each
 
     def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
-        """One ensemble for each part."""
+        """Train one ensemble for each part, and return them in the order of the parts.
+
+        Args:
+            learner: The training method.
+            parts: The tasks, each with its own members and their rows.
+
+        Raises:
+            MissingExtra: If joblib is not installed.
+        """
         joblib = _imported("joblib", "train")
         work = joblib.delayed(_alone)
         found: list[Ensemble] = joblib.Parallel(n_jobs=self.jobs)(work(learner, part) for part in parts)
@@ -64,21 +82,29 @@ class Processes:
 
 @dataclass(frozen=True)
 class Ray:
-    """On a Ray cluster. Its machines see the private rows of the members that they train: they must be trusted.
+    """Training on a Ray cluster. Its machines must be trusted: they see the private rows of the members they train.
 
-    Without an address, Ray runs on this machine for as long as the call takes.
+    Without an address, Ray runs on this machine for the duration of the call.
     """
 
     parts: int = 16
-    """Into how many parts the members are divided."""
+    """The number of parts that the members are divided into."""
     address: str | None = None
-    """Of a cluster that runs, such as `auto` or `ray://head:10001`."""
+    """The address of a running cluster, such as `auto` or `ray://head:10001`."""
 
     def __post_init__(self) -> None:
         checked.count("parts", self.parts)
 
     def fit(self, learner: Learner, parts: list[EnsembleTask]) -> list[Ensemble]:
-        """One ensemble for each part."""
+        """Train one ensemble for each part, and return them in the order of the parts.
+
+        Args:
+            learner: The training method.
+            parts: The tasks, each with its own members and their rows.
+
+        Raises:
+            MissingExtra: If Ray is not installed.
+        """
         ray = _imported("ray", "ray")
         started = not ray.is_initialized()
         if started:
@@ -94,7 +120,7 @@ class Ray:
 
 
 def _alone(learner: Learner, part: EnsembleTask) -> Ensemble:
-    """In a process of its own, which is one of several: it keeps to one thread."""
+    """Train a part in a worker process, which is one of several and uses one thread."""
     torch.set_num_threads(1)
     return learner.fit(part)
 

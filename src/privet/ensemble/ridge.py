@@ -42,7 +42,11 @@ class RidgeModels(_WithOffsets):
     offsets: Tensor = field(repr=False)
 
     def scores(self, inputs: Tensor) -> Tensor:
-        """[members, rows, classes]"""
+        """Return scores [members, rows, classes].
+
+        Args:
+            inputs: [rows, features]: the rows to score.
+        """
         return torch.baddbmm(self.offsets[:, None], inputs.expand(self.size, -1, -1), self.weights)
 
 
@@ -50,25 +54,28 @@ class RidgeModels(_WithOffsets):
 class Ridge:
     """Linear ridge regression on features, one class against the rest, for each member by itself.
 
-    With X a member's rows less their mean and Y its labels (±1 for each class) less theirs, the weights are
-    Xᵀ(XXᵀ + penalty)⁻¹Y, or (XᵀX + penalty)⁻¹XᵀY, whichever system is smaller. It is solved by Cholesky's
-    factorization, one member after the other: LAPACK would not do it otherwise, a system of a few hundred rows keeps a
-    processor busy, and no member's rounding can depend on how many rows another has, as it would if they were padded
-    to a common size.
+    With X a member's rows less their mean and Y its labels (±1 for each class) less theirs, the weights are Xᵀ(XXᵀ +
+    penalty)⁻¹Y, or (XᵀX + penalty)⁻¹XᵀY, whichever system is smaller. It is solved by Cholesky factorization, one
+    member after the other. LAPACK would do the same internally, and a system of a few hundred rows keeps a processor
+    busy. Padding members to a common size would make one member's rounding depend on how many rows another has.
     """
 
     penalty: float = 0.1
-    """Added to the diagonal; for rows of length 1."""
+    """The ridge penalty, added to the diagonal; for rows of unit norm."""
     level: bool = False
-    """Of two classes: whether a member says "the second" of as large a part of its own rows as are of that class. A
-    penalty pulls scores to their mean, and so to the larger class; this takes that back. It is done with the member's
-    own rows, and so changes nothing of what a record can do."""
+    """With two classes: whether to shift a member's offset so that it predicts the second class for as many of its own
+    rows as have that class. A penalty pulls scores to their mean, and so to the larger class; this corrects it. It uses
+    the member's own rows alone, and so does not change the influence of a record."""
 
     def __post_init__(self) -> None:
         checked.positive("penalty", self.penalty)
 
     def fit(self, task: EnsembleTask) -> RidgeModels:
-        """All members of the task."""
+        """Train all members of the task. A member without rows has zero weights.
+
+        Args:
+            task: The private rows, their labels, and the rows of each member.
+        """
         inputs, members = task.inputs, len(task.members)
         weights = torch.zeros(members, inputs.shape[1], task.classes, dtype=inputs.dtype)
         offsets = torch.zeros(members, task.classes, dtype=inputs.dtype)
@@ -82,7 +89,12 @@ class Ridge:
         return RidgeModels(weights, offsets)
 
     def solved(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights and offset for one member: rows, and what is wanted of them for each class."""
+        """Return the weights [features, classes] and the offset [classes] of one member.
+
+        Args:
+            x: [rows, features]: the member's rows.
+            y: [rows, classes]: the target of each row for each class.
+        """
         mean, middle = x.mean(0), y.mean(0)
         away, wanted = x - mean, y - middle
         if len(x) <= x.shape[1]:
@@ -94,7 +106,7 @@ class Ridge:
 
 @dataclass(frozen=True, eq=False)
 class Kernels(_WithOffsets):
-    """For each member its rows, their coefficients, and an offset: scores are Σ k(x, row) · coefficient + offset."""
+    """Each member's rows, their coefficients, and an offset: scores are Σ k(x, row) · coefficient + offset."""
 
     rows: tuple[Tensor, ...] = field(repr=False)
     coefficients: tuple[Tensor, ...] = field(repr=False)
@@ -102,7 +114,11 @@ class Kernels(_WithOffsets):
     width: float
 
     def scores(self, inputs: Tensor) -> Tensor:
-        """[members, rows, classes]"""
+        """Return scores [members, rows, classes].
+
+        Args:
+            inputs: [rows, features]: the rows to score.
+        """
         parts = zip(self.rows, self.coefficients, self.offsets, strict=True)
         return torch.stack([_gaussian(inputs, rows, self.width) @ each + offset for rows, each, offset in parts])
 
@@ -111,7 +127,7 @@ class Kernels(_WithOffsets):
 class KernelRidge:
     """Kernel ridge regression with k(x, z) = exp(-‖x - z‖² / (2 width²)), one class against the rest.
 
-    The models keep their rows. For large numbers of members, `Ridge` on `RandomFeatures` is the same at less cost.
+    The models keep their rows. For many members, `Ridge` on `RandomFeatures` approximates it at lower cost.
     """
 
     penalty: float = 0.1
@@ -122,7 +138,11 @@ class KernelRidge:
         checked.positive("width", self.width)
 
     def fit(self, task: EnsembleTask) -> Kernels:
-        """All members of the task."""
+        """Train all members of the task. A member without rows has zero scores.
+
+        Args:
+            task: The private rows, their labels, and the rows of each member.
+        """
         kept, coefficients, offsets = [], [], []
         with _threads(len(task.members)):
             for rows in task.members:
@@ -136,9 +156,9 @@ class KernelRidge:
 
 @contextmanager
 def _threads(members: int) -> Iterator[None]:
-    """One thread for many small systems, as many as there were for one.
+    """Use one thread for many small systems, and all threads for a single one.
 
-    Threads that wait for each other at every small step take up to fifty times as long where a core is busy otherwise.
+    Threads that wait for each other at every small step take up to fifty times as long where a core is otherwise busy.
     `Processes` uses several cores.
     """
     usual = torch.get_num_threads()
@@ -151,22 +171,22 @@ def _threads(members: int) -> Iterator[None]:
 
 
 def _own(task: EnsembleTask, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """A member's inputs, and its labels as ±1 for each class."""
+    """Return a member's inputs, and its labels as ±1 for each class."""
     x = task.inputs[rows]
     return x, 2 * F.one_hot(task.labels[rows], task.classes).to(x.dtype) - 1
 
 
 def _solved(system: Tensor, wanted: Tensor, penalty: float) -> Tensor:
-    """(system + penalty)⁻¹ wanted; NaN where the system has no factor, which raises nothing that rows decide."""
+    """Return (system + penalty)⁻¹ wanted; NaN where the factorization fails, so that private rows raise no error."""
     system.diagonal().add_(penalty)
     factor, failed = torch.linalg.cholesky_ex(system)
     return torch.cholesky_solve(wanted, factor) if not int(failed) else torch.full_like(wanted, torch.nan)
 
 
 def _excess(scores: Tensor, labels: Tensor) -> Tensor:
-    """How far the second class's score is ahead of the first's where its part of the rows ends: between two of them.
+    """Return the lead of the second class's score at which as many rows are predicted to have it as do have it.
 
-    At one of them, rounding would decide what is said of it. Of one class alone there is no such place, and no excess.
+    It lies between two rows: at one of them, rounding would decide its prediction. With one class alone, it is 0.
     """
     ahead = (scores[:, 1] - scores[:, 0]).sort(descending=True).values
     seconds = int((labels[:, 1] > 0).sum())
@@ -174,7 +194,7 @@ def _excess(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def _finite(numbers: Tensor) -> Tensor:
-    """The numbers, or zeros if one of them is none: rows that cannot be learned from give a member without opinion."""
+    """Return the numbers, or zeros if one is not finite: a member that cannot learn from its rows has no opinion."""
     return numbers if bool(numbers.isfinite().all()) else torch.zeros_like(numbers)
 
 

@@ -1,4 +1,4 @@
-"""Made-up numbers that follow from a key and a name. They hide nothing, and nobody's privacy rests on them."""
+"""Pseudorandom numbers that follow from a public key and a name. No privacy depends on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ __all__ = ["generator", "initial_weights", "seed_of"]
 
 
 def seed_of(key: str, *name: int | str) -> int:
-    """31 bits for a name.
+    """Return a 31-bit seed for a name.
+
+    Args:
+        key: A public key.
+        *name: The parts of the name.
 
     >>> seed_of("privet", "teacher", 3) == seed_of("privet", "teacher", 3) != seed_of("privet", "teacher", 4)
     True
@@ -24,14 +28,26 @@ def seed_of(key: str, *name: int | str) -> int:
 
 
 def generator(key: str, *name: int | str) -> torch.Generator:
-    """A stream of its own for a name."""
+    """Return a random generator of its own for a name.
+
+    Args:
+        key: A public key.
+        *name: The parts of the name.
+    """
     return torch.Generator().manual_seed(seed_of(key, *name))
 
 
 def initial_weights(model: nn.Module, drawn: torch.Generator) -> dict[str, Tensor]:
-    """Values for a model to begin with: for linear layers and convolutions, uniform on ±1/√(inputs), as torch has them.
+    """Return initial weights: for linear layers and convolutions, uniform on ±1/√(inputs), as PyTorch draws them.
 
-    The parameters of all other layers begin as the model has them.
+    The parameters of all other layers keep the model's values.
+
+    Args:
+        model: The model, which is not changed.
+        drawn: The generator to draw from.
+
+    Raises:
+        InvalidInput: If a parameter of the model has no shape yet.
     """
     found = {}
     for name, parameter in model.named_parameters():

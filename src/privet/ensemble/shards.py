@@ -1,4 +1,4 @@
-"""Which teacher learns from a record: a keyed hash of whose it is, or of what is in it, decides, and nothing else."""
+"""Assignment of records to teachers, by a keyed hash of the record's user or of its content, and of nothing else."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from privet.data import Images, Table, hashes
 __all__ = ["Ids", "Rows", "Shards", "require_disjoint", "shards"]
 
 Ids: TypeAlias = npt.NDArray[Any]
-"""For each row, whose it is: one axis of whole numbers or of texts."""
+"""For each row, the id of its user: a one-dimensional array of whole numbers or texts."""
 Rows: TypeAlias = npt.NDArray[np.int64]
-"""Numbers of rows."""
+"""Indices of rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """A shard for each row; shards are disjoint, and a row's own shard depends on that row (or its user) alone."""
+    """A shard for each row; shards are disjoint, and a row's shard depends on that row (or its user) alone."""
 
     of: Rows = field(repr=False)
-    """For each row the number of its shard. Private, as the rows are."""
+    """For each row the number of its shard. As private as the rows."""
     teachers: int
 
     def __post_init__(self) -> None:
@@ -38,24 +38,33 @@ class Shards:
 
     @property
     def members(self) -> tuple[Rows, ...]:
-        """For each teacher the rows that it learns from, in the order in which they come."""
+        """The rows of each teacher, in their original order."""
         order = np.argsort(self.of, kind="stable")
         ends = np.cumsum(np.bincount(self.of, minlength=self.teachers))[:-1]
         return tuple(np.split(order, ends))
 
 
 def shards(data: Table | Images | Ids, teachers: int, *, key: str = "privet") -> Shards:
-    """A shard for each row of a table, of pictures, or of an array of ids.
+    """Return a shard for each row of a table, of images, or of an array of ids.
 
-    A table with users is divided by user, so that all of one person's rows are with one teacher; ids are, too. Else a
-    row is known by its content, and rows that are the same are together. Adding or removing a record (or a user)
-    therefore changes what one teacher learns from, and moves no other record: the vote of one teacher can change, and
-    PATE's price rests on that. Replacing a record can change two. The key is public; it is there so that experiments
-    can be repeated with other shards, and must be chosen without looking at the rows.
+    A table with users is divided by user, so that all of one person's rows are with one teacher; ids are, too.
+    Otherwise a row is identified by its content, and equal rows are together. Adding or removing a record (or a user)
+    therefore changes the rows of one teacher, and moves no other record: the vote of one teacher can change, and PATE's
+    guarantee rests on that. Replacing a record can change two. The key is public; it is there so that experiments can
+    be repeated with other shards, and must be chosen without looking at the rows.
 
-    Some shards are larger than others, and small ones may be empty: sizes follow from the hash, and evening them out
-    would let one record move others. Fewer rows than teachers are refused by their public number; where a table or
-    pictures have none, nothing is refused, as that would tell how many there are.
+    Some shards are larger than others, and small ones may be empty: sizes follow from the hash, and balancing them
+    would let one record move others. If the public number of rows is below the number of teachers, the call is refused;
+    a table or images without a public number are never refused, as that would reveal how many rows there are.
+
+    Args:
+        data: A table, images, or one id (a whole number or a text) for each row.
+        teachers: The number of teachers, at least 2.
+        key: A public key; another key gives other shards.
+
+    Raises:
+        InvalidInput: If `teachers` is below 2 or above the public number of rows, `key` is empty, or `data` is an array
+            that does not hold ids.
 
     >>> found = shards(np.array(["ann", "bob", "ann"]), 2)
     >>> bool(found.of[0] == found.of[2])
@@ -73,9 +82,16 @@ def shards(data: Table | Images | Ids, teachers: int, *, key: str = "privet") ->
 
 
 def require_disjoint(silos: Sequence[Table | Images | Ids]) -> None:
-    """Refuse silos, each a teacher of its own, of which two hold the same record or the same user.
+    """Refuse silos, each a teacher of its own, if two of them hold the same record or the same user.
 
-    For the one who holds all of them, or ids from each: whether it raises depends on private rows.
+    Only someone who holds all silos, or ids from each, can run this check: whether it raises depends on private rows.
+
+    Args:
+        silos: The data of each teacher: tables, images, or arrays of ids; at least two.
+
+    Raises:
+        InvalidInput: If there are fewer than two silos, an array does not hold ids, or two silos share a record or a
+            user.
     """
     if len(silos) < 2:
         raise InvalidInput("silos", f"are {len(silos)}", "there are at least two teachers")
@@ -87,7 +103,7 @@ def require_disjoint(silos: Sequence[Table | Images | Ids]) -> None:
 
 
 def _marks(data: Table | Images | Ids, key: str) -> npt.NDArray[np.uint64]:
-    """64 bits for each row, by whose it is if that is known, else by what is in it."""
+    """Return 64 bits for each row: a hash of its user if that is known, else of its content."""
     if isinstance(data, Table) and data.users is not None and data.user_keys is not None:
         return hashes([data.user_keys], key)[data.users]
     if isinstance(data, (Table, Images)):
@@ -97,7 +113,7 @@ def _marks(data: Table | Images | Ids, key: str) -> npt.NDArray[np.uint64]:
     if ids.ndim == 1 and ids.dtype.kind in "iu":
         return hashes([ids.astype(np.int64)], key)
     if ids.ndim == 1 and (ids.dtype.kind == "U" or all(isinstance(each, str) for each in ids)):
-        # Each text by itself: as an array they would be padded to the longest, which is another person's.
+        # Hash each text by itself: an array would pad all of them to the longest, which is another person's.
         digests = [hashlib.blake2b(str(each).encode(), digest_size=8).digest() for each in ids]
         return hashes([np.frombuffer(b"".join(digests), dtype="<u8")], key)
     raise InvalidInput(
@@ -106,7 +122,7 @@ def _marks(data: Table | Images | Ids, key: str) -> npt.NDArray[np.uint64]:
 
 
 def _plain(part: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Equal numbers as equal bytes: one zero, and one NaN."""
+    """Return equal numbers as equal bytes: one zero, and one NaN."""
     if part.dtype.kind != "f":
         return part
     return np.where(np.isnan(part), np.array(np.nan, part.dtype), part + np.array(0, part.dtype))

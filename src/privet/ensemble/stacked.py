@@ -1,4 +1,4 @@
-"""Networks trained together: their parameters stacked, and one pass through all of them by `torch.func.vmap`."""
+"""Networks trained together: their parameters are stacked, and `torch.func.vmap` runs all of them in one pass."""
 
 from __future__ import annotations
 
@@ -22,28 +22,32 @@ from privet.training.models import UserModel
 __all__ = ["NetworkTraining", "Networks", "Stacked"]
 
 _TOGETHER = 64
-"""Members that are trained at once; a public number, like every other that decides a shape here."""
+"""The number of members trained at once: public, like every other number here that decides a shape."""
 _ASKED_TOGETHER = 8
 _ALONE = (nn.ReLU, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Softplus, nn.Identity)
-"""Layers that work on each number by itself."""
+"""Elementwise layers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Networks:
-    """Networks of one shape, their parameters stacked."""
+    """Networks of one architecture, with stacked parameters."""
 
     model: nn.Module = field(repr=False)
     parameters: dict[str, Tensor] = field(repr=False)
-    """By name, each [members, …]."""
+    """The stacked parameters by name, each [members, …]."""
     classes: int
 
     @property
     def size(self) -> int:
-        """How many members there are."""
+        """The number of members."""
         return len(next(iter(self.parameters.values())))
 
     def scores(self, inputs: Tensor) -> Tensor:
-        """[members, rows, classes]: what each network says, before softmax."""
+        """Return the logits of each network: [members, rows, classes].
+
+        Args:
+            inputs: [rows, …]: the rows to score.
+        """
         forward = vmap(partial(functional_call, self.model), in_dims=(0, None), chunk_size=_ASKED_TOGETHER)
         with torch.no_grad():
             scores: Tensor = forward(self.parameters, (inputs,))
@@ -52,12 +56,12 @@ class Networks:
 
 @dataclass(frozen=True)
 class NetworkTraining:
-    """Settings with which small networks are trained by Adam.
+    """Settings for training small networks by Adam.
 
     Attributes:
         model: A network from a batch to one number for each class. It is a template, and is not changed.
         steps: The number of batches.
-        batch_size: The rows of a batch.
+        batch_size: The number of rows in a batch.
         learning_rate: The learning rate of the first step.
         key: The initial weights and the order of rows follow from it.
     """
@@ -76,14 +80,14 @@ class NetworkTraining:
 
 @dataclass(frozen=True)
 class Stacked(NetworkTraining):
-    """Small networks by Adam, with a rate that falls to zero as a cosine, all members in one pass.
+    """Small networks trained by Adam with a cosine learning-rate schedule, all members in one pass.
 
     A member's batches go through its own rows in orders of its own, again and again, until `steps` batches of
     `batch_size` are full. So members of unequal size train together without padding, and neither a shape nor a number
-    of steps depends on the rows: were rows padded to the largest shard, a record in that shard would change the
-    rounding of every other member, and were epochs counted, their steps. Adam works on each number by itself, so its
-    state is stacked as the parameters are. A member without rows keeps what it began with. Inputs that are no finite
-    numbers are taken for 0.
+    of steps depends on the rows. If rows were padded to the largest shard, a record in that shard would change the
+    rounding of every other member; if epochs were counted, it would change their number of steps. Adam is elementwise,
+    so its state is stacked as the parameters are. A member without rows keeps its initial weights. Inputs that are not
+    finite are replaced by 0.
     """
 
     weight_decay: float = 0.0
@@ -100,7 +104,14 @@ class Stacked(NetworkTraining):
                 raise InvalidInput("model", problem, "leave it out, and set weight_decay")
 
     def fit(self, task: EnsembleTask) -> Networks:
-        """All members of the task."""
+        """Train all members of the task.
+
+        Args:
+            task: The private rows, their labels, and the rows of each member.
+
+        Raises:
+            InvalidInput: If the model does not return one number for each class on rows of this shape.
+        """
         UserModel(self.model, task.classes).check("model", tuple(task.inputs.shape[1:]))
         if not bool(task.inputs.isfinite().all()):
             task = replace(task, inputs=task.inputs.nan_to_num(0.0, 0.0, 0.0))
@@ -134,7 +145,7 @@ class Stacked(NetworkTraining):
             torch.index_select(task.inputs, 0, at, out=rows)
             stacked, labels = rows.view(len(own), self.batch_size, *rows.shape[1:]), task.labels[at]
             if not everybody:
-                # A member without rows is given zeros and nothing of another's: a mask on losses would let 0·∞ through.
+                # A member without rows gets zeros and no other member's rows: a mask on losses would let 0·∞ through.
                 stacked[~taught] = 0
                 labels.view(len(own), -1)[~taught] = 0
             # The gradient of the sum in one member's parameters is that of its own loss.
@@ -161,9 +172,9 @@ class Stacked(NetworkTraining):
 
 
 def _passed(model: nn.Module) -> Callable[[dict[str, Tensor], Tensor], Tensor] | None:
-    """One pass of all members through linear layers and activations, without `vmap`, which costs a third of a step.
+    """Return one forward pass of all members through linear layers and activations, or None for every other model.
 
-    None for every other model.
+    It avoids `vmap`, which costs a third of a step.
     """
     layers = list(model.named_children())
     # Layers and weights that are used twice have one name, and are left to `vmap`.
@@ -188,13 +199,13 @@ def _passed(model: nn.Module) -> Callable[[dict[str, Tensor], Tensor], Tensor] |
 
 
 def _kept(members: Tensor, values: Tensor, otherwise: Tensor) -> Tensor:
-    """The values [members, …] of these members, and others for the rest."""
+    """Return the values [members, …] of these members, and `otherwise` for the rest."""
     return torch.where(members.reshape(-1, *[1] * (values.ndim - 1)), values, otherwise)
 
 
 def _turned(values: Tensor) -> Tensor:
-    """Matrices [members, outputs, inputs] with their axes turned, as their gradients lie in memory; others as they are.
+    """Return matrices [members, outputs, inputs] transposed, as their gradients lie in memory; others unchanged.
 
-    Turned twice they are what they were.
+    Applied twice, it returns the original values.
     """
     return values.transpose(1, 2) if values.ndim == 3 else values

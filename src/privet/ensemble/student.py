@@ -1,4 +1,4 @@
-"""A student: learns from public rows and the answers that were released, and may be published."""
+"""A student model: it learns from public rows and released answers, and may be published."""
 
 from __future__ import annotations
 
@@ -21,46 +21,72 @@ from privet.ensemble.votes import vote_batches
 __all__ = ["LabelPropagation", "Student", "StudentTraining", "SupervisedStudent", "VoteRegression"]
 
 _WIDTH = 0.6
-"""Of the usual model's kernel, in typical distances between rows."""
+"""The kernel width of the default model, in typical distances between rows."""
 _PENALTY, _SMOOTHING = 0.3, 3.0
-"""Of the usual model, on answers and on labels that spread."""
+"""Ridge penalties of the default model, on answers and on propagated labels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Student:
-    """What was learned. It follows from released answers and public rows, so that it costs nothing beyond them."""
+    """A trained student. It follows from released answers and public rows, so that it has no further privacy cost."""
 
     model: Ensemble = field(repr=False)
     """An ensemble of one."""
 
     def labels(self, rows: Tensor) -> npt.NDArray[np.int64]:
-        """A class for each row."""
+        """Return the predicted class of each row.
+
+        Args:
+            rows: [rows, features]: the rows to predict.
+        """
         found = [stretch[:, 0] for stretch in vote_batches(self.model, rows)]
         return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)
 
     def margins(self, rows: Tensor) -> npt.NDArray[np.float32]:
-        """For each row, how far the best score is above the second: little where the student is not sure."""
+        """Return the difference of the two largest scores of each row: small where the student is not sure.
+
+        Args:
+            rows: [rows, features]: the rows to predict.
+        """
         with torch.no_grad():
             best = self.model.scores(rows)[0].topk(2, dim=1).values
         return (best[:, 0] - best[:, 1]).float().numpy()
 
 
 class StudentTraining(Protocol):
-    """A way of making a student."""
+    """A method that trains a student."""
 
     def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
-        """From public rows, the numbers of those that were answered, and the answers."""
+        """Train a student on public rows and released answers.
+
+        Args:
+            rows: [rows, features]: all public rows.
+            asked: The indices of the rows that were answered.
+            answers: The answer to each of these queries: a class, or what else the method learns from.
+            classes: The number of classes.
+        """
 
 
 @dataclass(frozen=True)
 class SupervisedStudent:
-    """From the answered rows alone: for tables, and wherever neighbors are often of different classes."""
+    """Supervised training on the answered rows alone: for tables, and where neighbors often have different classes."""
 
     learner: Learner | None = None
-    """Kernel ridge regression, unless another is given."""
+    """The learner; kernel ridge regression by default."""
 
     def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
-        """From public rows, the numbers of those that were answered, and the answers."""
+        """Train a student on the answered rows.
+
+        Args:
+            rows: [rows, features]: all public rows, at least two.
+            asked: The indices of the rows that were answered.
+            answers: The class of each of these rows, from 0 to classes - 1.
+            classes: The number of classes, at least 2.
+
+        Raises:
+            InvalidInput: If the rows are not floating-point features, or the indices or answers are empty or out of
+                range.
+        """
         at, said = _answered(rows, asked, answers, classes)
         learner = self.learner or _usual(rows, _PENALTY)
         return Student(train_one(learner, rows[torch.from_numpy(at)], said, classes=classes))
@@ -68,17 +94,28 @@ class SupervisedStudent:
 
 @dataclass(frozen=True)
 class VoteRegression:
-    """From noisy counts of votes (`Plan.counts`), by ridge regression: for tables, where many teachers disagree.
+    """Ridge regression on noisy vote counts (`Plan.counts`): for tables, where many teachers disagree.
 
-    A label keeps only which count is the largest; the counts say by how much. Where the noise is far above the votes,
-    a label is worth 2/π of them.
+    A label keeps only which count is the largest; the counts say by how much. Where the noise far exceeds the votes, a
+    label is worth 2/π of them.
     """
 
     penalty: float = 4.0
-    """Added to the diagonal; for rows of length 1. More noise asks for more of it."""
+    """The ridge penalty, added to the diagonal; for rows of unit norm. More noise needs a larger one."""
 
     def student(self, rows: Tensor, asked: npt.NDArray[Any], counts: Any, classes: int) -> Student:
-        """From public rows, the numbers of those that were asked about, and a noisy count for each label."""
+        """Train a student on noisy vote counts.
+
+        Args:
+            rows: [rows, features]: all public rows, at least two.
+            asked: The indices of the rows that were queried.
+            counts: [queries, classes]: the noisy vote counts of each query, as `Plan.counts` released them.
+            classes: The number of classes, at least 2.
+
+        Raises:
+            InvalidInput: If the rows are not floating-point features, the indices are empty or out of range, or the
+                counts have another shape or are not finite.
+        """
         found = np.asarray(counts, dtype=np.float64)
         if found.shape != (len(asked), classes) or not np.isfinite(found).all():
             problem = f"have the shape {found.shape}, where {(len(asked), classes)} is wanted, or hold no numbers"
@@ -91,27 +128,38 @@ class VoteRegression:
 
 @dataclass(frozen=True)
 class LabelPropagation:
-    """From all public rows: answers spread along a graph, and a model learns the labels that they get.
+    """Label propagation over all public rows: answers spread along a graph, and a model learns the propagated labels.
 
-    For pictures, whose neighbors are mostly of one class. The model smooths what the graph says: with a penalty it
-    does not follow single wrong labels. In every further round the graph is drawn anew, with the model's scores beside
-    each row's features: rows that the model takes for different classes move apart, and the same answers spread again.
+    For images, whose neighbors mostly share a class. The model smooths the propagated labels: with a penalty it does
+    not follow single wrong labels. In every further round the graph is built anew, with the model's scores beside each
+    row's features: rows that the model assigns to different classes move apart, and the same answers spread again.
     """
 
     graph: NeighborGraph = field(default_factory=NeighborGraph)
     learner: Learner | None = None
-    """Kernel ridge regression, unless another is given; it needs memory for the square of the number of rows."""
+    """The learner; kernel ridge regression by default, whose memory is quadratic in the number of rows."""
     rounds: int = 3
-    """How often labels spread and a model learns them."""
+    """The number of rounds of propagation and training."""
     echo: float = 0.6
-    """The weight of the model's scores beside the features, which should have a length of about 1."""
+    """The weight of the model's scores beside the features, which should have about unit norm."""
 
     def __post_init__(self) -> None:
         checked.count("rounds", self.rounds)
         checked.positive("echo", self.echo)
 
     def student(self, rows: Tensor, asked: npt.NDArray[Any], answers: npt.NDArray[Any], classes: int) -> Student:
-        """From public rows, the numbers of those that were answered, and the answers."""
+        """Train a student on all public rows.
+
+        Args:
+            rows: [rows, features]: all public rows, at least two.
+            asked: The indices of the rows that were answered.
+            answers: The class of each of these rows, from 0 to classes - 1.
+            classes: The number of classes, at least 2.
+
+        Raises:
+            InvalidInput: If the rows are not floating-point features, or the indices or answers are empty or out of
+                range.
+        """
         at, said = _answered(rows, asked, answers, classes)
         learner = self.learner or _usual(rows, _SMOOTHING)
         found = self._taught(learner, rows, rows, at, said, classes)
@@ -130,7 +178,7 @@ class LabelPropagation:
         said: npt.NDArray[np.int64],
         classes: int,
     ) -> Ensemble:
-        """A model of the rows, by the labels that the answers give where the rows are placed."""
+        """Train a model on the labels that spread from the answers over the graph of `placed`."""
         shares = self.graph.labels(placed, at, said, classes)
         kept = np.flatnonzero(shares.any(1))
         return train_one(learner, rows[torch.from_numpy(kept)], shares[kept].argmax(1), classes=classes)
@@ -154,6 +202,6 @@ def _answered(
 
 
 def _usual(rows: Tensor, penalty: float) -> KernelRidge:
-    """Rows are public, and so is how far they are from each other: on average, twice their variance, squared."""
+    """Return the default model, with a width relative to the root mean squared distance between the public rows."""
     squared = 2 * float((rows - rows.mean(0)).square().sum(1).mean())
     return KernelRidge(penalty, _WIDTH * sqrt(squared) if squared else 1.0)

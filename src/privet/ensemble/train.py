@@ -1,4 +1,4 @@
-"""One call for every kind of member and every place."""
+"""One function that trains every kind of ensemble in every place."""
 
 from __future__ import annotations
 
@@ -30,16 +30,21 @@ def train(
 ) -> Ensemble:
     """Train one model for each member.
 
+    The ensemble is private, and so are its scores and votes.
+
     Args:
-        learner: how: `Ridge`, `KernelRidge`, `Stacked`, `Estimator`, or anything else with their `fit`.
-        inputs: [rows, …], features or pictures, of floating-point numbers.
-        labels: whole numbers from 0 to classes - 1.
+        learner: The training method: `Ridge`, `KernelRidge`, `Stacked`, `Estimator`, or any other object with their
+            `fit`.
+        inputs: [rows, …]: features or images, of floating-point numbers.
+        labels: Whole numbers from 0 to classes - 1.
         members: `shards(…)` for teachers, which share no row; or for each member the rows that it learns from, which
             may overlap, as those of shadow models do.
-        classes: how many there are; public, as the rows do not say.
-        where: in this process, in several, or on a cluster.
+        classes: The number of classes, at least 2, from public knowledge and not from the rows.
+        where: Where to train: in this process, in several, or on a cluster.
 
-    The ensemble is private, and so are its scores and votes.
+    Raises:
+        InvalidInput: If the inputs are not rows of floating-point numbers, there is not one label from 0 to classes - 1
+            for each row, or members name rows that do not exist.
     """
     checked.count("classes", classes, least=2)
     given, named = labeled_rows(inputs, labels)
@@ -53,19 +58,23 @@ def train(
     edges = [len(own) * part // count for part in range(count + 1)]
     if count == 1:
         return JoinedEnsemble.of(where.fit(learner, [task]))
-    # What is wrong with public arguments is said here: errors do not come back from other processes as they were.
+    # Check public arguments here: errors do not come back unchanged from other processes.
     learner.fit(EnsembleTask(given[:0], task.labels[:0], (task.labels[:0],), 0, classes))
     return JoinedEnsemble.of(where.fit(learner, [task.part(*ends) for ends in pairwise(edges)]))
 
 
 def train_one(learner: Learner, inputs: Tensor, labels: Tensor | npt.NDArray[Any], *, classes: int) -> Ensemble:
-    """Train one model on all rows: an ensemble of one.
+    """Train one model on all rows, and return it as an ensemble of one.
 
     Args:
-        learner: As for `train`.
-        inputs: As for `train`.
-        labels: As for `train`.
-        classes: As for `train`.
+        learner: The training method, such as `Ridge`, `KernelRidge`, `Stacked` or `Estimator`.
+        inputs: [rows, …]: features or images, of floating-point numbers.
+        labels: Whole numbers from 0 to classes - 1.
+        classes: The number of classes, at least 2, from public knowledge and not from the rows.
+
+    Raises:
+        InvalidInput: If the inputs are not rows of floating-point numbers, or there is not one label from 0 to classes
+            - 1 for each row.
     """
     return train(learner, inputs, labels, [np.arange(len(labels))], classes=classes)
 

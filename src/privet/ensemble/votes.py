@@ -1,4 +1,4 @@
-"""What every member says of every row, a stretch of rows at a time."""
+"""Votes of every member on every row, computed in batches of rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,20 @@ from privet.ensemble.learner import Ensemble, Labels
 __all__ = ["vote_batches", "votes"]
 
 _NUMBERS = 1 << 22
-"""Scores that are held at once."""
+"""The largest number of scores in memory at once."""
 
 
 def votes(ensemble: Ensemble, rows: Tensor) -> Labels:
-    """int32 [rows, members]: the class that each member gives each row; of equal scores, the first class.
+    """Return votes, int32 [rows, members]: the class that each member predicts for each row.
 
-    Votes are not released: they are as private as the members. An aggregator of `privet.pate` may release what most
-    of them say, with noise.
+    Of equal scores, the first class gets the vote.
+
+    Votes are not released: they are as private as the members. An aggregator of `privet.pate` may release the majority,
+    with noise.
+
+    Args:
+        ensemble: The trained members.
+        rows: [rows, …]: public rows.
     """
     found = np.empty((len(rows), ensemble.size), dtype=np.int32)
     at = 0
@@ -32,7 +38,19 @@ def votes(ensemble: Ensemble, rows: Tensor) -> Labels:
 
 
 def vote_batches(ensemble: Ensemble, rows: Tensor, at_once: int | None = None) -> Iterator[Labels]:
-    """The votes, some rows at a time, for as many members and rows as there may be."""
+    """Yield the votes in batches of rows, so that any number of members and rows fits in memory.
+
+    Args:
+        ensemble: The trained members.
+        rows: [rows, …]: public rows.
+        at_once: The number of rows in a batch; chosen by the size of the ensemble by default.
+
+    Yields:
+        int32 [batch, members]: the class that each member predicts for each row of the batch.
+
+    Raises:
+        InvalidInput: If `at_once` is below 1.
+    """
     usual = max(1, _NUMBERS // (ensemble.size * ensemble.classes))
     size = usual if at_once is None else checked.count("at_once", at_once)
     with torch.no_grad():

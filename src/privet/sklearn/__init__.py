@@ -1,4 +1,4 @@
-"""Private estimators on scikit-learn's public API, a scorer that pays for what it says, and folds that fit both."""
+"""Private estimators on scikit-learn's public API, a scorer that charges for its scores, and folds that fit both."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What a cell holds, in one form that does not depend on the cells beside it.
+"""Canonical form of a cell, which does not depend on the cells beside it.
 
 NumPy, pandas and Polars choose one type for a whole column, so that a single row can turn the numbers of all others
-into texts (`np.array([1, "x"])`) or whole numbers into fractions (a missing value in pandas). If `1`, `1.0` and `"1"`
-were then three values, one row would move every other. So they are one here, whoever wrote them down and how.
+into texts (`np.array([1, "x"])`) or integers into floating-point numbers (a missing value in pandas). If `1`, `1.0` and
+`"1"` were then three values, one row would move every other. So they are one value here, in whatever type they come.
 
-A float32 is the hardest: 0.1 in it is "0.1" as a text, and 0.10000000149011612 as a float64. So every number that a
-float32 can hold is the shortest decimal that names it among these, whatever type it came in. No such rule fits three
-types at once, and arrays of float16 and of long doubles are refused, by their type.
+float32 is the hardest case: its 0.1 is "0.1" as a text, and 0.10000000149011612 as a float64. So every number that a
+float32 can hold is represented by the shortest decimal that identifies it among float32 numbers, whatever type it came
+in. No such rule fits three types at once, so arrays of float16 and of long doubles are refused, by their type.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from privet.core import InvalidInput
 __all__ = ["column_of", "columns_of", "key", "keys", "numbers", "words"]
 
 _NUMERIC = "biuf"
-"""Kinds of arrays whose cells are numbers, each of which is the same number in float64."""
+"""Kinds of arrays whose cells are numbers, and are converted to float64."""
 _PLAIN = (bool, int, float, np.bool_, np.integer, np.floating)
 _FLOATS = (4, 8)
-"""Bytes of the floats that have a form here: float32 and float64."""
+"""Item sizes of the supported floating-point types, float32 and float64."""
 _WHOLE = 2.0**24
 """Below it every whole number is a float32, and its shortest decimal is itself."""
 _FARTHEST = float(np.finfo(np.float32).max)
@@ -36,11 +36,14 @@ _TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def key(value: Any) -> Any:
-    """What a cell is, as something that can be compared and hashed; None if it is missing. No cell raises.
+    """Return a cell in a form that can be compared and hashed; None if it is missing. No cell raises.
 
     A number is the nearest float64, or the shortest decimal of a float32 if it is one of these; a text that reads as a
     number is that number, and `True` is 1. Every other text is itself, and so is a date, down to its microsecond. NaN,
-    NaT, what a mask covers and whatever else does not equal itself is missing.
+    NaT, a masked cell and any value that does not equal itself are missing.
+
+    Args:
+        value: The content of a cell.
 
     >>> key(1) == key(1.0) == key(True) == key("1") == key(np.float32(1)) == key(" 01.0 ") == key("True") == 1.0
     True
@@ -49,7 +52,7 @@ def key(value: Any) -> Any:
     >>> key("one"), key(float("nan")), key("nan"), key([1, "x"])
     ('one', None, None, (1.0, 'x'))
     """
-    if type(value) is float or type(value) is np.float64:  # most cells, so that these are asked first
+    if type(value) is float or type(value) is np.float64:  # most cells, so these are tested first
         return _shortest(float(value)) if value == value else None
     if value is None or value is np.ma.masked:
         return None
@@ -74,14 +77,22 @@ def key(value: Any) -> Any:
 
 
 def keys(column: npt.NDArray[Any]) -> list[Any]:
-    """The `key` of each cell of a column."""
+    """Return the `key` of each cell of a column.
+
+    Args:
+        column: A one-dimensional array.
+    """
     if column.dtype.kind in _NUMERIC:
         return [None if cell != cell else cell for cell in _float64(column).tolist()]
     return [key(cell) for cell in column]  # not tolist, which turns dates into whole numbers
 
 
 def numbers(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Each cell as a number; NaN where it is none."""
+    """Return each cell as a number; NaN where it is not one.
+
+    Args:
+        column: A one-dimensional array.
+    """
     if column.dtype.kind in _NUMERIC:
         return _float64(column)
     if column.dtype.kind == "O" and all(map(_plain, set(map(type, column)))):
@@ -94,10 +105,14 @@ def numbers(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def words(column: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """64 bits for each cell: those of its number, or a hash of whatever else it is; all missing cells are alike."""
-    found = numbers(column) + 0.0  # which makes 0 of -0
+    """Return 64 bits for each cell: those of its number, or a hash of any other content; all missing cells are equal.
+
+    Args:
+        column: A one-dimensional array.
+    """
+    found = numbers(column) + 0.0  # turns -0 into 0
     lost = np.isnan(found)
-    found[lost] = np.nan  # of which there are many patterns of bits
+    found[lost] = np.nan  # NaN has many bit patterns
     bits = found.view(np.uint64)
     if column.dtype.kind not in _NUMERIC:
         for place in np.flatnonzero(lost):
@@ -109,9 +124,16 @@ def words(column: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 def columns_of(X: Any) -> tuple[int, list[npt.NDArray[Any]]]:
-    """How many dimensions X has, and one array for each of its columns, or for each cell of a row if there are more.
+    """Return the number of dimensions of X, and one array for each column, or for each cell of a row if there are more.
 
-    What has no type of its own, such as a list of lists, is taken cell by cell, and a frame column by column.
+    Data without a type of its own, such as a list of lists, is taken cell by cell, and a frame column by column.
+
+    Args:
+        X: An array, a frame or a list.
+
+    Raises:
+        InvalidInput: If rows have different lengths, or X is complex or of a floating-point type other than float32 and
+            float64.
     """
     if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_columns")):
         return 2, [_cells(_typed("X", getattr(X, "iloc", X)[:, place])) for place in range(X.shape[1])]
@@ -132,7 +154,18 @@ def columns_of(X: Any) -> tuple[int, list[npt.NDArray[Any]]]:
 
 
 def column_of(argument: str, values: Any) -> npt.NDArray[Any]:
-    """One value for each row, as an array of which each cell is by itself; a list of one value is that value."""
+    """Return one value for each row, as an array in which each cell is independent of the others.
+
+    A list of one value is that value.
+
+    Args:
+        argument: The name of the argument, for messages.
+        values: One value for each row: an array, a column of a frame, or a list.
+
+    Raises:
+        InvalidInput: If there is more than one value for each row, or the array is of a floating-point type other than
+            float32 and float64.
+    """
     if _listed(values):
         return _objects([row[0] if isinstance(row, (list, tuple)) and len(row) == 1 else row for row in values])
     array = _typed(argument, values)
@@ -143,7 +176,7 @@ def column_of(argument: str, values: Any) -> npt.NDArray[Any]:
 
 
 def _typed(argument: str, values: Any) -> npt.NDArray[Any]:
-    """An array as it is, but for a mask, below which nothing is read; refused where its type has no form here."""
+    """Return an array unchanged, with masked cells as None; refuse floating-point types without a canonical form."""
     array: npt.NDArray[Any] = np.asarray(values)
     if array.dtype.kind == "f" and array.dtype.itemsize not in _FLOATS:
         problem = f"is of the type {array.dtype}, of which one row more can change all others"
@@ -155,17 +188,17 @@ def _typed(argument: str, values: Any) -> npt.NDArray[Any]:
 
 
 def _listed(values: Any) -> bool:
-    """Whether these are several values without a type for all of them."""
+    """Return whether these are several values without a common type."""
     return isinstance(values, Sequence) and not isinstance(values, (str, bytes, bytearray))
 
 
 def _row(values: Any) -> bool:
-    """Whether this is a row of a list: its cells may have a type, for they are one row's."""
+    """Return whether this is a row of a list: its cells may have a common type, because they belong to one row."""
     return _listed(values) or (isinstance(values, np.ndarray) and values.ndim > 0)
 
 
 def _objects(values: Any) -> npt.NDArray[Any]:
-    """An array of whatever there is, in which nothing is converted and no list becomes a dimension."""
+    """Return an array of objects in which nothing is converted and no list becomes a dimension."""
     found = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
         found[place] = value
@@ -173,17 +206,17 @@ def _objects(values: Any) -> npt.NDArray[Any]:
 
 
 def _cells(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A frame's column, whose cells may be arrays."""
+    """Return a frame's column, whose cells may be arrays."""
     return column if column.ndim == 1 else _objects(list(column))
 
 
 def _plain(kind: type) -> bool:
-    """Whether what `key` makes of this is float(); NumPy's stretches of time are whole numbers to it."""
+    """Return whether `key` applies float() to this type; NumPy's time spans count as integers to `issubclass`."""
     return issubclass(kind, _PLAIN) and not issubclass(kind, np.timedelta64)
 
 
 def _float64(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    with np.errstate(all="ignore"):  # a wider float may be beyond them, and is infinite
+    with np.errstate(all="ignore"):  # a wider float may overflow to infinity
         found: npt.NDArray[np.float64] = column.astype(np.float64)
         narrow = found.astype(np.float32)
         # Small whole numbers, of which there are many, are their own shortest decimals.
@@ -195,7 +228,7 @@ def _float64(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def _shortest(value: float) -> float:
-    """The same for one number."""
+    """Return the shortest decimal of a float32 number; any other number unchanged."""
     if abs(value) > _FARTHEST or (value % 1 == 0 and abs(value) < _WHOLE):
         return value
     held = struct.unpack("f", struct.pack("f", value))[0] == value
@@ -206,13 +239,13 @@ def _text(value: str) -> Any:
     try:
         found = float(value)
     except ValueError:
-        plain = value.rstrip("\0")  # which arrays of texts cannot hold
+        plain = value.rstrip("\0")  # NumPy's arrays of texts drop trailing NULs
         return _TRUTHS.get(plain.casefold(), plain)
     return None if found != found else _shortest(found)
 
 
 def _float(value: Any) -> float | None:
-    """A number's float64."""
+    """Return a number's float64; None if it has none."""
     if not hasattr(value, "__float__"):
         return None
     try:
@@ -225,7 +258,7 @@ def _float(value: Any) -> float | None:
 
 
 def _time(value: Any) -> Any:
-    """A date or a stretch of time in Python's own class."""
+    """Return a date or a time span as an object of Python's own class."""
     if isinstance(value, np.datetime64):
         return value.astype("M8[us]").item()
     if isinstance(value, np.timedelta64):

@@ -1,4 +1,4 @@
-"""A classifier and a regressor that are trained by DP-SGD."""
+"""A classifier and a regressor trained by DP-SGD."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from privet.sklearn.rows import Bounds, column, listed, target_number
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 
 _BLANK = 0
-"""The target of a row that counts for nothing."""
+"""The target of a row that does not count."""
 
 
 @dataclass(eq=False, repr=False)
 class PrivateClassifier(PrivateEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier whose weights give no single row away.
+    """Classifier trained by DP-SGD, whose weights reveal little about any single row.
 
     Everything that could be read from the rows is an argument instead, and is checked when `fit` is called.
 
@@ -49,10 +49,10 @@ class PrivateClassifier(PrivateEstimator, ClassifierMixin, BaseEstimator):  # ty
         classes: All classes there are. Required. A row of another class counts for nothing.
 
     Attributes:
-        release_: the model, with its event, unit and randomness.
-        guarantee_: what this fit costs. It knows nothing of other fits, nor of how the arguments were chosen: see
+        release_: The model, with its event, unit and randomness.
+        guarantee_: The privacy cost of this fit. It does not cover other fits, nor how the arguments were chosen: see
             `private_fit` for searches and pipelines.
-        classes_: the classes in order.
+        classes_: The classes, sorted.
 
     Guarantee: that of DP-SGD for one example (`DPSGD`): add/remove with `rows`, and zero-out without. Bounds, classes,
     values and names of columns are public, every row is read by itself, and none raises.
@@ -61,7 +61,24 @@ class PrivateClassifier(PrivateEstimator, ClassifierMixin, BaseEstimator):  # ty
     classes: Sequence[Any] | None = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any) -> PrivateClassifier:
-        """Train on rows and their classes, and charge the ledger if there is one."""
+        """Train on rows and their classes, and charge the ledger if there is one.
+
+        The model is in `release_`, and the class describes the guarantee.
+
+        Args:
+            X: The private rows: a dense array, a frame or a list of lists. A cell beyond its bounds counts as the
+                bound.
+            y: The class of each row. A row whose class is not in `classes` counts for nothing.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            InvalidInput: If an argument of the constructor is missing or out of range, or X and y do not fit together.
+            TypeError: If X is sparse.
+            BudgetExceeded: If the budget refuses the charge.
+            LedgerError: If the ledger cannot be read or written.
+        """
         classes = _classes(self.classes)
         known = listed("classes", classes)
 
@@ -77,12 +94,35 @@ class PrivateClassifier(PrivateEstimator, ClassifierMixin, BaseEstimator):  # ty
         return len(_classes(self.classes))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The likeliest class of each row."""
+        """Return the most likely class of each row, by the released model.
+
+        Args:
+            X: Rows with the columns that `fit` was given.
+
+        Raises:
+            NotFittedError: If the estimator is not fitted (scikit-learn's error).
+            InvalidInput: If X has no rows and columns.
+            ValueError: If X has other columns than in `fit`.
+            TypeError: If X is sparse.
+        """
         outputs = self._outputs(X)
         return np.asarray(self.classes_[outputs.argmax(1)])
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """For each row, how likely each of `classes_` is."""
+        """Return the probability of each class for each row, in the order of `classes_`, by the released model.
+
+        Args:
+            X: Rows with the columns that `fit` was given.
+
+        Returns:
+            [rows, classes].
+
+        Raises:
+            NotFittedError: If the estimator is not fitted (scikit-learn's error).
+            InvalidInput: If X has no rows and columns.
+            ValueError: If X has other columns than in `fit`.
+            TypeError: If X is sparse.
+        """
         outputs = self._outputs(X)
         weights = np.exp(outputs - outputs.max(1, keepdims=True))
         return np.asarray(weights / weights.sum(1, keepdims=True))
@@ -90,7 +130,7 @@ class PrivateClassifier(PrivateEstimator, ClassifierMixin, BaseEstimator):  # ty
 
 @dataclass(eq=False, repr=False)
 class PrivateRegressor(PrivateEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A regressor whose weights give no single row away.
+    """Regressor trained by DP-SGD, whose weights reveal little about any single row.
 
     Args:
         epsilon: The privacy cost of a fit, at most.
@@ -115,16 +155,35 @@ class PrivateRegressor(PrivateEstimator, RegressorMixin, BaseEstimator):  # type
             number as target counts for nothing; predictions stay within.
 
     Attributes:
-        release_: the model, with its event, unit and randomness; it speaks of targets on [-1, 1].
-        guarantee_: what this fit costs.
+        release_: The model, with its event, unit and randomness; its targets are scaled to [-1, 1].
+        guarantee_: The privacy cost of this fit.
 
-    Guarantee: as for `PrivateClassifier`.
+    Guarantee: that of DP-SGD for one example (`DPSGD`): add/remove with `rows`, and zero-out without. Bounds, target
+    bounds, values and names of columns are public, every row is read by itself, and none raises.
     """
 
     target_bounds: Bounds | None = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any) -> PrivateRegressor:
-        """Train on rows and their targets, and charge the ledger if there is one."""
+        """Train on rows and their targets, and charge the ledger if there is one.
+
+        The model is in `release_`, and the class describes the guarantee.
+
+        Args:
+            X: The private rows: a dense array, a frame or a list of lists. A cell beyond its bounds counts as the
+                bound.
+            y: The target of each row. A target beyond `target_bounds` counts as the bound; a row whose target is not a
+                number counts for nothing.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            InvalidInput: If an argument of the constructor is missing or out of range, or X and y do not fit together.
+            TypeError: If X is sparse.
+            BudgetExceeded: If the budget refuses the charge.
+            LedgerError: If the ledger cannot be read or written.
+        """
         target = target_number(self.target_bounds)
 
         def targets(rows: int) -> tuple[Any, Any]:
@@ -140,13 +199,23 @@ class PrivateRegressor(PrivateEstimator, RegressorMixin, BaseEstimator):  # type
         return 0
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """The target of each row, within its bounds."""
+        """Return the predicted target of each row, within its bounds, by the released model.
+
+        Args:
+            X: Rows with the columns that `fit` was given.
+
+        Raises:
+            NotFittedError: If the estimator is not fitted (scikit-learn's error).
+            InvalidInput: If X has no rows and columns.
+            ValueError: If X has other columns than in `fit`.
+            TypeError: If X is sparse.
+        """
         outputs = self._outputs(X)
         return self.target_.unscaled(np.clip(outputs, -1.0, 1.0))
 
 
 def _classes(classes: Any) -> npt.NDArray[Any]:
-    """All classes, in order."""
+    """Return all classes, sorted."""
     if classes is None:
         problem = "is not given, and classes that are read from the rows tell of them"
         raise InvalidInput(

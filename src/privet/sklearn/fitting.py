@@ -1,4 +1,4 @@
-"""What both estimators do: check what is public, train by the rules of `privet.training.recipe`, keep the release."""
+"""Base of both estimators: check public arguments, train by `privet.training.recipe`, and keep the release."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from privet.training.models import Family, Model, apply_rowwise, choose
 __all__ = ["PrivateEstimator"]
 
 _cached_recipe = lru_cache(maxsize=64)(recipe)
-"""The recipe, which public numbers alone decide: folds and candidates of a search calibrate once."""
+"""The recipe, which depends on public numbers alone: the folds and candidates of a search calibrate it once."""
 
 
 @dataclass(eq=False, repr=False)
@@ -57,9 +57,13 @@ class PrivateEstimator:
     random_state: int | None = None
 
     def plan(self) -> DPSGD:
-        """What a fit would do, from the arguments alone: event, unit and guarantee are known before any row is read.
+        """Return the plan of a fit from the arguments alone.
 
-        It needs `rows`: without them, how many there are is read from X.
+        Its event, unit and guarantee are known before any row is read.
+
+        Raises:
+            InvalidInput: If `rows` is not given, because a fit then counts the rows of X; or another argument is out of
+                range.
         """
         if self.rows is None:
             raise InvalidInput("rows", "is not given, and without it a fit counts the rows", "give a public number")
@@ -71,7 +75,7 @@ class PrivateEstimator:
         raise NotImplementedError
 
     def _fitted(self, X: Any, outputs: int, targets: Callable[[int], tuple[Any, Any]]) -> Self:
-        """Train on rows, of whose targets `targets` gives the values and which of them count."""
+        """Train on rows; `targets` returns the target of each row, and which rows count."""
         given = cells(self, X, reset=True)
         held = len(given[0])
         names = getattr(self, "feature_names_in_", None)
@@ -83,7 +87,7 @@ class PrivateEstimator:
         model = choose(columns.schema, outputs, rows, self.family, self.bins)
         chosen = self._recipe(rows, model, outputs)
         x = columns.table(given)
-        if not len(x):  # a row that adds nothing stands for none, so that nothing shows whether there are any
+        if not len(x):  # a row that does not count stands in for an empty X, so that the output does not show it
             x, y, counts = np.zeros((1, x.shape[1])), np.zeros(1, dtype=y.dtype), np.zeros(1)
         data = tuple(torch.from_numpy(np.ascontiguousarray(part)) for part in (x.astype(np.float32), y, counts))
         release = self._train(chosen, model, data)
@@ -96,7 +100,7 @@ class PrivateEstimator:
         return self
 
     def _rows(self, counted: int) -> int:
-        """The public number of rows: the one that was given, or else how many there are."""
+        """Return the public number of rows: the given one, or else how many there are."""
         if self.rows is not None:
             return checked.count("rows", plain(self.rows))
         if not counted:
@@ -161,7 +165,7 @@ class PrivateEstimator:
         return SeededRng(int(self.random_state))
 
     def _outputs(self, X: Any) -> npt.NDArray[np.float64]:
-        """What the released model says of rows, of each by itself, to the last bit."""
+        """Return the released model's output for each row, which depends on that row alone, to the last bit."""
         check_is_fitted(self, "release_")
         rows = torch.from_numpy(self.columns_.table(cells(self, X, reset=False)))
         model = self.release_.value
@@ -172,10 +176,10 @@ class PrivateEstimator:
 
     @property
     def score(self) -> Callable[[Any, Any], float]:
-        """Accuracy, or R²; there is none unless `public_scores` says that the rows to be scored are public.
+        """Accuracy, or R²; absent unless `public_scores` declares that the rows to be scored are public.
 
-        A score of private rows tells of them, and a search that chooses by it gives that away. So scikit-learn finds no
-        `score` here, and a search without `scoring` is refused before anything is fitted.
+        A score of private rows reveals something about them, and so does a search that chooses by it. So scikit-learn
+        finds no `score` here, and a search without `scoring` is refused before anything is fitted.
         """
         if not self.public_scores:
             raise AttributeError(

@@ -1,4 +1,4 @@
-"""Folds in which one row more or less moves no other."""
+"""Cross-validation folds in which adding or removing one row moves no other."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["HashedFolds"]
 
 @dataclass(frozen=True)
 class HashedFolds:
-    """Folds by a keyed hash of what is in a row, for the `cv` of scikit-learn's searches.
+    """Folds by a keyed hash of a row's content, for the `cv` of scikit-learn's searches.
 
-    With `KFold` a row that goes away shifts the rows behind it into other folds, and `StratifiedKFold` moves rows when
-    another row's class changes: then two neighboring data sets have training parts that differ in several rows, and a
-    guarantee for one row does not cover them. Here a row's fold depends on that row and the key alone. Folds are about
-    equally large; rows that are the same share a fold.
+    With `KFold` a removed row shifts the rows behind it into other folds, and `StratifiedKFold` moves rows when another
+    row's class changes: then two neighboring data sets have training parts that differ in several rows, and a guarantee
+    for one row does not cover them. Here a row's fold depends on that row and the key alone. Folds are about equally
+    large; equal rows share a fold.
 
     >>> rows = np.arange(20.0).reshape(10, 2)
     >>> folds = [set(test.tolist()) for _, test in HashedFolds(3).split(rows)]
@@ -39,12 +39,30 @@ class HashedFolds:
         checked.text("key", self.key)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """How many folds there are."""
+        """Return the number of folds.
+
+        Args:
+            X: Ignored; part of scikit-learn's interface.
+            y: Ignored; part of scikit-learn's interface.
+            groups: Ignored; part of scikit-learn's interface.
+        """
         del X, y, groups
         return self.n_splits
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-        """For each fold the places of all other rows, and those of its own; classes have no say in it."""
+        """Yield the training and test rows of each fold.
+
+        Args:
+            X: The rows: an array, a frame or a list of lists.
+            y: Ignored: a row's class does not influence its fold.
+            groups: Must be None, because folds are by row.
+
+        Yields:
+            For each fold the indices of all other rows, and those of its own.
+
+        Raises:
+            InvalidInput: If groups are given, or X has no columns.
+        """
         del y
         if groups is not None:
             raise InvalidInput("groups", "are given, and folds are by rows", "leave them out")

@@ -1,7 +1,7 @@
-"""From what scikit-learn's users pass as X and y to rows of a table, by public bounds, classes and values alone.
+"""Convert X and y of scikit-learn's users to rows of a table, by public bounds, classes and values alone.
 
-What is in a cell never raises and stands in no message: scikit-learn's own checks quote arrays and their sizes, so that
-they are left out here, but for those of columns.
+The content of a cell never raises an error and is never quoted in a message. scikit-learn's own checks quote arrays and
+their sizes, so they are skipped here, except for those of columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,18 @@ Bounds: TypeAlias = Sequence[Any]
 
 
 def cells(estimator: Any, X: Any, *, reset: bool) -> list[npt.NDArray[Any]]:
-    """The columns of X, each of whatever type; their names and number are kept, or compared with those kept."""
+    """Return the columns of X, each of whatever type.
+
+    Args:
+        estimator: The estimator that keeps the names and the number of columns.
+        X: A dense array, a frame or a list of lists.
+        reset: Whether to keep the columns' names and number, or else compare them with those kept.
+
+    Raises:
+        InvalidInput: If X is not two-dimensional, or has no columns.
+        TypeError: If X is sparse.
+        ValueError: If the columns are not those kept.
+    """
     if issparse(X):
         raise TypeError("X is sparse data, and Privet bounds every cell; give a dense array: X.toarray()")
     dimensions, columns = columns_of(X)
@@ -41,7 +52,15 @@ def cells(estimator: Any, X: Any, *, reset: bool) -> list[npt.NDArray[Any]]:
 
 
 def column(y: Any, rows: int) -> npt.NDArray[Any]:
-    """y as one value for each row."""
+    """Return y as one value for each row.
+
+    Args:
+        y: The targets.
+        rows: The number of rows of X.
+
+    Raises:
+        InvalidInput: If y is None, or is not one value for each row.
+    """
     if y is None:
         problem = "is None: the estimator requires y to be passed, but the target y is None"
         raise InvalidInput("y", problem, "give one target for each row")
@@ -52,7 +71,15 @@ def column(y: Any, rows: int) -> npt.NDArray[Any]:
 
 
 def listed(argument: str, values: Iterable[Any]) -> Categories:
-    """Public values, to be looked up by `keys`."""
+    """Return public values as categories, which are looked up by `keys`.
+
+    Args:
+        argument: The name of the argument, for messages.
+        values: All values that there can be.
+
+    Raises:
+        InvalidInput: If there are no values, or one is given twice.
+    """
     found = tuple(key(each) for each in values)
     if not found or len(set(found)) != len(found):
         problem = "are none, or name one twice: 1, 1.0, True and '1' are one value, as are numbers with one float64"
@@ -61,7 +88,16 @@ def listed(argument: str, values: Iterable[Any]) -> Categories:
 
 
 def pair(argument: str, bounds: Any, advice: str) -> tuple[Any, Any]:
-    """(low, high), of which either may be a sequence."""
+    """Return (low, high), of which either may be a sequence.
+
+    Args:
+        argument: The name of the argument, for messages.
+        bounds: The bounds that the user gave.
+        advice: What to do instead, for messages.
+
+    Raises:
+        InvalidInput: If no bounds are given, or they are not a pair.
+    """
     if bounds is None:
         problem = "is not given, and bounds that are read from the rows tell of them"
         raise InvalidInput(argument, problem, advice)
@@ -71,7 +107,18 @@ def pair(argument: str, bounds: Any, advice: str) -> tuple[Any, Any]:
 
 
 def number(argument: str, name: str, low: Any, high: Any, where: str = "") -> Number:
-    """Return a column of numbers within public bounds; refuses bounds that are none, in the name of the argument."""
+    """Return a column of numbers within public bounds.
+
+    Args:
+        argument: The name of the argument, for messages.
+        name: The name of the column.
+        low: The lower bound.
+        high: The upper bound.
+        where: Which feature the bounds are for, for messages.
+
+    Raises:
+        InvalidInput: If a bound is not a finite number, or they are in the wrong order.
+    """
     try:
         return Number(name, plain(low), plain(high))
     except InvalidInput as error:
@@ -79,25 +126,46 @@ def number(argument: str, name: str, low: Any, high: Any, where: str = "") -> Nu
 
 
 def target_number(bounds: Any) -> Number:
-    """Return the target of a regression within its public bounds (low, high)."""
+    """Return the target of a regression within its public bounds.
+
+    Args:
+        bounds: (low, high).
+
+    Raises:
+        InvalidInput: If no bounds are given, or they are not a pair of numbers in order.
+    """
     advice = "give (low, high) from public knowledge, such as (0, 100)"
     return number("target_bounds", "target", *pair("target_bounds", bounds, advice))
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy's, as grids of arguments often have them, as Python's own."""
+    """Return a NumPy scalar, common in parameter grids, as a Python number; other values unchanged.
+
+    Args:
+        value: The value of an argument.
+    """
     return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What is public of the features: for each a range, or a list of values."""
+    """What is public about the features: a range or a list of values for each."""
 
     features: tuple[Number | Categories, ...]
 
     @staticmethod
     def of(bounds: Any, categories: Any, names: Sequence[str] | None, width: int) -> Columns:
-        """Return the columns that the constructor's arguments describe."""
+        """Return the columns that the constructor's arguments describe.
+
+        Args:
+            bounds: (low, high), each a number or one number for each feature.
+            categories: {column: values} for columns that hold categories, by name or place.
+            names: The names of the columns, if they have any.
+            width: The number of columns.
+
+        Raises:
+            InvalidInput: If bounds are missing or invalid, or categories name a column that does not exist.
+        """
         values = _values(categories, names, width)
         if len(values) == width:
             return Columns(tuple(values[place] for place in range(width)))
@@ -114,7 +182,7 @@ class Columns:
 
     @property
     def schema(self) -> Schema:
-        """The same for the models of `privet.training`."""
+        """The schema for the models of `privet.training`."""
         return Schema(
             tuple(
                 feature
@@ -125,7 +193,11 @@ class Columns:
         )
 
     def table(self, X: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.float64]:
-        """Return columns as `privet.data.Table.x` has them: each cell by itself, and none raises."""
+        """Return columns as `privet.data.Table.x` has them: each cell is converted by itself, and none raises.
+
+        Args:
+            X: The columns.
+        """
         table = np.empty((len(X[0]), len(X)), dtype=np.float64)
         for place, feature in enumerate(self.features):
             if isinstance(feature, Number):
@@ -154,7 +226,7 @@ def _values(categories: Any, names: Sequence[str] | None, width: int) -> dict[in
 
 
 def _each(side: str, end: Any, width: int) -> list[float]:
-    """One number for each feature."""
+    """Return one number for each feature."""
     try:
         array = np.asarray(end, dtype=np.float64)
     except (TypeError, ValueError):

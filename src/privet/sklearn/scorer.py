@@ -1,4 +1,4 @@
-"""A scorer that releases what it says: noise first, and a charge before it."""
+"""A scorer that releases a private score: it charges the budget, and then adds noise."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PrivateScorer:
     Args:
         epsilon: The privacy cost of each score. With n rows the noise on an accuracy is about 1/(n·ε).
         target_bounds: (low, high) of the target, for regressors. Without it the accuracy is scored.
-        source: Where `target_bounds` come from, as for `PrivateRegressor`. Required with them.
+        source: Where `target_bounds` come from, such as "codebook" or "public data". Required with them.
         ledger: The path or URL of a ledger.
         budget: The name of a budget in it, for one example that is added or removed. Each call is charged to it.
 
@@ -69,7 +69,7 @@ class PrivateScorer:
 
     @property
     def unit(self) -> Unit:
-        """One example, that comes or goes."""
+        """One example, added or removed."""
         return Unit()
 
     @cached_property
@@ -88,7 +88,7 @@ class PrivateScorer:
         It is that of a model that is right about half of the rows, the widest case.
 
         Args:
-            rows: about how many rows a call scores, as a public or released number.
+            rows: About how many rows a call scores, as a public or released number.
 
         >>> round(private_scorer(0.5).half_width(2_000), 3)
         0.03
@@ -96,11 +96,35 @@ class PrivateScorer:
         return self.mechanism.half_width(rows)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """The score as scikit-learn wants it: a number, the larger the better; `measure` gives it with its interval."""
+        """Return the score as scikit-learn expects it: a number, the larger the better.
+
+        `measure` returns it with its interval.
+
+        Args:
+            estimator: A fitted estimator whose prediction for a row depends on that row and the model alone.
+            X: The private rows to score.
+            y: Their targets.
+
+        Raises:
+            InvalidInput: If there is not one target for each prediction.
+            BudgetExceeded: If the budget refuses the charge.
+            LedgerError: If the ledger cannot be read or written.
+        """
         return self.release(estimator, X, y).value
 
     def release(self, estimator: Any, X: Any, y: Any, *, rng: Rng | None = None) -> Release[float]:
-        """The noisy accuracy; or with `target_bounds`, 1 less the mean absolute error over the width of the bounds.
+        """Release the noisy accuracy; with `target_bounds`, 1 less the mean absolute error over the bounds' width.
+
+        Args:
+            estimator: A fitted estimator whose prediction for a row depends on that row and the model alone.
+            X: The private rows to score.
+            y: Their targets.
+            rng: The source of noise; the secure generator by default. A seeded one taints the release.
+
+        Raises:
+            InvalidInput: If there is not one target for each prediction.
+            BudgetExceeded: If the budget refuses the charge.
+            LedgerError: If the ledger cannot be read or written.
 
         Guarantee: that of `event`, for `unit`; it is charged, where there is a ledger, before anything is drawn.
         """
@@ -110,7 +134,18 @@ class PrivateScorer:
         """Release the same score with its 95 % interval, which covers the noise and the sampling of the rows.
 
         Rows are taken as independent draws that the model has not seen: on its training rows the interval says nothing
-        of new ones.
+        about new ones.
+
+        Args:
+            estimator: A fitted estimator whose prediction for a row depends on that row and the model alone.
+            X: The private rows to score.
+            y: Their targets.
+            rng: The source of noise; the secure generator by default. A seeded one taints the release.
+
+        Raises:
+            InvalidInput: If there is not one target for each prediction.
+            BudgetExceeded: If the budget refuses the charge.
+            LedgerError: If the ledger cannot be read or written.
 
         Guarantee: that of `event`, for `unit`; it is charged, where there is a ledger, before anything is drawn. The
         interval is post-processing of the two noisy sums.
@@ -149,7 +184,7 @@ class PrivateScorer:
 
 
 private_scorer = PrivateScorer
-"""The same, as a word for `scoring=`."""
+"""Alias of `PrivateScorer` that reads as a function, for `scoring=`."""
 
 
 def _share(sums: tuple[float, float]) -> float:

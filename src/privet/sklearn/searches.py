@@ -1,4 +1,4 @@
-"""What pipelines and searches cost as a whole: their parts do not know of each other."""
+"""The privacy cost of pipelines and searches as a whole, which their parts do not know."""
 
 from __future__ import annotations
 
@@ -25,19 +25,22 @@ _SEARCHES = (GridSearchCV, RandomizedSearchCV)
 
 
 def private_fit(estimator: Any, X: Any, y: Any, *, public_steps: Collection[str] = ()) -> Release[Any]:
-    """Fit an estimator, a pipeline or a search, in place, as what may leave; `guarantee` covers all that was done.
+    """Fit an estimator, a pipeline or a search in place; return a release whose guarantee covers all that was done.
 
-    How a search was made can be changed, or forgotten, after it. So it is looked at and fitted here in one go: what
-    cannot be paid for is refused before any row is read, and before anything is charged.
+    The settings of a search can be changed, or forgotten, after it. So this function checks and fits it in one call: a
+    search whose privacy cost cannot be accounted for is refused before any row is read, and before anything is charged.
 
     Args:
-        estimator: a `PrivateClassifier` or `PrivateRegressor`; a `Pipeline` that ends in one; a `GridSearchCV` or
+        estimator: A `PrivateClassifier` or `PrivateRegressor`; a `Pipeline` that ends in one; a `GridSearchCV` or
             `RandomizedSearchCV` over either, of which the best estimator is the value.
         X: The private rows.
         y: Their targets.
-        public_steps: names of a pipeline's steps that learn nothing from the rows, look at each by itself, and raise
+        public_steps: Names of a pipeline's steps that learn nothing from the rows, look at each by itself, and raise
             for none of them, such as a `FunctionTransformer` of logarithms. You must keep that true: scalers and
             encoders that are fitted do learn, and a `Normalizer` raises where a cell is missing or a text.
+
+    Raises:
+        InvalidInput: If the estimator is of another kind, or would not be private; the reason is named.
 
     Guarantee: for the unit of the final fit, at its δ. A pipeline costs its estimator, if no other step learned from
     rows. A search costs every fit of every candidate in every fold, every score, and the last fit, whatever their order
@@ -59,12 +62,17 @@ def private_fit(estimator: Any, X: Any, y: Any, *, public_steps: Collection[str]
 
 
 def release_of(fitted: Any, *, public_steps: Collection[str] = ()) -> Release[Any]:
-    """A fitted estimator or pipeline as what may leave, or may not.
+    """Return a fitted estimator or pipeline as a release, marked as not private where that is so.
 
     Args:
-        fitted: a `PrivateClassifier` or `PrivateRegressor`, or a `Pipeline` that ends in one, with the steps that it
+        fitted: A `PrivateClassifier` or `PrivateRegressor`, or a `Pipeline` that ends in one, with the steps that it
             was fitted with; or a search, which is always marked: see `private_fit`.
-        public_steps: as for `private_fit`.
+        public_steps: Names of a pipeline's steps that learn nothing from the rows, look at each by itself, and raise
+            for none of them.
+
+    Raises:
+        InvalidInput: If `fitted` is of another kind, or a search without a private best estimator.
+        NotFittedError: If it is not fitted (scikit-learn's error).
 
     Guarantee: for the unit of the final fit, at its δ. A pipeline costs its estimator, if no other step learned from
     rows; else the event is `NonPrivate`, with the reason, and ε is infinite. So it is for a search, because nothing
@@ -86,13 +94,13 @@ _AFTERWARDS = "how a search was made cannot be known after it; let private_fit(s
 
 
 def _final(fitted: Any) -> PrivateClassifier | PrivateRegressor | None:
-    """The private estimator that a pipeline ends in, or the estimator itself."""
+    """Return the private estimator that a pipeline ends in, or the estimator itself."""
     last = fitted.steps[-1][1] if isinstance(fitted, Pipeline) and fitted.steps else fitted
     return last if isinstance(last, _PRIVATE) else None
 
 
 def _learned(fitted: Any, public: tuple[str, ...]) -> Iterator[str]:
-    """Why steps, or what they have been made into, may have learned from rows that nobody paid for."""
+    """Yield why steps, or their classes, may have learned from rows without a privacy charge."""
     steps = fitted.steps if isinstance(fitted, Pipeline) else []
     for name, step in steps[:-1]:
         if step is not None and step != "passthrough" and name not in public:
@@ -103,18 +111,18 @@ def _learned(fitted: Any, public: tuple[str, ...]) -> Iterator[str]:
 
 
 def _marks(reasons: Iterable[str]) -> list[Event]:
-    """One event for all reasons, if there are any."""
+    """Return one event for all reasons, if there are any."""
     distinct = list(dict.fromkeys(reasons))
     return [NonPrivate("; ".join(distinct))] if distinct else []
 
 
 def _with(value: Any, final: Any, others: list[Event], *, seeded: bool = False) -> Release[Any]:
-    """The release of the final fit, with whatever else was done for it, priced together."""
+    """Return the release of the final fit, accounted for together with everything else that was done for it."""
     own: Release[Any] = final.release_
     if not others:
         return own.map(lambda _: value)
     more = Composed(tuple(others))
-    # The same fit and the same other events are the same draw, however often one asks.
+    # The same fit and the same other events have the same id, however often this is called.
     digest = hashlib.sha256(f"{own.draws[0].id} {more.to_json()}".encode()).hexdigest()[:32]
     randomness = Randomness.SEEDED if seeded else own.randomness
     draws = (*own.draws, Draw(own.source[0], more, digest))
@@ -123,7 +131,7 @@ def _with(value: Any, final: Any, others: list[Event], *, seeded: bool = False) 
 
 
 def _best(search: Any) -> tuple[Any, Any]:
-    """The best estimator, and the private one that it is or ends in."""
+    """Return the best estimator, and the private one that it is or ends in."""
     best = getattr(search, "best_estimator_", None)
     final = _final(best)
     if final is None:
@@ -133,7 +141,7 @@ def _best(search: Any) -> tuple[Any, Any]:
 
 
 def _planned(search: Any, public: tuple[str, ...]) -> Iterator[str]:
-    """Why a search would not be private, as far as that is known before its candidates are drawn."""
+    """Yield why a search would not be private, as far as that is known before its candidates are drawn."""
     yield from _unpaid(search)
     if not isinstance(search, GridSearchCV):
         yield from _learned(search.estimator, public)
@@ -143,7 +151,7 @@ def _planned(search: Any, public: tuple[str, ...]) -> Iterator[str]:
 
 
 def _search(search: Any, public: tuple[str, ...]) -> Release[Any]:
-    """What a search cost that was fitted just now."""
+    """Return the release of a search that was just fitted."""
     best, final = _best(search)
     candidates = [
         clone(search.estimator).set_params(**clone(given, safe=False)) for given in search.cv_results_["params"]
@@ -166,7 +174,7 @@ def _scorers(search: Any) -> list[Any]:
 
 
 def _unpaid(search: Any) -> Iterator[str]:
-    """What a search looks at without paying."""
+    """Yield what a search uses of the private rows without a privacy charge."""
     if type(search) not in _SEARCHES:
         yield f"{type(search).__name__} is a class of someone's own, which may do what nobody paid for"
     if not all(type(scorer) is PrivateScorer for scorer in _scorers(search)):
@@ -180,7 +188,7 @@ def _unpaid(search: Any) -> Iterator[str]:
 
 
 def _unplanned(candidate: Any, public: tuple[str, ...]) -> Iterator[str]:
-    """Why a candidate's fits cannot be priced before rows are read."""
+    """Yield why the privacy cost of a candidate's fits is not known before rows are read."""
     yield from _learned(candidate, public)
     final = _final(candidate)
     if final is None:

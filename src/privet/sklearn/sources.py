@@ -1,4 +1,4 @@
-"""Where the bounds, values and classes that an estimator was given come from."""
+"""Where the bounds, values and classes given to an estimator come from."""
 
 from __future__ import annotations
 

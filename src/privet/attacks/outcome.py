@@ -42,12 +42,13 @@ class ConfidenceInterval:
             confidence: The coverage of the interval; each end fails with half of the remaining probability at most.
 
         Raises:
-            InvalidInput: If there are more successes than trials, or `confidence` is not between 0 and 1.
+            InvalidInput: If there are no trials, more successes than trials, or `confidence` is not between 0 and 1.
 
         >>> ConfidenceInterval.of_share(9, 10)
         ConfidenceInterval(value=0.9, lower=0.554..., upper=0.997...)
         """
         miss = (1 - checked.confidence("confidence", confidence)) / 2
+        checked.count("trials", trials)
         return ConfidenceInterval(
             successes / trials, at_least(successes, trials, miss), at_most(successes, trials, miss)
         )

@@ -125,6 +125,13 @@ class Evidence(Record):
         object.__setattr__(self, "assumptions", checked.texts("assumptions", self.assumptions))
 
     def refutes(self, guarantee: Guarantee) -> bool:
-        """Whether this lies above what the guarantee allows: same neighbours, a δ at least as large, no assumptions."""
+        """Return whether the lower bound exceeds the guarantee's ε.
+
+        The two are comparable if they are for the same unit, the δ here is at least as large, and the evidence rests on
+        no assumptions; otherwise nothing is refuted.
+
+        Args:
+            guarantee: The guarantee to test.
+        """
         comparable = self.unit == guarantee.unit and self.delta >= guarantee.delta and not self.assumptions
         return comparable and self.epsilon > guarantee.epsilon.upper

@@ -61,11 +61,25 @@ def draft(
     separator: str | None = None,
     missing: Sequence[str] = ("", "?", "NA"),
 ) -> Draft:
-    """Looks through a file and suggests a schema.
+    """Suggest a schema from the rows of a file. The draft is internal: it reads private rows without a budget.
 
-    Bounds are rounded outwards to multiples of 1, 2 or 5 times a power of ten. Values are listed without their counts,
-    in alphabetical order. The number of rows is left out: state it where it is public. A CSV file is read line by line;
-    if by that more rows are lost than by the grammar of CSV, which reads all, `lines_in_cells` is set, with a warning.
+    Bounds are rounded outward to multiples of 1, 2 or 5 times a power of ten. Values are listed without their counts,
+    in alphabetical order. The number of rows is left out: state it where it is public. A CSV file is read line by line.
+    If the grammar of CSV reads every record, and more rows than that, `lines_in_cells` is set, with a warning.
+
+    Args:
+        path: A CSV (also gzipped) or Parquet file.
+        target: The column to predict; None if there is none.
+        separator: What separates the cells of a CSV file; by default, the candidate that is most frequent in the
+            header.
+        missing: Cells that count as missing.
+
+    Returns:
+        The schema, and warnings about what a person should check first.
+
+    Raises:
+        InvalidInput: The file cannot be read, lacks the target, or has nothing but identifiers and free text.
+        MissingExtra: Polars is not installed.
     """
     source = Source.of(path, separator)
     source.require([] if target is None else [target], "the target")

@@ -89,20 +89,39 @@ class Schema:
         return found
 
     def find(self, name: str) -> Column | None:
-        """The column of that name."""
+        """Return the column with a given name, or None if there is none.
+
+        Args:
+            name: The name of the column.
+        """
         return next((column for column in self.columns if column.name == name), None)
 
     def require_described(self, argument: str, header: Iterable[str], table: str) -> None:
-        """Refuse a table with a column that is not described: it might say whose a row is. A header is public."""
+        """Require that the schema describes every column of a table. A column that it lacks might identify people.
+
+        Args:
+            argument: The argument that the error names.
+            header: The names of the table's columns, which are public.
+            table: The subject and verb of the error message, such as "'clinic.csv' has".
+
+        Raises:
+            InvalidInput: The schema does not describe one of the columns.
+        """
         for name in header:
             if self.find(name) is None:
                 problem = f"{table} a column {name!r}, which the schema lacks"
                 raise InvalidInput(argument, problem, 'describe it there, with kind = "identifier" to leave it out')
 
     def sources(self, names: Iterable[str] | None = None) -> tuple[tuple[str, BoundsSource | None], ...]:
-        """Return the source of each column that has bounds or values; of the named columns, or of all.
+        """Return the source of each column that has bounds or values.
 
         An identifier has neither, and a category whose list of values is empty states nothing about the rows.
+
+        Args:
+            names: The columns to look at; None for all columns.
+
+        Returns:
+            Pairs of a column's name and its source, which is None where the schema states none.
         """
         wanted = None if names is None else set(names)
         return tuple(
@@ -175,7 +194,11 @@ class Schema:
         return self.assumptions_for(None)
 
     def assumptions_for(self, names: Iterable[str] | None) -> tuple[str, ...]:
-        """Return the assumptions of whatever reads only the named columns."""
+        """Return the assumptions of a computation that reads only the named columns.
+
+        Args:
+            names: The columns that are read; None for all columns.
+        """
         return (*assumptions_of(self.sources(names)), *((_WELL_FORMED,) if self.lines_in_cells else ()))
 
     @property
@@ -191,12 +214,23 @@ class Schema:
         return self.label.values if isinstance(self.label, Category) else ()
 
     def to_toml(self, comment: str = "") -> str:
-        """The schema as a person can read and change it, under a comment."""
+        """Return the schema as TOML, which people can read and edit.
+
+        Args:
+            comment: Text that is written at the top as a comment.
+        """
         return format_schema(self, comment)
 
     @staticmethod
     def from_toml(text: str) -> Schema:
-        """The schema that a text describes; what is wrong with it is said with its line and column."""
+        """Parse a schema from TOML.
+
+        Args:
+            text: The TOML text, as `to_toml` writes it.
+
+        Raises:
+            InvalidInput: The text is not a schema; the message names the line where that is known.
+        """
         return parse_schema(text, Schema)
 
 

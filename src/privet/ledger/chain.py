@@ -54,7 +54,14 @@ class ChainHead:
 
     @classmethod
     def parse(cls, text: str) -> ChainHead:
-        """The inverse of `str`."""
+        """Parse a head, as `str` writes it.
+
+        Args:
+            text: The head, as ROWS:HASH.
+
+        Raises:
+            InvalidInput: The text is not a head.
+        """
         found = re.fullmatch(r"([1-9][0-9]{0,17}):([0-9a-f]{64})", str(text).strip())
         if found is None:
             raise InvalidInput("head", f"is {text!r}, which is no head", "copy it whole, as ROWS:HASH, from a card")

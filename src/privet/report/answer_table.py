@@ -23,18 +23,30 @@ _WHOLE = 2.0**53
 
 
 def answer_columns(answer: Answer) -> tuple[str, ...]:
-    """Return the names of the columns of an answer's table."""
+    """Return the column names of an answer's table: the groups, the measure and, if there are any, the interval's ends.
+
+    Args:
+        answer: The answer of a query.
+    """
     ends = (f"{100 * answer.confidence:g} % from", "to") if has_intervals(answer) else ()
     return (*answer.columns, answer.measure, *ends)
 
 
 def answer_rows(answer: Answer) -> list[tuple[str, ...]]:
-    """Return the cells of an answer's table, row by row; both ends of an interval are rounded outward."""
+    """Return the cells of an answer's table, row by row; both ends of an interval are rounded outward.
+
+    Args:
+        answer: The answer of a query.
+    """
     return [_cells(row, answer) for row in answer.rows]
 
 
 def has_intervals(answer: Answer) -> bool:
-    """Return whether an answer's table shows intervals."""
+    """Return whether an answer's table shows intervals.
+
+    Args:
+        answer: The answer of a query.
+    """
     return any(row.low is not None for row in answer.rows)
 
 

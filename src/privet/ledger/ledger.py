@@ -43,13 +43,17 @@ _MOST_EVENTS = 1000
 class Ledger:
     """The budgets in one SQLite file or one PostgreSQL database.
 
+    Methods also raise `LedgerError` if the ledger cannot be used: it is missing, locked for too long, or damaged.
+
     Guarantee: everything drawn under the charges of a budget is (ε, δ)-differentially private for the budget's unit,
     although every event may be chosen after seeing all earlier results (a privacy filter; `docs/explanation` has the
     proof). This needs every release from the data set to be charged here, and `Charge`'s rules to be kept.
 
-    `url` is a path, or a URL such as sqlite:///clinic.db or postgresql://user@host/database. `key` (bytes, or the path
-    of a file; else the file that PRIVET_LEDGER_KEY_FILE names) seals new budgets: keep it away from the database.
-    `timeout` is how long to wait for other processes, in seconds.
+    Args:
+        url: A path, or a URL such as sqlite:///clinic.db or postgresql://user@host/database.
+        key: Bytes, or the path of a file (by default the one that PRIVET_LEDGER_KEY_FILE names), to seal new budgets:
+            keep it away from the database.
+        timeout: How long to wait for other processes, in seconds.
     """
 
     def __init__(
@@ -89,7 +93,7 @@ class Ledger:
         orders: tuple[float, ...] | None = None,
         fingerprint: Fingerprint | None = None,
     ) -> Budget:
-        """Create a budget for a data set; creates the ledger's file or tables if there are none.
+        """Create a budget for a data set and return it; creates the ledger's file or tables if there are none.
 
         Args:
             name: The name of the budget, which is that of its data set: at most 200 printable characters.
@@ -99,13 +103,9 @@ class Ledger:
             orders: The Rényi orders of the filter (∞ is always among them); the default depends on ε and δ.
             fingerprint: The data to bind the budget to; without it, the budget is not bound to any data.
 
-        Returns:
-            The new budget.
-
         Raises:
             InvalidInput: An argument is out of range or has the wrong type.
-            LedgerError: There is a budget of this name already, another budget is bound to this data, or the ledger
-                cannot be used or is damaged.
+            LedgerError: There is a budget of this name already, or another budget is bound to this data.
         """
         _words("name", name, 200)
         rules = rules_for(epsilon, delta, orders)
@@ -129,7 +129,7 @@ class Ledger:
             return _budget(append(connection, book, self._key, "created", "", body, running))
 
     def bind(self, name: str, fingerprint: Fingerprint, *, note: str) -> Budget:
-        """Bind a budget to a new version of its data set. The budget stays the same; nothing is refunded.
+        """Bind a budget to a new version of its data set and return it. Its limits stay the same; nothing is refunded.
 
         A person decides this: the same people are in both versions, so that releases from both are charged to one
         budget.
@@ -139,13 +139,9 @@ class Ledger:
             fingerprint: The fingerprint of the new version.
             note: Why this is a new version of the same data: at most 1,000 printable characters.
 
-        Returns:
-            The budget after the change.
-
         Raises:
             InvalidInput: The note is empty or too long, or the fingerprint has the wrong type.
-            LedgerError: There is no such budget, it is bound to this data already, another budget is, or the ledger
-                cannot be used or is damaged.
+            LedgerError: There is no such budget, it is bound to this data already, or another budget is.
         """
         _words("note", note, 1000)
         with self._store.writing() as connection:
@@ -168,7 +164,7 @@ class Ledger:
         as_block: bool | None = None,
         resumable: bool = False,
     ) -> Charge:
-        """Admit an event and charge it to a budget, before anything is drawn.
+        """Admit an event and return its charge: call the charge's `draw` before drawing, or use `drawing`.
 
         Args:
             name: The name of the budget.
@@ -177,18 +173,14 @@ class Ledger:
                 of a *replaced* row says too little about a row that is added or removed: pass the unit, so that a
                 budget of another unit refuses the event.
             purpose: What the event is for: at most 1,000 printable characters.
-            fingerprint: The fingerprint of the data; required if the budget is bound to data, and only then.
+            fingerprint: The fingerprint of the data; required if the budget is bound to data, and refused if it is not.
             as_block: True fixes the entry as one (ε, δ) block, False as its Rényi curve, None as the first that fits.
             resumable: Whether the charge can be resumed after an interruption, for runs with checkpoints; see `resume`.
-
-        Returns:
-            The charge, which is reserved: call its `draw` before drawing, or use `drawing`.
 
         Raises:
             BudgetExceeded: The event does not fit, or is not private; the message says what is left and what would fit.
             InvalidInput: An argument has the wrong type, or the unit is not that of the budget.
-            LedgerError: There is no such budget, the data is not the one that it is bound to, or the ledger cannot be
-                used or is damaged.
+            LedgerError: There is no such budget, or the data is not the one that it is bound to.
             NotProven: No theorem covers the event for the budget's unit in the form that `as_block` asks for.
         """
         _words("purpose", purpose, 1000, empty=True)
@@ -224,7 +216,7 @@ class Ledger:
         Raises:
             BudgetExceeded: The event is not private, so that no budget admits it.
             InvalidInput: The event has the wrong type.
-            LedgerError: There is no such budget, or the ledger cannot be used or is damaged.
+            LedgerError: There is no such budget.
             NotProven: No theorem covers the event for the budget's unit in the form that `as_block` asks for.
         """
         _private(event)
@@ -233,7 +225,7 @@ class Ledger:
         return entry_forms.choose(book.rules, book.terms.unit, book.sums, event, as_block) is not None
 
     def resume(self, id_: str, token: str) -> Charge:
-        """Resume an interrupted run under the charge that it was started with.
+        """Resume an interrupted run under the charge that it was started with, and return the charge.
 
         The caller must ensure that the run continues from its checkpoint, and that nobody has seen what was drawn after
         it: the charge covers its event once. Whoever held the charge before can no longer commit it.
@@ -242,12 +234,9 @@ class Ledger:
             id_: The id of the entry, in full.
             token: The token of the charge, from the run's checkpoint.
 
-        Returns:
-            The charge.
-
         Raises:
-            LedgerError: There is no such entry, it was not reserved as resumable, the token is not its own, it is
-                committed or aborted, or the ledger cannot be used or is damaged.
+            LedgerError: There is no such entry, it was not reserved as resumable, the token is not its own, or it has
+                ended.
         """
         with transitions.changing(self._store, id_) as (connection, book, place):
             body = read_body(found_row(connection, book.id, place.seq))
@@ -265,19 +254,15 @@ class Ledger:
         return Charge(self, id_, book.terms.name, event, place.state, attempt=place.attempt, token=token)
 
     def step(self, id_: str, to: State, attempt: int | None = None) -> str:
-        """Move an entry to its next state, on disk before this returns. `Charge` calls this.
+        """Move an entry to its next state, on disk, and return the head of the chain. `Charge` calls this.
 
         Args:
             id_: The id of the entry, in full.
             to: The next state.
             attempt: The attempt that the caller holds: refused if the entry was resumed since. None skips this check.
 
-        Returns:
-            The head of the budget's chain after the change.
-
         Raises:
-            LedgerError: There is no such entry, it cannot move from its state to this one, another process has resumed
-                it, or the ledger cannot be used or is damaged.
+            LedgerError: There is no such entry, it cannot move to this state, or another process has resumed it.
         """
         with transitions.changing(self._store, id_) as (connection, book, place):
             transitions.require_from(place, to, attempt)
@@ -285,17 +270,13 @@ class Ledger:
         return str(book.head)
 
     def release(self, id_: str) -> Entry:
-        """Abort a reservation that nobody will use; refused once anything may have been drawn.
+        """Abort a reservation that nobody will use and return its entry; refused once anything may have been drawn.
 
         Args:
             id_: The id of the entry, or its first six characters or more if no other entry begins with them.
 
-        Returns:
-            The aborted entry.
-
         Raises:
-            LedgerError: There is no such entry, several begin with these characters, it is not merely reserved, or the
-                ledger cannot be used or is damaged.
+            LedgerError: There is no such entry, several begin with these characters, or its state is not reserved.
         """
         with self._store.reading() as connection:
             id_ = whole_id(connection, id_)
@@ -303,11 +284,7 @@ class Ledger:
         return self.entry(id_)
 
     def list(self) -> tuple[Budget, ...]:
-        """Return all budgets, sorted by name.
-
-        Raises:
-            LedgerError: The ledger cannot be used or is damaged.
-        """
+        """Return all budgets, sorted by name."""
         table = schema.BUDGETS
         with self._store.reading() as connection:
             ids = connection.execute(sa.select(table.c.id).order_by(table.c.name)).scalars().all()
@@ -320,7 +297,7 @@ class Ledger:
             name: The name of the budget.
 
         Raises:
-            LedgerError: There is no such budget, or the ledger cannot be used or is damaged.
+            LedgerError: There is no such budget.
         """
         with self._store.reading() as connection:
             budget = _budget(load(connection, name))
@@ -334,8 +311,7 @@ class Ledger:
             id_: The id of the entry, or its first six characters or more if no other entry begins with them.
 
         Raises:
-            LedgerError: There is no such entry, several begin with these characters, or the ledger cannot be used or is
-                damaged.
+            LedgerError: There is no such entry, or several begin with these characters.
         """
         with self._store.reading() as connection:
             place = place_of(connection, whole_id(connection, id_))
@@ -354,7 +330,7 @@ class Ledger:
 
         Raises:
             InvalidInput: `last` is negative or not a whole number.
-            LedgerError: There is no such budget, or the ledger cannot be used or is damaged.
+            LedgerError: There is no such budget.
         """
         with self._store.reading() as connection:
             book = load(connection, name)
@@ -370,13 +346,13 @@ class Ledger:
             name: The name of the budget.
 
         Raises:
-            LedgerError: There is no such budget, or the ledger cannot be used or is damaged.
+            LedgerError: There is no such budget.
         """
         with self._store.reading() as connection:
             return str(load(connection, name).head)
 
     def verify(self, name: str | None = None, *, head: str | None = None) -> Verification:
-        """Recompute the chain and the sums of one budget, or of all, and compare everything that is stored.
+        """Recompute the chain and the sums of one budget, or of all, and return every difference from what is stored.
 
         With the ledger's key, it also detects a rewritten chain. A budget without seals of that key is not proven by
         it, unless a head of it is given.
@@ -385,12 +361,9 @@ class Ledger:
             name: The name of the budget; None for all budgets.
             head: The head on a card of this budget, to detect a truncated chain; requires `name`.
 
-        Returns:
-            What was verified, and every problem that was found.
-
         Raises:
             InvalidInput: The head is malformed, or is given without a budget.
-            LedgerError: There is no such budget, or the ledger cannot be used or is too damaged to be verified.
+            LedgerError: There is no such budget, or the ledger is too damaged to be verified.
         """
         if head is not None and name is None:
             raise InvalidInput("head", "belongs to one budget", "name the budget too")

@@ -1,4 +1,4 @@
-"""A value that may leave, and the bill that comes with it."""
+"""A value that may be published, and the record of its privacy cost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Draw(Record):
 
 
 def _distinct(draws: Iterable[Draw]) -> tuple[Draw, ...]:
-    """Each draw once. Two that differ are two, and under one id the bill would lack one of them."""
+    """Return each draw once. Different draws under one id are refused: the cost of one of them would be lost."""
     found: dict[str, Draw] = {}
     for draw in draws:
         if found.setdefault(draw.id, draw) != draw:
@@ -57,7 +57,7 @@ class Unpublishable:
 
 @dataclass(frozen=True, eq=False)
 class Release(Generic[T]):
-    """A value that may leave, with every draw behind it, the unit it protects and the randomness it used.
+    """A value that may be published, with every draw behind it, the unit it protects and the randomness it used.
 
     >>> from privet.core.event import Laplace
     >>> noisy = Release.of(42.0, Laplace(1.0), unit=Unit(), source="clinic", randomness=Randomness.SECURE)
@@ -177,7 +177,7 @@ class Release(Generic[T]):
         return html_of(self)
 
     def to_json(self) -> str:
-        """Everything but the value."""
+        """Return everything except the value as JSON."""
         record: dict[str, Any] = {
             "is": "Release",
             "draws": encode(self.draws),

@@ -16,7 +16,7 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def number_or_none(value: float | None) -> float | None:
-    """A number, or None where there is none: what rows do to a sum must not raise, so NaN is taken as None."""
+    """Return a number, or None for None and NaN: the effect of rows on a sum must not raise an error."""
     if value is None or isinstance(value, bool) or not isinstance(value, (int, float)):
         if value is None:
             return None
@@ -89,7 +89,7 @@ class Trial(Record):
 
 @dataclass(frozen=True)
 class Canaries(Record):
-    """Made-up examples that were put in by fair coins, how the release scores them, and how many are guessed at.
+    """Synthetic examples that were included by fair coins, how the release scores them, and how many are guessed at.
 
     All that a one-run audit needs, so that anybody can do it again.
     """

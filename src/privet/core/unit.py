@@ -1,4 +1,4 @@
-"""Whose data is protected, which data sets count as neighbours, and whom one must trust."""
+"""Whose data is protected, which data sets count as neighbors, and whom one must trust."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Unit(Record):
     records: int = 1
     """How many records one unit may own at most; more than one is priced by group privacy."""
     radius: float = 0.0
-    """For the ball neighbours only: how far one contribution may move, in multiples of its bound."""
+    """For the ball neighbors only: how far one contribution may move, in multiples of its bound."""
 
     def __post_init__(self) -> None:
         for name, kind in (("whose", Whose), ("neighbours", Neighbours), ("trust", Trust)):

@@ -23,7 +23,7 @@ class Missing(Enum):
     """What stands for a number that is missing, or that is no number."""
 
     INDICATOR = "indicator"
-    """NaN: the model is told. In a target, the row is left out."""
+    """NaN, so that the model sees that the value is missing. In a target, the row is excluded."""
     LOW = "low"
     MIDDLE = "middle"
     HIGH = "high"

@@ -94,7 +94,7 @@ class CsvFile:
         return CsvFile(path, chosen, tuple(name.strip() for name in names), lines_in_cells)
 
     def blocks(self) -> Iterator[Block]:
-        """All records without the header, in their order."""
+        """Yield all records without the header, in their order."""
         rest, begun, last = b"", False, False
         file = opened(self.path)
         with file:

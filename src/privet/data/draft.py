@@ -43,14 +43,14 @@ _LEAST = 20
 
 @dataclass(frozen=True)
 class Draft:
-    """A schema that nobody has confirmed. Internal: it touches private rows and was not paid for."""
+    """A schema that nobody has confirmed. Internal: it was read from private rows and not released under a budget."""
 
     schema: Schema
     warnings: tuple[str, ...]
     """What a person should look at first."""
 
     def to_toml(self) -> str:
-        """The schema under a comment that says where it came from."""
+        """Return the schema as TOML, under a comment that says where it came from."""
         return self.schema.to_toml(DRAFT_WARNING + "".join(f"- {warning}\n" for warning in self.warnings))
 
 
@@ -123,7 +123,7 @@ class _FileSummary:
 
     @staticmethod
     def at(source: Source, missing: Sequence[str]) -> _FileSummary:
-        """Goes through all rows."""
+        """Summarize all rows of a file."""
         seen = {name: _ColumnSummary() for name in source.header}
         rows = unread = 0
         for batch in source.batches(source.header):
@@ -198,7 +198,7 @@ def _number(name: str, seen: _ColumnSummary, warnings: list[str]) -> Number:
 
 
 def _rounded(low: float, high: float) -> tuple[float, float]:
-    """Outwards to multiples of a 1-2-5 number that is at least a fifth of the range.
+    """Round bounds outward to multiples of a 1-2-5 number that is at least a fifth of the range.
 
     >>> _rounded(17, 88), _rounded(2011, 2024), _rounded(0.0, 0.0)
     ((0.0, 100.0), (2010.0, 2025.0), (0.0, 1.0))

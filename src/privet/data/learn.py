@@ -54,7 +54,7 @@ class Learning:
 
     @property
     def event(self) -> Composed:
-        """All that will be done."""
+        """The event of all mechanisms together."""
         return self._event(self.noise_multiplier)
 
     def _event(self, noise_multiplier: float) -> Composed:

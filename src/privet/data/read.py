@@ -133,7 +133,7 @@ class _Growing:
         self._array, self._length = start.copy(), 0
 
     def more(self, rows: int) -> npt.NDArray[Any]:
-        """The next so many rows, to be written."""
+        """Return a view of the next rows, to be written."""
         end = self._length + rows
         if end > len(self._array):
             self._resize(end + end // 8)
@@ -141,11 +141,11 @@ class _Growing:
         return self._array[end - rows : end]
 
     def filled(self) -> npt.NDArray[Any]:
-        """The rows so far."""
+        """Return the rows written so far."""
         return self._array[: self._length]
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Only these rows; moved forwards a piece at a time."""
+        """Keep only these rows; moves them forward a piece at a time."""
         if self._length == 0:
             return
         to = 0
@@ -156,7 +156,7 @@ class _Growing:
         self._length = to
 
     def done(self) -> npt.NDArray[Any]:
-        """The array itself."""
+        """Return the array, trimmed to the rows written."""
         self._resize(self._length)
         return self._array
 

@@ -45,7 +45,7 @@ class Schema:
     user: str | None = None
     """The identifier that says whose a row is."""
     most_rows_per_user: int | None = None
-    """Only the first so many rows of one user are read."""
+    """How many rows of one user are read at most: the first ones."""
     missing: tuple[str, ...] = ("", "?", "NA")
     """Cells that count as missing."""
     separator: str = ","
@@ -134,7 +134,7 @@ class Schema:
         """Refuse columns whose bounds or values have no source: a draft reads them from the private rows.
 
         Args:
-            names: The columns that are used; all of them if left out.
+            names: The columns that are used; all of them by default.
             file: The schema's file, for the advice.
 
         Raises:

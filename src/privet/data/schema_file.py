@@ -96,7 +96,7 @@ def require_vouched(schema: Schema, path: str | os.PathLike[str], names: tuple[s
     Args:
         schema: The schema of the file.
         path: The file, for the advice.
-        names: The columns that are used; all of them if left out.
+        names: The columns that are used; all of them by default.
 
     Raises:
         InvalidInput: The columns are named, and the command that adds what is missing.

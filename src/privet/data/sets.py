@@ -80,12 +80,12 @@ _DIGITS = tuple("0123456789")
 
 @dataclass(frozen=True)
 class Named:
-    """A set by name, in two parts."""
+    """A named data set, with training and test rows."""
 
     name: str
     train: Table | Images
     test: Table | Images
-    """Published beside the other part, so that looking at it costs nothing; for digits, a fifth of the rows."""
+    """Published as test rows, so that using them has no privacy cost; for digits, a fifth of the rows."""
 
 
 def named(
@@ -126,7 +126,7 @@ def named(
 
 
 def adult_schema() -> Schema:
-    """The schema of UCI Adult, from its public documentation."""
+    """Return the schema of UCI Adult, from its public documentation."""
     text = (resources.files(__package__) / "adult.toml").read_text(encoding="utf-8")
     return Schema.from_toml(text)
 

@@ -241,7 +241,7 @@ def codes_of(cells: pl.Series, column: Category, missing: Sequence[str]) -> npt.
         return np.zeros(len(cells), dtype=np.int64)
     values = pl.Enum(column.values)
     # What is plainly a listed value is one in either way of reading, and this one is quicker. Not so a float that is no
-    # number, which is missing and can be spelt as a value: one cell must not change how all others are read.
+    # number, which is missing and can be spelled as a value: one cell must not change how all others are read.
     found = _spelt(cells).cast(values, strict=False).to_physical().cast(pl.Int64)
     if found.null_count():
         places = found.is_null().arg_true()

@@ -119,7 +119,7 @@ def _letters(parts: list[npt.NDArray[Any]], rows: npt.NDArray[np.int64] | slice)
 
 
 def hashes(parts: list[npt.NDArray[Any]], key: str) -> npt.NDArray[np.uint64]:
-    """64 bits for each row, from the bytes of that row in all parts.
+    """Return 64 bits for each row, from the bytes of that row in all parts.
 
     Each word of 64 bits is mixed with a secret of its own place and added up, and the sum mixed again (Steele, Lea &
     Flood 2014, for the mixing). It spreads rows evenly; it hides nothing.

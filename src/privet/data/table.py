@@ -1,4 +1,4 @@
-"""A table in memory, as compact as a model can use it; and pictures."""
+"""Tables and images in memory, in the compact form that models use."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Pictures with classes: private rows, and public facts about them."""
+    """Images with classes: private rows, and public facts about them."""
 
     x: npt.NDArray[np.uint8] = field(repr=False)
     """[rows, height, width] or [rows, channels, height, width]."""

@@ -1,4 +1,4 @@
-"""Recognising a data set without keeping anything of it that a stranger could use."""
+"""Fingerprints: recognize a data set without storing anything of it that a stranger could use."""
 
 from __future__ import annotations
 

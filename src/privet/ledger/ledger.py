@@ -1,4 +1,4 @@
-"""`Ledger`: budgets that survive."""
+"""`Ledger`: budgets in a database, which survive the process."""
 
 from __future__ import annotations
 

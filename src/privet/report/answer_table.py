@@ -52,7 +52,7 @@ def has_intervals(answer: Answer) -> bool:
 
 def _cells(row: Row, answer: Answer) -> tuple[str, ...]:
     ends = has_intervals(answer)
-    if answer.counted and row.low is not None and row.high is not None:  # outwards, so that no interval gets narrower
+    if answer.counted and row.low is not None and row.high is not None:  # outward, so that no interval gets narrower
         low, high = math.floor(round(row.low, _LAST)), math.ceil(round(row.high, _LAST))
         return (*row.group, *(f"{each:,}" for each in (round(row.value), low, high)))
     width = (row.high - row.low) / 2 if row.low is not None and row.high is not None else 0.0

@@ -53,7 +53,7 @@ class Event(Record):
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
-        """Any event may hold any other, the sampling schemes and the law of a number of runs."""
+        """Return the classes that an event may hold: all events, sampling schemes and laws of a number of runs."""
         return EVENTS | SAMPLINGS | {"Trials": Trials}
 
 
@@ -66,7 +66,7 @@ class Sampling(Record):
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
-        """Sampling schemes hold nothing but numbers."""
+        """Return the sampling schemes, which hold nothing but numbers."""
         return SAMPLINGS
 
 
@@ -376,7 +376,7 @@ class Shuffled(Leaf):
 
 @dataclass(frozen=True)
 class NonPrivate(Event):
-    """Something without any guarantee; its ε is infinite, and the reason is kept."""
+    """A mechanism without any guarantee; its ε is infinite, and the reason is recorded."""
 
     reason: str
 

@@ -34,11 +34,11 @@ class Score(Record):
 
     name: str
     value: float | None
-    """None where there is no such number: an AUC of one class, say."""
+    """None if there is no such number, such as the AUC of a single class."""
     on: str
     """Which rows it was computed on."""
     share: bool = True
-    """Whether it is a share of one, shown in per cent."""
+    """Whether it is a fraction, shown in percent."""
     lower: float | None = None
     upper: float | None = None
     confidence: float | None = None
@@ -91,14 +91,14 @@ class Trial(Record):
 class Canaries(Record):
     """Synthetic examples that were included by fair coins, how the release scores them, and how many are guessed at.
 
-    All that a one-run audit needs, so that anybody can do it again.
+    They are all that a one-run audit needs, so that anybody can repeat it.
     """
 
     kind: str
     scores: tuple[float, ...]
     inside: tuple[bool, ...]
     guesses: int
-    """Fixed before the coins are looked at."""
+    """The number of guesses, fixed before the coins are read."""
 
     def __post_init__(self) -> None:
         checked.text("kind", self.kind)

@@ -21,7 +21,7 @@ class Whose(Enum):
 
 
 class Neighbours(Enum):
-    """Which two data sets must be hard to tell apart.
+    """The neighboring relation: which two data sets must be hard to tell apart.
 
     `ADD_REMOVE`: one contribution is present or absent, and the size is private. `ZERO_OUT`: one contribution is
     blanked, so that it adds nothing, and the size is public. `REPLACE`: one contribution becomes any other one.

@@ -16,7 +16,7 @@ _MOST_NAMED = 8
 
 
 class SourceKind(Enum):
-    """Where bounds and values can come from without an unpaid look at private rows."""
+    """Where bounds and values can come from without reading private rows outside the budget."""
 
     CODEBOOK = "codebook"
     """A codebook, questionnaire, standard or other documentation of the data."""

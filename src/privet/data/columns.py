@@ -1,4 +1,4 @@
-"""The columns of a table as the public knows them: what they hold, and what becomes of cells that do not fit."""
+"""The public description of a table's columns: what they hold, and how cells that do not fit are handled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 class Missing(Enum):
-    """What stands for a number that is missing, or that is no number."""
+    """The value that replaces a missing cell, or one that is not a number."""
 
     INDICATOR = "indicator"
     """NaN, so that the model sees that the value is missing. In a target, the row is excluded."""
@@ -30,7 +30,7 @@ class Missing(Enum):
 
 
 class Outside(Enum):
-    """What becomes of a number beyond the bounds."""
+    """How a number outside the bounds is handled."""
 
     CLAMP = "clamp"
     MISSING = "missing"
@@ -67,7 +67,7 @@ class Number:
 
     @property
     def substitute(self) -> float:
-        """What a missing value counts as; NaN where the model is told."""
+        """The value that replaces a missing one; NaN under `Missing.INDICATOR`."""
         if not isinstance(self.missing, Missing):
             return float(self.missing)
         middle = self.low + (self.high - self.low) / 2

@@ -1,4 +1,4 @@
-"""What a Parquet file says of itself at its end: its columns and how many rows it has.
+"""The footer of a Parquet file: its columns and its number of rows.
 
 Own code, as Polars has no call for the number of rows that does not set up a whole query, which would be most of what a
 bare count costs. What is not plainly understood here is left to Polars.

@@ -1,4 +1,4 @@
-"""A public schema: all that may be known of a table without paying, and nothing that came from its rows."""
+"""A public schema: what may be known about a table at no privacy cost, and nothing that came from its rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from privet.data.toml import format_schema, parse_schema
 __all__ = ["SEPARATORS", "Schema", "Task"]
 
 SEPARATORS = (",", ";", "\t", "|")
-"""Between the cells of a CSV file."""
+"""Separators of cells that a CSV file may use."""
 
 _WELL_FORMED = "a CSV file without malformed records (one could change how others are read: lines_in_cells)"
 
 
 class Task(Enum):
-    """What is learned from a table."""
+    """The kind of model that is learned from a table."""
 
     CLASSIFICATION = "classification"
     REGRESSION = "regression"
@@ -41,7 +41,7 @@ class Schema:
     columns: tuple[Column, ...]
     target: str | None = None
     rows: int | None = None
-    """How many rows there are about, where that is public or was released."""
+    """The approximate number of rows, if it is public or was released."""
     user: str | None = None
     """The identifier that says whose a row is."""
     most_rows_per_user: int | None = None

@@ -1,4 +1,4 @@
-"""Tables larger than memory, in batches: CSV, also gzipped, with every cell as text; and Parquet with its own types."""
+"""Read tables larger than memory in batches: CSV (also gzipped) with every cell as text, and Parquet with its types."""
 
 from __future__ import annotations
 

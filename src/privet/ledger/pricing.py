@@ -46,7 +46,13 @@ def curve(event: Event, unit: Unit, orders: tuple[float, ...]) -> Curve | None:
 def block(event: Event, unit: Unit, delta: float) -> float:
     """Return the least proven ε of the event at this δ, by privacy-loss distributions if they apply; may be ∞.
 
-    Raises `NotProven` where no theorem covers the event for this unit.
+    Args:
+        event: What is priced.
+        unit: Whose data is protected.
+        delta: The δ at which ε is stated.
+
+    Raises:
+        NotProven: No theorem covers the event for this unit.
     """
     from privet.accounting import upper
 

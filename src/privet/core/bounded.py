@@ -18,7 +18,7 @@ class Bounded(Generic[T]):
     """A value that has not been released, and how far one unit's data can move it.
 
     It is made by clippers and counting queries, and refuses to be printed, pickled, changed or written as JSON. It is
-    no dataclass and has no `__dict__`, so that the usual serialisers find nothing. Two promises about the value let
+    no dataclass and has no `__dict__`, so that the usual serializers find nothing. Two promises about the value let
     mechanisms add less noise, and one that was made for either takes no value without it: `whole`, that all its numbers
     are whole whatever the data, and `monotone`, that whoever comes makes none of them smaller.
 
@@ -84,5 +84,5 @@ class Bounded(Generic[T]):
         raise TypeError("a Bounded value is private and has no state to take out; release it through a mechanism")
 
     def to_json(self) -> NoReturn:
-        """Always refused: a private value has no JSON."""
+        """Raise an error: a private value has no JSON."""
         raise TypeError("a Bounded value is private and has no JSON; release it through a mechanism")

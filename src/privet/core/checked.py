@@ -26,7 +26,7 @@ E = TypeVar("E", bound=Enum)
 
 
 def finite(argument: str, value: float) -> float:
-    """A finite real number."""
+    """Return `value` as a float if it is a finite real number; raise `InvalidInput` otherwise."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidInput(argument, f"is {value!r}, which is not a number", "give a number such as 1.5")
     try:
@@ -39,7 +39,7 @@ def finite(argument: str, value: float) -> float:
 
 
 def nonnegative(argument: str, value: float) -> float:
-    """A finite number that is at least 0."""
+    """Return `value` if it is finite and at least 0; raise `InvalidInput` otherwise."""
     number = finite(argument, value)
     if number < 0:
         raise InvalidInput(argument, f"is {number}, which is negative", "give 0 or more")
@@ -47,7 +47,7 @@ def nonnegative(argument: str, value: float) -> float:
 
 
 def positive(argument: str, value: float) -> float:
-    """A finite number above 0."""
+    """Return `value` if it is finite and above 0; raise `InvalidInput` otherwise."""
     number = finite(argument, value)
     if number <= 0:
         raise InvalidInput(argument, f"is {number}, which is not positive", "give a number above 0")
@@ -55,7 +55,7 @@ def positive(argument: str, value: float) -> float:
 
 
 def probability(argument: str, value: float) -> float:
-    """A number in (0, 1]: a sampling rate."""
+    """Return `value`, a sampling rate, if it is in (0, 1]; raise `InvalidInput` otherwise."""
     number = finite(argument, value)
     if not 0 < number <= 1:
         raise InvalidInput(argument, f"is {number}, which is not in (0, 1]", "a rate is batch size over population")
@@ -63,7 +63,7 @@ def probability(argument: str, value: float) -> float:
 
 
 def share(argument: str, value: float) -> float:
-    """A number in [0, 1): a δ."""
+    """Return `value`, a δ, if it is in [0, 1); raise `InvalidInput` otherwise."""
     number = finite(argument, value)
     if not 0 <= number < 1:
         raise InvalidInput(argument, f"is {number}, which is not in [0, 1)", "use a value far below 1/n, such as 1e-5")
@@ -71,7 +71,7 @@ def share(argument: str, value: float) -> float:
 
 
 def confidence(argument: str, value: float) -> float:
-    """A number in (0, 1): how often an interval is to hold."""
+    """Return `value`, the confidence of an interval, if it is in (0, 1); raise `InvalidInput` otherwise."""
     number = finite(argument, value)
     if not 0 < number < 1:
         raise InvalidInput(argument, f"is {number:g}, which is not between 0 and 1", "use 0.95 for 95 %")
@@ -79,7 +79,7 @@ def confidence(argument: str, value: float) -> float:
 
 
 def count(argument: str, value: int, least: int = 1) -> int:
-    """A whole number that is at least `least`."""
+    """Return `value` if it is an integer of at least `least`; raise `InvalidInput` otherwise."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput(argument, f"is {value!r}, which is not a whole number", "give an integer such as 100")
     if value < least:
@@ -88,7 +88,7 @@ def count(argument: str, value: int, least: int = 1) -> int:
 
 
 def member(argument: str, value: object, kind: type[E]) -> E:
-    """A member of an enum, or the word for one."""
+    """Return the member of an enum, given itself or its value; raise `InvalidInput` if there is none."""
     try:
         return kind(value)
     except ValueError:
@@ -97,14 +97,14 @@ def member(argument: str, value: object, kind: type[E]) -> E:
 
 
 def text(argument: str, value: str) -> str:
-    """A text with something in it."""
+    """Return `value` if it is a text and not blank; raise `InvalidInput` otherwise."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidInput(argument, "is empty", "say it in a few words")
     return value
 
 
 def texts(argument: str, values: Iterable[str]) -> tuple[str, ...]:
-    """Several texts, each with something in it; one text by itself is not taken apart into its letters."""
+    """Return several texts as a tuple; raise `InvalidInput` if one of them is blank, or a single text is given."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidInput(argument, f"is {values!r}, where several texts are wanted", "give a tuple of texts")
     return tuple(text(argument, value) for value in values)

@@ -23,7 +23,7 @@ _INFINITE = {"infinity": float("inf"), "-infinity": float("-inf")}
 
 
 def encode(value: object) -> Any:
-    """A record, enum, tuple or scalar as plain JSON data."""
+    """Return a record, enum, tuple or scalar as plain JSON data."""
     if isinstance(value, Record):
         body = {field.name: encode(getattr(value, field.name)) for field in fields(cast("Any", value))}
         return {"is": type(value).__name__} | body
@@ -45,7 +45,7 @@ def _types(kind: Any) -> dict[str, Any]:
 
 
 def decode(data: object, wanted: Any, kinds: Mapping[str, type[Record]], field: str = "JSON") -> Any:
-    """The inverse of `encode`, for something of the type `wanted` that is made of the record classes in `kinds`.
+    """Decode what `encode` returned, to a value of the type `wanted` made of the record classes in `kinds`.
 
     Every record is validated again as it is made; `field` is what an error names.
     """
@@ -107,12 +107,12 @@ class Record:
         return {cls.__name__: cls} | kinds_in(*_types(cast("Any", cls)).values())
 
     def to_json(self) -> str:
-        """One line of JSON that carries the format's version; keys are sorted, so equal records give equal text."""
+        """Return one line of JSON with the format's version; keys are sorted, so that equal records give equal text."""
         return json.dumps({"privet": VERSION, "record": encode(self)}, sort_keys=True, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Any:
-        """The record that `to_json` wrote; anything malformed is an `InvalidInput`."""
+        """Return the record that `to_json` wrote; raise `InvalidInput` if the text is malformed."""
         try:
             data = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
         except InvalidInput:

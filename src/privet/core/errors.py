@@ -25,7 +25,7 @@ class PrivetError(Exception):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # From another process it comes back as it was, whatever its __init__ takes.
+        # An error from another process is restored as it was, whatever arguments its __init__ takes.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 

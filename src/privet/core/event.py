@@ -1,7 +1,7 @@
 """What was done to the data: a small tree without data in it, which accountants price.
 
 Noise is stated relative to the bound of one contribution: `Gaussian(1.1)` has a standard deviation of 1.1 clips. An
-accountant derives from the unit how far neighbouring data sets move the sum (one clip when a contribution comes or
+accountant derives from the unit how far neighboring data sets move the sum (one clip when a contribution comes or
 goes, two when it is replaced), so that nothing here can disagree with a clip.
 """
 
@@ -53,7 +53,7 @@ class Event(Record):
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
-        """Any event may hold any other, the sampling schemes and the law of a number of runs."""
+        """Return the classes that an event may hold: all events, sampling schemes and laws of a number of runs."""
         return EVENTS | SAMPLINGS | {"Trials": Trials}
 
 
@@ -66,7 +66,7 @@ class Sampling(Record):
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
-        """Sampling schemes hold nothing but numbers."""
+        """Return the sampling schemes, which hold nothing but numbers."""
         return SAMPLINGS
 
 
@@ -159,7 +159,7 @@ class NoisyMax(Leaf):
 
 @dataclass(frozen=True)
 class RandomizedResponse(Leaf):
-    """K-ary randomised response: one answer of `categories`, kept with odds e^ε to 1 against each other answer."""
+    """K-ary randomized response: one answer of `categories`, kept with odds e^ε to 1 against each other answer."""
 
     epsilon: float
     categories: int = 2
@@ -177,7 +177,7 @@ def _neighbours(record: Any) -> None:
 
 @dataclass(frozen=True)
 class Pure(Leaf):
-    """Something proven ε-DP for the named neighbours, of which nothing more is known."""
+    """A mechanism proven ε-DP for the stated neighbors, about which nothing more is known."""
 
     epsilon: float
     neighbours: Neighbours = Neighbours.ADD_REMOVE
@@ -189,7 +189,7 @@ class Pure(Leaf):
 
 @dataclass(frozen=True)
 class Approximate(Leaf):
-    """Something proven (ε, δ)-DP for the named neighbours, of which nothing more is known."""
+    """A mechanism proven (ε, δ)-DP for the stated neighbors, about which nothing more is known."""
 
     epsilon: float
     delta: float
@@ -203,7 +203,7 @@ class Approximate(Leaf):
 
 @dataclass(frozen=True)
 class Concentrated(Leaf):
-    """Something proven ρ-zCDP (Bun & Steinke 2016) for the named neighbours, of which nothing more is known."""
+    """A mechanism proven ρ-zCDP (Bun & Steinke 2016) for the stated neighbors, about which nothing more is known."""
 
     rho: float
     neighbours: Neighbours = Neighbours.ADD_REMOVE
@@ -356,10 +356,10 @@ class Selected(Leaf):
 
 @dataclass(frozen=True)
 class Shuffled(Leaf):
-    """Reports of many people, each made by the same local randomiser, of which only the multiset is seen.
+    """Reports of many people, each made by the same local randomizer, of which only the multiset is seen.
 
     `event` is what one report does to its sender's answers, and everybody sends one. `reports` is a *public lower
-    bound* on how many of them are honest, the protected one included: made by this randomiser, independently, and kept
+    bound* on how many of them are honest, the protected one included: made by this randomizer, independently, and kept
     apart from their senders. Reports that an attacker made or knows are none of them.
 
     >>> Shuffled(RandomizedResponse(1.0), 1000).reports
@@ -376,7 +376,7 @@ class Shuffled(Leaf):
 
 @dataclass(frozen=True)
 class NonPrivate(Event):
-    """Something without any guarantee; its ε is infinite, and the reason is kept."""
+    """A mechanism without any guarantee; its ε is infinite, and the reason is recorded."""
 
     reason: str
 

@@ -51,7 +51,7 @@ class Guarantee(Record):
     accountant: str
     """The method that proved the upper end."""
     numeric_error: float = 0.0
-    """How much of `upper` is discretisation and rounding, at most (upper − lower where that is all)."""
+    """How much of `upper` is discretization and rounding, at most (upper − lower where that is all)."""
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ def _nonnegative_or_infinite(argument: str, value: float) -> float:
 
 
 def digits_up(value: float) -> str:
-    """Six digits where they do not understate the value, all of them otherwise.
+    """Format a value with six digits if they do not understate it, and with all digits otherwise.
 
     >>> digits_up(1e-5), digits_up(1.2345634e-5)
     ('1e-05', '1.2345634e-05')
@@ -88,7 +88,7 @@ def digits_up(value: float) -> str:
 
 
 def three_digits_down(value: float) -> float:
-    """Three digits, rounded down: of a δ that nobody chose the rest is noise on a page, and a smaller one is safe.
+    """Round a δ down to three digits: the other digits of a default δ tell nothing, and a smaller δ is safe.
 
     >>> three_digits_down(0.1 / 3000), three_digits_down(0.1 / 100_000)
     (3.33e-05, 1e-06)
@@ -125,6 +125,13 @@ class Evidence(Record):
         object.__setattr__(self, "assumptions", checked.texts("assumptions", self.assumptions))
 
     def refutes(self, guarantee: Guarantee) -> bool:
-        """Whether this lies above what the guarantee allows: same neighbours, a δ at least as large, no assumptions."""
+        """Return whether the lower bound exceeds the guarantee's ε.
+
+        The two are comparable if they are for the same unit, the δ here is at least as large, and the evidence rests on
+        no assumptions; otherwise nothing is refuted.
+
+        Args:
+            guarantee: The guarantee to test.
+        """
         comparable = self.unit == guarantee.unit and self.delta >= guarantee.delta and not self.assumptions
         return comparable and self.epsilon > guarantee.epsilon.upper

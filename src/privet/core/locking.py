@@ -1,4 +1,4 @@
-"""One process at a time: a file that is held."""
+"""Locks on files, so that one process works at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["locked"]
 
 
 def locked(file: FileIO) -> bool:
-    """Whether nobody else holds the file, which this process does from now on, until the file is closed."""
+    """Lock a file until it is closed, and return whether that succeeded: False if another process holds it."""
     if sys.platform == "win32":
         import msvcrt
 

@@ -1,4 +1,4 @@
-"""A value that may leave, and the bill that comes with it."""
+"""A value that may be published, and the record of its privacy cost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Draw(Record):
 
 
 def _distinct(draws: Iterable[Draw]) -> tuple[Draw, ...]:
-    """Each draw once. Two that differ are two, and under one id the bill would lack one of them."""
+    """Return each draw once. Different draws under one id are refused: the cost of one of them would be lost."""
     found: dict[str, Draw] = {}
     for draw in draws:
         if found.setdefault(draw.id, draw) != draw:
@@ -57,7 +57,7 @@ class Unpublishable:
 
 @dataclass(frozen=True, eq=False)
 class Release(Generic[T]):
-    """A value that may leave, with every draw behind it, the unit it protects and the randomness it used.
+    """A value that may be published, with every draw behind it, the unit it protects and the randomness it used.
 
     >>> from privet.core.event import Laplace
     >>> noisy = Release.of(42.0, Laplace(1.0), unit=Unit(), source="clinic", randomness=Randomness.SECURE)
@@ -99,9 +99,21 @@ class Release(Generic[T]):
         randomness: Randomness,
         guarantee: Guarantee | None = None,
     ) -> Release[U]:
-        """The release of one fresh draw; only mechanisms and plans call this.
+        """Return the release of one fresh draw; only mechanisms and plans call this.
+
+        Args:
+            value: The value that the mechanism drew.
+            event: What was done to draw it.
+            unit: Whose data is protected.
+            source: The name of the data, for the ledger.
+            randomness: Whether the noise came from a secure or a seeded generator.
+            guarantee: The privacy cost of the event for `unit`, if the caller has computed it.
 
         Guarantee: what the event is priced at for `unit`; the caller has just done exactly that event.
+
+        Raises:
+            InvalidInput: The value is one that must not be published, an argument has the wrong type, or the guarantee
+                is for another unit.
         """
         return Release(value, (Draw(source, event, secrets.token_hex(16)),), unit, randomness, guarantee)
 
@@ -123,19 +135,35 @@ class Release(Generic[T]):
         return self.randomness is not Randomness.SECURE
 
     def map(self, function: Callable[[T], U]) -> Release[U]:
-        """Post-processing, which is free.
+        """Apply a function to the value. Post-processing has no privacy cost.
+
+        Args:
+            function: A function of the value that reads no private data.
+
+        Returns:
+            A release of the result, with the same draws.
 
         Guarantee: the same as this release's (post-processing, Dwork & Roth 2014, Prop. 2.1), provided that
         `function` reads no private data.
+
+        Raises:
+            InvalidInput: The result is a value that must not be published.
         """
         return Release(function(self.value), self.draws, self.unit, self.randomness, self.guarantee)
 
     @staticmethod
     def join(first: Release[T], second: Release[U]) -> Release[tuple[T, U]]:
-        """Both values together; a draw that stands behind both is counted once.
+        """Join two releases into a release of the pair; a draw that is behind both is counted once.
+
+        Args:
+            first: One release.
+            second: The other release, for the same unit.
 
         Guarantee: the composition of the distinct draws, for the one unit that both must share. Nobody has
         priced that yet, and the new release says nothing of its guarantee.
+
+        Raises:
+            InvalidInput: The releases protect different units.
         """
         if first.unit != second.unit:
             problem = f"differ: {first.unit} and {second.unit}"
@@ -149,7 +177,7 @@ class Release(Generic[T]):
         return html_of(self)
 
     def to_json(self) -> str:
-        """Everything but the value."""
+        """Return everything except the value as JSON."""
         record: dict[str, Any] = {
             "is": "Release",
             "draws": encode(self.draws),

@@ -11,7 +11,7 @@ _loaders: list[Callable[[], Mapping[str, Callable[[Any], str]]]] = []
 
 
 def register_renderers(load: Callable[[], Mapping[str, Callable[[Any], str]]]) -> None:
-    """Say how records are drawn.
+    """Register how records are rendered.
 
     Args:
         load: Called when a record is first shown. Returns the function that draws each class, by the class's name.

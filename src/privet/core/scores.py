@@ -16,7 +16,7 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def number_or_none(value: float | None) -> float | None:
-    """A number, or None where there is none: what rows do to a sum must not raise, so NaN is taken as None."""
+    """Return a number, or None for None and NaN: the effect of rows on a sum must not raise an error."""
     if value is None or isinstance(value, bool) or not isinstance(value, (int, float)):
         if value is None:
             return None
@@ -34,11 +34,11 @@ class Score(Record):
 
     name: str
     value: float | None
-    """None where there is no such number: an AUC of one class, say."""
+    """None if there is no such number, such as the AUC of a single class."""
     on: str
     """Which rows it was computed on."""
     share: bool = True
-    """Whether it is a share of one, shown in per cent."""
+    """Whether it is a fraction, shown in percent."""
     lower: float | None = None
     upper: float | None = None
     confidence: float | None = None
@@ -89,16 +89,16 @@ class Trial(Record):
 
 @dataclass(frozen=True)
 class Canaries(Record):
-    """Made-up examples that were put in by fair coins, how the release scores them, and how many are guessed at.
+    """Synthetic examples that were included by fair coins, how the release scores them, and how many are guessed at.
 
-    All that a one-run audit needs, so that anybody can do it again.
+    They are all that a one-run audit needs, so that anybody can repeat it.
     """
 
     kind: str
     scores: tuple[float, ...]
     inside: tuple[bool, ...]
     guesses: int
-    """Fixed before the coins are looked at."""
+    """The number of guesses, fixed before the coins are read."""
 
     def __post_init__(self) -> None:
         checked.text("kind", self.kind)

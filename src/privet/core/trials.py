@@ -41,7 +41,7 @@ class Trials(Record):
 
     @staticmethod
     def with_mean(mean: float, shape: float = 0.0) -> Trials:
-        """The law of this shape whose mean is as asked, or less by a rounding error.
+        """Return the law of this shape with the given mean, or less by a rounding error.
 
         >>> trials = Trials.with_mean(20.0, shape=-0.5)
         >>> 20.0 - 1e-9 < trials.mean <= 20.0
@@ -64,14 +64,14 @@ class Trials(Record):
         return _mean(self.gamma, self.shape)
 
     def chance(self, runs: int) -> float:
-        """P[K = runs], for looking at."""
+        """Return P[K = runs], for display."""
         k = checked.count("runs", runs)
         first = math.log(self.mean) + (1 + self.shape) * math.log(self.gamma)  # P[K = 1] = f′(0) = γ^(1+η)·E[K]
         rising = math.lgamma(k + self.shape) - math.lgamma(1 + self.shape) - math.lgamma(k + 1)
         return math.exp(first + (k - 1) * math.log1p(-self.gamma) + rising)
 
     def quantile(self, share: float) -> int:
-        """A number of runs that is not exceeded with this probability: how long one may have to wait.
+        """Return a number of runs that is not exceeded with this probability: how long one may have to wait.
 
         >>> Trials(gamma=0.1, shape=1.0).quantile(0.95)
         29

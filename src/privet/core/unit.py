@@ -1,4 +1,4 @@
-"""Whose data is protected, which data sets count as neighbours, and whom one must trust."""
+"""Whose data is protected, which data sets count as neighbors, and whom one must trust."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Whose(Enum):
 
 
 class Neighbours(Enum):
-    """Which two data sets must be hard to tell apart.
+    """The neighboring relation: which two data sets must be hard to tell apart.
 
     `ADD_REMOVE`: one contribution is present or absent, and the size is private. `ZERO_OUT`: one contribution is
     blanked, so that it adds nothing, and the size is public. `REPLACE`: one contribution becomes any other one.
@@ -60,7 +60,7 @@ class Unit(Record):
     records: int = 1
     """How many records one unit may own at most; more than one is priced by group privacy."""
     radius: float = 0.0
-    """For the ball neighbours only: how far one contribution may move, in multiples of its bound."""
+    """For the ball neighbors only: how far one contribution may move, in multiples of its bound."""
 
     def __post_init__(self) -> None:
         for name, kind in (("whose", Whose), ("neighbours", Neighbours), ("trust", Trust)):

@@ -1,4 +1,4 @@
-"""Tables with a public schema, pictures and named sets; reading, splitting, and learning a schema privately."""
+"""Tables with a public schema, images and named data sets; read and split them, and learn a schema privately."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _MOST_NAMED = 8
 
 
 class SourceKind(Enum):
-    """Where bounds and values can come from without an unpaid look at private rows."""
+    """Where bounds and values can come from without reading private rows outside the budget."""
 
     CODEBOOK = "codebook"
     """A codebook, questionnaire, standard or other documentation of the data."""
@@ -87,9 +87,12 @@ class BoundsSource:
 def assumptions_of(columns: Iterable[tuple[str, BoundsSource | None]]) -> tuple[str, ...]:
     """Return what a guarantee assumes about sources, one sentence for each kind and person.
 
+    Args:
+        columns: Pairs of a column's name and its source; columns without a source are skipped.
+
     >>> assumptions_of([("age", BoundsSource(SourceKind.DOMAIN_LIMIT)), ("ward", None)])
     ("the bounds or values of 'age' are limits of the domain and were not read from the private rows \
-(as stated; nobody is named)",)
+    (as stated; nobody is named)",)
     """
     groups: dict[tuple[SourceKind, str | None, date | None], list[str]] = {}
     for name, source in columns:

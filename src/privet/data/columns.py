@@ -1,4 +1,4 @@
-"""The columns of a table as the public knows them: what they hold, and what becomes of cells that do not fit."""
+"""The public description of a table's columns: what they hold, and how cells that do not fit are handled."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 class Missing(Enum):
-    """What stands for a number that is missing, or that is no number."""
+    """The value that replaces a missing cell, or one that is not a number."""
 
     INDICATOR = "indicator"
-    """NaN: the model is told. In a target, the row is left out."""
+    """NaN, so that the model sees that the value is missing. In a target, the row is excluded."""
     LOW = "low"
     MIDDLE = "middle"
     HIGH = "high"
 
 
 class Outside(Enum):
-    """What becomes of a number beyond the bounds."""
+    """How a number outside the bounds is handled."""
 
     CLAMP = "clamp"
     MISSING = "missing"
@@ -67,7 +67,7 @@ class Number:
 
     @property
     def substitute(self) -> float:
-        """What a missing value counts as; NaN where the model is told."""
+        """The value that replaces a missing one; NaN under `Missing.INDICATOR`."""
         if not isinstance(self.missing, Missing):
             return float(self.missing)
         middle = self.low + (self.high - self.low) / 2
@@ -76,7 +76,14 @@ class Number:
         )
 
     def scaled(self, values: _Floats) -> _Floats:
-        """Values on [-1, 1], where the bounds lie at the ends; NaN is missing. Each depends on itself alone."""
+        """Scale values from the bounds to [-1, 1]; each result depends on its own value alone.
+
+        Args:
+            values: Values in the units of the column; NaN where missing.
+
+        Returns:
+            The scaled values. Missing values are replaced by `substitute`, which is NaN under `Missing.INDICATOR`.
+        """
         if self.outside is Outside.MISSING:
             values = np.where((values < self.low) | (values > self.high), np.nan, values)
         filled = np.where(np.isnan(values), self.substitute, values)
@@ -85,7 +92,11 @@ class Number:
         return np.clip((inside - self.low) / (self.high - self.low) * 2 - 1, -1.0, 1.0)
 
     def unscaled(self, values: npt.NDArray[np.floating]) -> _Floats:
-        """Back from [-1, 1] to the units of the column."""
+        """Scale values back from [-1, 1] to the units of the column.
+
+        Args:
+            values: Values on [-1, 1].
+        """
         return (np.asarray(values, dtype=np.float64) + 1) / 2 * (self.high - self.low) + self.low
 
 
@@ -140,7 +151,13 @@ Column: TypeAlias = Number | Category | Identifier
 
 
 def states_bounds(column: Column) -> TypeGuard[Number | Category]:
-    """Whether a column states bounds or values, which need a source. An empty list of values says nothing of rows."""
+    """Return whether a column states bounds or values, which need a source.
+
+    An empty list of values states nothing about the rows, and neither does an identifier.
+
+    Args:
+        column: The column.
+    """
     return isinstance(column, Number) or (isinstance(column, Category) and bool(column.values))
 
 
@@ -149,6 +166,9 @@ def seal_of(column: Number | Category) -> str:
 
     It covers everything that decides how a cell is read: bounds or values, and what a missing or out-of-range cell
     counts as. A number that stands for missing cells can be a private mean as much as a bound can be a private maximum.
+
+    Args:
+        column: A column with bounds or values.
     """
     stated: list[object]
     if isinstance(column, Number):

@@ -54,7 +54,10 @@ class SchemaConfirmation:
 
 
 def require_writable_schema(file: Path) -> None:
-    """Refuse a schema's file that its owner may not write.
+    """Require that the owner of a schema's file may write it.
+
+    Args:
+        file: The schema's file.
 
     Raises:
         InvalidInput: The file is read-only.

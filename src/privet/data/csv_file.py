@@ -30,7 +30,14 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def first_bytes(path: Path) -> bytes:
-    """The first bytes of a file, which say what kind of file it is."""
+    """Return the first four bytes of a file, which tell its format.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidInput: The file cannot be read.
+    """
     try:
         with path.open("rb") as file:
             return file.read(4)
@@ -39,7 +46,14 @@ def first_bytes(path: Path) -> bytes:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """A file, unpacked if its first bytes are gzip's."""
+    """Open a file for reading, and decompress it if its first bytes are those of gzip.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidInput: The file cannot be read.
+    """
     packed = first_bytes(path)[:2] == b"\x1f\x8b"
     return cast("IO[bytes]", gzip.GzipFile(path, "rb")) if packed else path.open("rb")
 
@@ -56,7 +70,16 @@ class CsvFile:
 
     @staticmethod
     def of(path: Path, separator: str | None = None, lines_in_cells: bool = False) -> CsvFile:
-        """Reads the header; unless it is given, the separator is the one that the header has most of."""
+        """Open a CSV file and read its header.
+
+        Args:
+            path: The file, plain or gzipped.
+            separator: What separates cells; by default, the candidate that is most frequent in the header.
+            lines_in_cells: Whether line ends in quoted cells are text; otherwise every line is a record.
+
+        Raises:
+            InvalidInput: The file cannot be read, is empty or damaged, or is not UTF-8 text.
+        """
         file = opened(path)
         with file:
             start = _read(file, _HEADER, path)
@@ -71,7 +94,7 @@ class CsvFile:
         return CsvFile(path, chosen, tuple(name.strip() for name in names), lines_in_cells)
 
     def blocks(self) -> Iterator[Block]:
-        """All records without the header, in their order."""
+        """Yield all records without the header, in their order."""
         rest, begun, last = b"", False, False
         file = opened(self.path)
         with file:

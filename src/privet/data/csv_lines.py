@@ -49,7 +49,7 @@ class Block:
 
     @staticmethod
     def of(text: bytes, shape: Shape, ends: _Places) -> Block:
-        """The records that end at these places, the last of which is the last of the text.
+        """Return the records that end at these places, the last of which is the last of the text.
 
         What a record becomes depends on its own bytes. Blank lines are left out: an empty line is nobody's row.
         """
@@ -70,7 +70,7 @@ class Block:
 
 
 def by_line(text: bytes, shape: Shape) -> tuple[Block, bytes]:
-    """Every line of a text as a record, and what is left after the last line end.
+    """Return every line of a text as a record, and what is left after the last line end.
 
     Which lines there are depends on the line ends alone: one line more is one row more, and changes no other.
     """
@@ -82,17 +82,17 @@ def by_line(text: bytes, shape: Shape) -> tuple[Block, bytes]:
 
 
 def places_of(letters: _Letters, letter: int) -> _Places:
-    """Where a byte stands."""
+    """Return the positions of a byte."""
     return np.flatnonzero(letters == letter)
 
 
 def outside(quotes: _Places, places: _Places) -> _Places:
-    """Those places before which there is an even number of quotes."""
+    """Return the positions that have an even number of quotes before them."""
     return places if not len(quotes) else places[np.searchsorted(quotes, places) % 2 == 0]
 
 
 def is_text(text: bytes) -> bool:
-    """Whether these bytes are UTF-8."""
+    """Return whether these bytes are UTF-8."""
     if text.isascii():
         return True
     try:

@@ -37,7 +37,17 @@ class Remote:
 
 
 def fetch(remote: Remote, to: Path, *, mirror: str | None = None, convert: Callable[[bytes], bytes] = bytes) -> None:
-    """Download a file, compare its checksum, convert it, and put it in its place; or leave everything as it was."""
+    """Download a file, compare its checksum, convert it, and write it to its place; or leave everything unchanged.
+
+    Args:
+        remote: The address of the file, and its checksum.
+        to: Where to write the file.
+        mirror: Another address to download it from.
+        convert: Converts the downloaded bytes to those that are written.
+
+    Raises:
+        InvalidInput: The address is not one of HTTP, the download fails, or its checksum differs.
+    """
     url = remote.url if mirror is None else f"{mirror.rstrip('/')}/{remote.name}"
     if not url.startswith(("https://", "http://")):
         raise InvalidInput("mirror", f"is {mirror!r}", "give an address that begins with https://")

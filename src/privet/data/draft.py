@@ -43,14 +43,14 @@ _LEAST = 20
 
 @dataclass(frozen=True)
 class Draft:
-    """A schema that nobody has confirmed. Internal: it touches private rows and was not paid for."""
+    """A schema that nobody has confirmed. Internal: it was read from private rows and not released under a budget."""
 
     schema: Schema
     warnings: tuple[str, ...]
     """What a person should look at first."""
 
     def to_toml(self) -> str:
-        """The schema under a comment that says where it came from."""
+        """Return the schema as TOML, under a comment that says where it came from."""
         return self.schema.to_toml(DRAFT_WARNING + "".join(f"- {warning}\n" for warning in self.warnings))
 
 
@@ -61,11 +61,25 @@ def draft(
     separator: str | None = None,
     missing: Sequence[str] = ("", "?", "NA"),
 ) -> Draft:
-    """Looks through a file and suggests a schema.
+    """Suggest a schema from the rows of a file. The draft is internal: it reads private rows without a budget.
 
-    Bounds are rounded outwards to multiples of 1, 2 or 5 times a power of ten. Values are listed without their counts,
-    in alphabetical order. The number of rows is left out: state it where it is public. A CSV file is read line by line;
-    if by that more rows are lost than by the grammar of CSV, which reads all, `lines_in_cells` is set, with a warning.
+    Bounds are rounded outward to multiples of 1, 2 or 5 times a power of ten. Values are listed without their counts,
+    in alphabetical order. The number of rows is left out: state it where it is public. A CSV file is read line by line.
+    If the grammar of CSV reads every record, and more rows than that, `lines_in_cells` is set, with a warning.
+
+    Args:
+        path: A CSV (also gzipped) or Parquet file.
+        target: The column to predict; None if there is none.
+        separator: What separates the cells of a CSV file; by default, the candidate that is most frequent in the
+            header.
+        missing: Cells that count as missing.
+
+    Returns:
+        The schema, and warnings about what a person should check first.
+
+    Raises:
+        InvalidInput: The file cannot be read, lacks the target, or has nothing but identifiers and free text.
+        MissingExtra: Polars is not installed.
     """
     source = Source.of(path, separator)
     source.require([] if target is None else [target], "the target")
@@ -109,7 +123,7 @@ class _FileSummary:
 
     @staticmethod
     def at(source: Source, missing: Sequence[str]) -> _FileSummary:
-        """Goes through all rows."""
+        """Summarize all rows of a file."""
         seen = {name: _ColumnSummary() for name in source.header}
         rows = unread = 0
         for batch in source.batches(source.header):
@@ -184,7 +198,7 @@ def _number(name: str, seen: _ColumnSummary, warnings: list[str]) -> Number:
 
 
 def _rounded(low: float, high: float) -> tuple[float, float]:
-    """Outwards to multiples of a 1-2-5 number that is at least a fifth of the range.
+    """Round bounds outward to multiples of a 1-2-5 number that is at least a fifth of the range.
 
     >>> _rounded(17, 88), _rounded(2011, 2024), _rounded(0.0, 0.0)
     ((0.0, 100.0), (2010.0, 2025.0), (0.0, 1.0))

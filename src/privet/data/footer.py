@@ -1,4 +1,4 @@
-"""What a Parquet file says of itself at its end: its columns and how many rows it has.
+"""The footer of a Parquet file: its columns and its number of rows.
 
 Own code, as Polars has no call for the number of rows that does not set up a whole query, which would be most of what a
 bare count costs. What is not plainly understood here is left to Polars.
@@ -35,7 +35,11 @@ class Footer:
 
 
 def footer_of(path: Path) -> Footer | None:
-    """What the end of the file says; None where it is not a plain table's."""
+    """Return the columns and rows that the footer of a Parquet file states; None if it is not that of a flat table.
+
+    Args:
+        path: The file.
+    """
     try:
         with path.open("rb") as file:
             size = file.seek(-8, SEEK_END) + 8
@@ -56,7 +60,7 @@ class _Compact:
         self.data, self.at = data, 0
 
     def footer(self) -> Footer | None:
-        """Its columns and rows; an end that comes too soon is an IndexError."""
+        """Return the columns and the rows; a footer that ends too early raises IndexError."""
         columns, field, kind = None, 0, self.byte()
         while kind != _STOP:
             field, kind = self.field(field, kind)

@@ -17,7 +17,11 @@ __all__ = ["is_frame", "to_polars", "write_rows"]
 
 
 def is_frame(data: object) -> bool:
-    """Return whether `data` is a Polars or pandas frame."""
+    """Return whether `data` is a Polars or pandas frame.
+
+    Args:
+        data: Any object.
+    """
     return type(data).__name__ in ("DataFrame", "LazyFrame") and hasattr(type(data), "columns")
 
 

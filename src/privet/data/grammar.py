@@ -20,12 +20,12 @@ _QUOTE, _LINE = 34, 10
 
 
 def by_grammar(text: bytes, shape: Shape, last: bool) -> tuple[Block, bytes]:
-    """The whole records of a text, and what is left of it, of which more must be known; unless nothing follows."""
+    """Return the complete records of a text, and the rest, which is incomplete unless nothing follows (`last`)."""
     return _well_formed(text, shape) or _one_by_one(text, shape, last)
 
 
 def first_record(text: bytes) -> bytes:
-    """What stands before the first line end that is not in quotes, with it."""
+    """Return the text up to and including the first line end that is not in quotes."""
     letters = np.frombuffer(text, dtype=np.uint8)
     ends = outside(places_of(letters, _QUOTE), places_of(letters, _LINE))
     return text[: int(ends[0]) + 1] if len(ends) else text

@@ -14,7 +14,7 @@ _WORDS = frozenset(
 
 
 def names_a_person(name: str) -> bool:
-    """Whether a column is called like an identifier.
+    """Return whether a column's name looks like that of an identifier.
 
     >>> [names_a_person(name) for name in ("patientId", "e-mail", "SSN", "first_name", "width", "idle")]
     [True, True, True, True, False, False]

@@ -20,7 +20,7 @@ _LARGEST = 1 << 31
 
 
 def read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
-    """The array in an IDX file, gzipped or not."""
+    """Return the array in an IDX file, gzipped or not."""
     try:
         with opened(path) as file:
             start = file.read(4 + 4 * dimensions)

@@ -54,7 +54,7 @@ class Learning:
 
     @property
     def event(self) -> Composed:
-        """All that will be done."""
+        """The event of all mechanisms together."""
         return self._event(self.noise_multiplier)
 
     def _event(self, noise_multiplier: float) -> Composed:
@@ -77,13 +77,24 @@ class Learning:
         return every
 
     def release(self, source: Source, *, rng: Rng, name: str = SOURCE) -> Release[Schema]:
-        """The schema, from one pass over the rows.
+        """Release a schema from one pass over the rows.
 
-        Guarantee: (ε, δ) for `unit`, neighbours add or remove: all of its rows, `most_rows_per_user` at most, where
+        Args:
+            source: The file. Its header must be the one that the plan was made for.
+            rng: The randomness of the noise.
+            name: The name of the data, for the ledger.
+
+        Returns:
+            The schema, with its guarantee.
+
+        Guarantee: (ε, δ) for `unit`, neighbors add or remove: all of its rows, `most_rows_per_user` at most, where
         users are protected; the event is the composition of one discrete Gaussian (Canonne, Kamath & Steinke 2020) for
         each count and one threshold (Wilson et al. 2020, Thm 2) for each column of values, and the schema is made of
         what these released and of the header. Assumes that header, names, kinds and separators are public. A record
         is a line, always: no row raises, changes another or changes what is asked; without rows the answers are noise.
+
+        Raises:
+            InvalidInput: The source is read with line ends in cells, or the file is damaged.
         """
         _require_lines(source)
         answers = self.questions.asked(source)
@@ -119,10 +130,25 @@ def learning(
     most_rows_per_user: int | None = None,
     missing: Sequence[str] = ("", "?", "NA"),
 ) -> Learning:
-    """The plan for a file of which only the header is looked at.
+    """Return a plan to learn a schema; only the header of the file is read.
 
-    `kinds` is what is publicly known of columns; columns that are called like identifiers are left out, unless it says
-    otherwise. What it leaves open is decided by a vote of the rows, which costs more noise for all.
+    Columns whose names look like identifiers are excluded, unless `kinds` says otherwise. The kind of a column that
+    `kinds` leaves open is decided by a noisy vote of the rows, which increases the noise of all answers.
+
+    Args:
+        source: The file.
+        target: The column to predict; None if there is none.
+        epsilon: The ε of the whole schema.
+        delta: The δ of the whole schema.
+        kinds: The kinds of columns that are publicly known, by column name.
+        user: The column that says whose a row is; with it, users are protected instead of rows.
+        most_rows_per_user: How many rows of one user are read at most; required with `user`.
+        missing: Cells that count as missing.
+
+    Raises:
+        InvalidInput: A named column is not in the file, the source is read with line ends in cells, only one of `user`
+            and `most_rows_per_user` is given, the target is an identifier, no column is left to learn from, or ε or δ
+            is out of range.
     """
     known = dict(kinds or {})
     public = [*known, *(name for name in (target, user) if name is not None)]
@@ -159,9 +185,30 @@ def learn(
     separator: str | None = None,
     name: str = SOURCE,
 ) -> Release[Schema]:
-    """A schema from private rows: `learning` and its `release` in one call, for whoever keeps no ledger.
+    """Release a schema learned from private rows: `learning` and `Learning.release` in one call, without a ledger.
+
+    Args:
+        path: A CSV (also gzipped) or Parquet file.
+        target: The column to predict; None if there is none.
+        epsilon: The ε of the whole schema.
+        delta: The δ of the whole schema.
+        rng: The randomness of the noise.
+        kinds: The kinds of columns that are publicly known, by column name.
+        user: The column that says whose a row is; with it, users are protected instead of rows.
+        most_rows_per_user: How many rows of one user are read at most; required with `user`.
+        missing: Cells that count as missing.
+        separator: What separates the cells of a CSV file; by default, the candidate that is most frequent in the
+            header.
+        name: The name of the data, for the ledger.
+
+    Returns:
+        The schema, with its guarantee.
 
     Guarantee: that of `Learning.release`.
+
+    Raises:
+        InvalidInput: The file cannot be read, or an argument is refused by `learning`.
+        MissingExtra: Polars is not installed.
     """
     source = Source.of(path, separator)
     plan = learning(

@@ -31,7 +31,7 @@ class NoisyCounts:
 
 
 def column_of(name: str, kind: ColumnKind, is_target: bool, found: NoisyCounts) -> Column:
-    """What a column is, by its kind and the noisy counts; whatever they are, it is a valid one."""
+    """Return a column by its kind and the noisy counts; it is valid whatever the counts are."""
     if kind is ColumnKind.IDENTIFIER:
         return Identifier(name)
     if kind is ColumnKind.NUMBER or (kind is ColumnKind.UNKNOWN and _votes_number(name, is_target, found)):

@@ -23,17 +23,29 @@ _MOVED = 1 << 16
 
 
 def read(path: str | PathLike[str], schema: Schema, *, labelled: bool = True, every_row: bool = False) -> Table:
-    """The table in a CSV (also gzipped) or Parquet file.
+    """Read the table in a CSV (also gzipped) or Parquet file.
 
     The file must have the columns of the schema and no others, in any order. Every row becomes numbers by the schema
-    alone, and what one row holds changes no other row and raises nothing: text in a number column is missing, what is
-    outside of the bounds is clamped, what is not listed is `other`, and a line of CSV that is no record by itself is a
-    row of missing cells (unless cells hold line ends: see `schema.assumptions`). Left out are rows
-    without a target (unless its rule gives them one), rows without a user, and those beyond the first
-    `most_rows_per_user` of a user.
+    alone, and the content of one row neither changes another row nor raises an error: text in a number column is
+    missing, a number outside the bounds is clamped or missing, a value that is not listed is `other`, and a line of CSV
+    that is not a record by itself is a row of missing cells (unless cells hold line ends: see `schema.assumptions`).
+    Rows without a target are excluded (unless the target's rule for missing values gives them one), and so are rows
+    without a user, and rows beyond the first `most_rows_per_user` of a user.
 
-    Without `labelled`, as for predictions, target and user are not read, may be absent, and every row is kept. With
-    `every_row`, rows without a target are kept: their class is `other`, their number NaN.
+    Args:
+        path: The file.
+        schema: The schema of the table.
+        labelled: Whether to read the target and the user. If not, as for predictions, both may be absent from the file,
+            and every row is included.
+        every_row: Whether to include rows without a target; their class is `other`, their number NaN.
+
+    Returns:
+        The rows as numbers, with the schema.
+
+    Raises:
+        InvalidInput: The file cannot be read or is damaged, lacks a column of the schema, or has one that the schema
+            lacks.
+        MissingExtra: Polars is not installed.
     """
     source = Source.by(path, schema)
     _fits(source, schema, labelled)
@@ -84,12 +96,16 @@ def _values(cells: pl.Series, column: Number | Category, schema: Schema) -> npt.
 
 
 def user_keys_of(cells: pl.Series, missing: tuple[str, ...]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    """64 bits of each user's id by BLAKE2b, and which rows have a user.
+    """Return 64 bits of each user's id by BLAKE2b, and which rows have a user.
 
     Assumes that ids are not chosen by someone who computes 2^32 hashes to find two with the same key. Such ids count as
     one user with one limit: all of them together are bounded as one user is, and one that comes or goes can also make
     room for, or take the place of, as many rows of the others. The hash has no secret: keys must be the same in every
-    file and run, for splits, shards and whatever goes on after a stop.
+    file and run, for splits, shards and resumed runs.
+
+    Args:
+        cells: The column with the users' ids.
+        missing: Texts that count as missing.
     """
     texts = texts_of(cells, missing)
     known = texts.is_not_null().to_numpy()
@@ -117,7 +133,7 @@ class _Growing:
         self._array, self._length = start.copy(), 0
 
     def more(self, rows: int) -> npt.NDArray[Any]:
-        """The next so many rows, to be written."""
+        """Return a view of the next rows, to be written."""
         end = self._length + rows
         if end > len(self._array):
             self._resize(end + end // 8)
@@ -125,11 +141,11 @@ class _Growing:
         return self._array[end - rows : end]
 
     def filled(self) -> npt.NDArray[Any]:
-        """The rows so far."""
+        """Return the rows written so far."""
         return self._array[: self._length]
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Only these rows; moved forwards a piece at a time."""
+        """Keep only these rows; moves them forward a piece at a time."""
         if self._length == 0:
             return
         to = 0
@@ -140,7 +156,7 @@ class _Growing:
         self._length = to
 
     def done(self) -> npt.NDArray[Any]:
-        """The array itself."""
+        """Return the array, trimmed to the rows written."""
         self._resize(self._length)
         return self._array
 

@@ -1,4 +1,4 @@
-"""A public schema: all that may be known of a table without paying, and nothing that came from its rows."""
+"""A public schema: what may be known about a table at no privacy cost, and nothing that came from its rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from privet.data.toml import format_schema, parse_schema
 __all__ = ["SEPARATORS", "Schema", "Task"]
 
 SEPARATORS = (",", ";", "\t", "|")
-"""Between the cells of a CSV file."""
+"""Separators of cells that a CSV file may use."""
 
 _WELL_FORMED = "a CSV file without malformed records (one could change how others are read: lines_in_cells)"
 
 
 class Task(Enum):
-    """What is learned from a table."""
+    """The kind of model that is learned from a table."""
 
     CLASSIFICATION = "classification"
     REGRESSION = "regression"
@@ -41,11 +41,11 @@ class Schema:
     columns: tuple[Column, ...]
     target: str | None = None
     rows: int | None = None
-    """How many rows there are about, where that is public or was released."""
+    """The approximate number of rows, if it is public or was released."""
     user: str | None = None
     """The identifier that says whose a row is."""
     most_rows_per_user: int | None = None
-    """Only the first so many rows of one user are read."""
+    """How many rows of one user are read at most: the first ones."""
     missing: tuple[str, ...] = ("", "?", "NA")
     """Cells that count as missing."""
     separator: str = ","
@@ -89,20 +89,39 @@ class Schema:
         return found
 
     def find(self, name: str) -> Column | None:
-        """The column of that name."""
+        """Return the column with a given name, or None if there is none.
+
+        Args:
+            name: The name of the column.
+        """
         return next((column for column in self.columns if column.name == name), None)
 
     def require_described(self, argument: str, header: Iterable[str], table: str) -> None:
-        """Refuse a table with a column that is not described: it might say whose a row is. A header is public."""
+        """Require that the schema describes every column of a table. A column that it lacks might identify people.
+
+        Args:
+            argument: The argument that the error names.
+            header: The names of the table's columns, which are public.
+            table: The subject and verb of the error message, such as "'clinic.csv' has".
+
+        Raises:
+            InvalidInput: The schema does not describe one of the columns.
+        """
         for name in header:
             if self.find(name) is None:
                 problem = f"{table} a column {name!r}, which the schema lacks"
                 raise InvalidInput(argument, problem, 'describe it there, with kind = "identifier" to leave it out')
 
     def sources(self, names: Iterable[str] | None = None) -> tuple[tuple[str, BoundsSource | None], ...]:
-        """Return the source of each column that has bounds or values; of the named columns, or of all.
+        """Return the source of each column that has bounds or values.
 
         An identifier has neither, and a category whose list of values is empty states nothing about the rows.
+
+        Args:
+            names: The columns to look at; None for all columns.
+
+        Returns:
+            Pairs of a column's name and its source, which is None where the schema states none.
         """
         wanted = None if names is None else set(names)
         return tuple(
@@ -115,7 +134,7 @@ class Schema:
         """Refuse columns whose bounds or values have no source: a draft reads them from the private rows.
 
         Args:
-            names: The columns that are used; all of them if left out.
+            names: The columns that are used; all of them by default.
             file: The schema's file, for the advice.
 
         Raises:
@@ -175,7 +194,11 @@ class Schema:
         return self.assumptions_for(None)
 
     def assumptions_for(self, names: Iterable[str] | None) -> tuple[str, ...]:
-        """Return the assumptions of whatever reads only the named columns."""
+        """Return the assumptions of a computation that reads only the named columns.
+
+        Args:
+            names: The columns that are read; None for all columns.
+        """
         return (*assumptions_of(self.sources(names)), *((_WELL_FORMED,) if self.lines_in_cells else ()))
 
     @property
@@ -191,12 +214,23 @@ class Schema:
         return self.label.values if isinstance(self.label, Category) else ()
 
     def to_toml(self, comment: str = "") -> str:
-        """The schema as a person can read and change it, under a comment."""
+        """Return the schema as TOML, which people can read and edit.
+
+        Args:
+            comment: Text that is written at the top as a comment.
+        """
         return format_schema(self, comment)
 
     @staticmethod
     def from_toml(text: str) -> Schema:
-        """The schema that a text describes; what is wrong with it is said with its line and column."""
+        """Parse a schema from TOML.
+
+        Args:
+            text: The TOML text, as `to_toml` writes it.
+
+        Raises:
+            InvalidInput: The text is not a schema; the message names the line where that is known.
+        """
         return parse_schema(text, Schema)
 
 

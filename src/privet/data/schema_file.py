@@ -43,6 +43,9 @@ def load_schema(path: str | os.PathLike[str]) -> Schema:
 def schema_file_of(table: Path) -> Path:
     """Return where the schema of a table is by default: `clinic.schema.toml` beside `clinic.csv`.
 
+    Args:
+        table: The file of the table.
+
     >>> schema_file_of(Path("data/clinic.csv.gz")).as_posix()
     'data/clinic.schema.toml'
     """
@@ -50,7 +53,11 @@ def schema_file_of(table: Path) -> Path:
 
 
 def is_vouched(column: Number | Category) -> bool:
-    """Whether somebody vouches for a column's source by name, and the column is as it was when they did."""
+    """Return whether a named person vouches for a column's source, and the column has not changed since.
+
+    Args:
+        column: A column with bounds or values.
+    """
     source = BoundsSource.of(column.source)
     sealed = source is not None and source.by is not None and source.seal in (None, seal_of(column))
     return sealed and not _is_future(source)
@@ -58,6 +65,9 @@ def is_vouched(column: Number | Category) -> bool:
 
 def refusal_of(column: Number | Category) -> str | None:
     """Return why `require_vouched` refuses a column, or None if it does not.
+
+    Args:
+        column: A column with bounds or values.
 
     >>> refusal_of(Number("age", 0, 120, source="domain limit"))
     'names nobody who vouches for its source'
@@ -86,7 +96,7 @@ def require_vouched(schema: Schema, path: str | os.PathLike[str], names: tuple[s
     Args:
         schema: The schema of the file.
         path: The file, for the advice.
-        names: The columns that are used; all of them if left out.
+        names: The columns that are used; all of them by default.
 
     Raises:
         InvalidInput: The columns are named, and the command that adds what is missing.

@@ -90,7 +90,7 @@ class Questions:
         return tuple(name for name, kind in self.kinds if kind in (ColumnKind.CATEGORY, ColumnKind.UNKNOWN))
 
     def asked(self, source: Source) -> list[Bounded[Any]]:
-        """The private answers: the rows, the sizes of each column, the values of each column."""
+        """Return the private answers: the rows, the sizes of each column, the values of each column."""
         count, sizes = self.count.start(), {name: self.sizes.start() for name in self.sized}
         values = {name: _Values(self.values) for name in self.valued}
         limiter = Limiter(self.unit, self.rows)

@@ -80,21 +80,31 @@ _DIGITS = tuple("0123456789")
 
 @dataclass(frozen=True)
 class Named:
-    """A set by name, in two parts."""
+    """A named data set, with training and test rows."""
 
     name: str
     train: Table | Images
     test: Table | Images
-    """Published beside the other part, so that looking at it costs nothing; for digits, a fifth of the rows."""
+    """Published as test rows, so that using them has no privacy cost; for digits, a fifth of the rows."""
 
 
 def named(
     name: str, data_dir: str | os.PathLike[str] | None = None, *, download: bool = False, mirror: str | None = None
 ) -> Named:
-    """One of `NAMES`, from `data_dir` or the folder that PRIVET_DATA names; `digits` needs neither.
+    """Load one of the data sets in `NAMES`; `digits` needs no files.
 
-    Nothing is fetched unless `download` is true; a file that is fetched must have the published content, and is kept in
-    `data_dir`. `mirror` is another address where the files lie.
+    Args:
+        name: One of `NAMES`.
+        data_dir: The directory of the files; by default the one that the environment variable PRIVET_DATA names.
+        download: Whether to download missing files into `data_dir`. A download must have the published SHA-256.
+        mirror: Another address to download the files from.
+
+    Returns:
+        The data set, with its training and test rows.
+
+    Raises:
+        InvalidInput: The name is unknown, no directory is given, a file is missing and may not be downloaded, or a
+            download fails or differs from the published file.
     """
     if name not in _LOADERS:
         raise InvalidInput("name", f"is {name!r}", f"use one of: {', '.join(_LOADERS)}, or the path of a file")
@@ -116,7 +126,7 @@ def named(
 
 
 def adult_schema() -> Schema:
-    """The schema of UCI Adult, from its public documentation."""
+    """Return the schema of UCI Adult, from its public documentation."""
     text = (resources.files(__package__) / "adult.toml").read_text(encoding="utf-8")
     return Schema.from_toml(text)
 

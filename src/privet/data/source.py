@@ -1,4 +1,4 @@
-"""Tables larger than memory, in batches: CSV, also gzipped, with every cell as text; and Parquet with its own types."""
+"""Read tables larger than memory in batches: CSV (also gzipped) with every cell as text, and Parquet with its types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,18 @@ class Source:
 
     @staticmethod
     def of(path: str | PathLike[str], separator: str | None = None, *, lines_in_cells: bool = False) -> Source:
-        """Looks at the header and nothing else; `Source.by` takes the rest from a schema."""
+        """Open a table; only its header is read.
+
+        Args:
+            path: A CSV (also gzipped) or Parquet file.
+            separator: What separates the cells of a CSV file; by default, the candidate that is most frequent in the
+                header.
+            lines_in_cells: Whether line ends in quoted cells of a CSV file are text; otherwise every line is a record.
+
+        Raises:
+            InvalidInput: The file cannot be read, is empty or damaged, or is neither CSV nor Parquet.
+            MissingExtra: Polars is not installed.
+        """
         _polars()
         place = Path(path)
         start = first_bytes(place)
@@ -56,11 +67,31 @@ class Source:
 
     @staticmethod
     def by(path: str | PathLike[str], schema: Schema) -> Source:
-        """The same, read as a schema says."""
+        """Open a table with the separator and the line rule of a schema; only the table's header is read.
+
+        Args:
+            path: A CSV (also gzipped) or Parquet file.
+            schema: The schema of the table.
+
+        Raises:
+            InvalidInput: The file cannot be read, is empty or damaged, or is neither CSV nor Parquet.
+            MissingExtra: Polars is not installed.
+        """
         return Source.of(path, schema.separator, lines_in_cells=schema.lines_in_cells)
 
     def require(self, names: Sequence[str], what: str) -> None:
-        """Refuse a file without these columns. Nothing of its first line is said before it is known to be a header."""
+        """Require that the file has these columns, and that no column name occurs twice.
+
+        Other cells of the first line are quoted only after all required columns were found: until then, it may be a
+        private row and not a header.
+
+        Args:
+            names: The required columns.
+            what: What these columns are, for the error message, such as "the target".
+
+        Raises:
+            InvalidInput: A column is missing, or two columns have the same name.
+        """
         for name in names:
             if name not in self.header:
                 problem = f"{self.path.name!r} has no column {name!r}, which is {what}"
@@ -79,7 +110,16 @@ class Source:
         return next((each for each in SEPARATORS if each != self.csv.separator and each in self.header[0]), None)
 
     def batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """These columns, in this order. Of a record that cannot be read (see `blocks`), every cell is null."""
+        """Yield the rows of the file in order, batch by batch.
+
+        In a record that cannot be read (see `CsvFile.blocks`), every cell is null.
+
+        Args:
+            names: The columns to read, all of them in the header; a batch has them in this order.
+
+        Raises:
+            InvalidInput: The file is damaged, or a Parquet column is neither numeric, Boolean nor text.
+        """
         if self.csv is None:
             yield from self._parquet(names)
             return
@@ -127,17 +167,26 @@ class Source:
 
 
 def texts_of(cells: pl.Series, missing: Sequence[str]) -> pl.Series:
-    """Cells as texts without blanks around them; None where missing."""
+    """Return cells as text without surrounding blanks; null where missing.
+
+    Args:
+        cells: The cells of one column.
+        missing: Texts that count as missing.
+    """
     texts = _spelt(cells).str.strip_chars()
     return texts.set(texts.is_in(list(missing)).fill_null(False), None)
 
 
 def spelling(cell: Expr, kind: DataType) -> Expr:
-    """A cell as a text; null where it is missing, or no number among floats.
+    """Return an expression for a cell as text; null where the cell is missing or NaN.
 
-    A whole number is spelt alike in a column of whole numbers and in one of floats: some programs make floats of all of
-    them where one cell is missing, and one cell must not change how the others are read. From 2^53 on floats are not
-    told apart, and stay as they are.
+    A whole number is spelled the same way in a column of integers and in one of floats: some programs convert all
+    integers of a column to floats if one cell is missing, and one cell must not change how the others are read. From
+    2^53 on, neighboring integers are not distinct floats, and the float's own spelling is kept.
+
+    Args:
+        cell: The cell.
+        kind: The data type of its column.
     """
     pl = _polars()
     if not kind.is_float():
@@ -156,7 +205,12 @@ def _spelt(cells: pl.Series) -> pl.Series:
 
 
 def numbers_of(cells: pl.Series, missing: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Cells as numbers; NaN where missing, and where the cell is no number."""
+    """Return cells as numbers; NaN where the cell is missing or not a number.
+
+    Args:
+        cells: The cells of one column.
+        missing: Texts that count as missing.
+    """
     pl = _polars()
     if cells.dtype != pl.String and cells.dtype not in (pl.Categorical, pl.Enum):
         found = cells.cast(pl.Float64, strict=False)
@@ -172,13 +226,22 @@ def numbers_of(cells: pl.Series, missing: Sequence[str]) -> npt.NDArray[np.float
 
 
 def codes_of(cells: pl.Series, column: Category, missing: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Cells as codes of the values; `column.other` where no value is meant."""
+    """Return cells as codes of a category's values.
+
+    Args:
+        cells: The cells of one column.
+        column: The category.
+        missing: Texts that count as missing.
+
+    Returns:
+        One code per cell: `column.substitute` if the cell is missing, and `column.other` if its value is not listed.
+    """
     pl = _polars()
     if not column.values:
         return np.zeros(len(cells), dtype=np.int64)
     values = pl.Enum(column.values)
     # What is plainly a listed value is one in either way of reading, and this one is quicker. Not so a float that is no
-    # number, which is missing and can be spelt as a value: one cell must not change how all others are read.
+    # number, which is missing and can be spelled as a value: one cell must not change how all others are read.
     found = _spelt(cells).cast(values, strict=False).to_physical().cast(pl.Int64)
     if found.null_count():
         places = found.is_null().arg_true()

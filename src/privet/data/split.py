@@ -23,9 +23,20 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def hold_out(data: D, share: float, *, key: str = "privet") -> tuple[D, D]:
-    """About (1 - share) of the rows to learn from, and the others.
+    """Split data into rows to learn from and held-out rows, by `held_out`.
 
-    Public numbers of rows are split in proportion, never counted.
+    A public number of rows is split in proportion; rows are never counted.
+
+    Args:
+        data: The rows.
+        share: The share to hold out, between 0 and 1.
+        key: The key of the hash; another key gives another split.
+
+    Returns:
+        About (1 - share) of the rows to learn from, and the others.
+
+    Raises:
+        InvalidInput: The share is not between 0 and 1.
     """
     held = held_out(data, share, key=key)
     rows = data.schema.rows if isinstance(data, Table) else data.rows
@@ -48,6 +59,17 @@ def held_out(data: Table | Images, share: float, *, key: str = "privet") -> npt.
     the same backward. Rows are copies if all their bytes are the same, which is checked: equal hashes do not suffice.
     Which of several copies is on a side depends on their places, so that the order of a side may change; a guarantee
     that takes data as multisets does not depend on it.
+
+    Args:
+        data: The rows.
+        share: The share to hold out, between 0 and 1.
+        key: The key of the hash; another key gives another split.
+
+    Returns:
+        A mask with one entry per row, True where the row is held out.
+
+    Raises:
+        InvalidInput: The share is not between 0 and 1.
     """
     if not 0 < checked.finite("share", share) < 1:
         raise InvalidInput("share", f"is {share:g}", "hold out a part between 0 and 1, such as 0.2")
@@ -97,7 +119,7 @@ def _letters(parts: list[npt.NDArray[Any]], rows: npt.NDArray[np.int64] | slice)
 
 
 def hashes(parts: list[npt.NDArray[Any]], key: str) -> npt.NDArray[np.uint64]:
-    """64 bits for each row, from the bytes of that row in all parts.
+    """Return 64 bits for each row, from the bytes of that row in all parts.
 
     Each word of 64 bits is mixed with a secret of its own place and added up, and the sum mixed again (Steele, Lea &
     Flood 2014, for the mixing). It spreads rows evenly; it hides nothing.

@@ -1,4 +1,4 @@
-"""A table in memory, as compact as a model can use it; and pictures."""
+"""Tables and images in memory, in the compact form that models use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,12 @@ class Table:
         return len(self.x)
 
     def take(self, index: Index, rows: int | None = None) -> Table:
-        """Some of the rows, for which `rows` is a public number."""
+        """Return the selected rows; users are numbered anew, in the order of their first rows.
+
+        Args:
+            index: Which rows: a mask with one entry per row, or row numbers.
+            rows: A public number of rows for the selection; None if there is none. It is never counted.
+        """
         users, keys = self.users, self.user_keys
         if users is not None and keys is not None:
             users, keys = numbered(keys[users[index]])
@@ -48,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Pictures with classes: private rows, and public facts about them."""
+    """Images with classes: private rows, and public facts about them."""
 
     x: npt.NDArray[np.uint8] = field(repr=False)
     """[rows, height, width] or [rows, channels, height, width]."""
@@ -67,12 +72,24 @@ class Images:
         return len(self.x)
 
     def take(self, index: Index, rows: int | None = None) -> Images:
-        """Some of the pictures, for which `rows` is a public number."""
+        """Return the selected images.
+
+        Args:
+            index: Which images: a mask with one entry per image, or row numbers.
+            rows: A public number of rows for the selection; None if there is none. It is never counted.
+        """
         return Images(self.x[index], self.y[index], self.classes, rows, self.peak)
 
 
 def numbered(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """A number for each row's user, in the order in which users first appear, and the key of each number."""
+    """Number the users in the order in which they first appear.
+
+    Args:
+        keys: The key of each row's user.
+
+    Returns:
+        The number of each row's user, and the key of each number.
+    """
     found, first, which = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
     place = np.empty(len(order), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A schema as TOML: written for a person, and read with the line of whatever is wrong."""
+"""A schema as TOML: written for people, and parsed with the line of every error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HEADER = re.compile(r"\s*\[\[\s*column\s*\]\]")
 
 
 def format_schema(schema: Schema, comment: str = "") -> str:
-    """The text; what has its usual value is left out."""
+    """Return a schema as TOML; keys with their default values are omitted."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()] + [f"privet = {VERSION}"]
     usual = {"missing": ("", "?", "NA"), "separator": ",", "lines_in_cells": False}
     for key in _TOP:

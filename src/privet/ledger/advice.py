@@ -45,7 +45,7 @@ class Refused(BudgetExceeded):
 
 
 def refusal(book: BudgetState, event: Event, purpose: str, as_block: bool | None) -> Refused:
-    """The error for an event that does not fit, with what would fit instead. Takes nothing but public things."""
+    """Return the error for an event that does not fit, with what would fit instead. Takes nothing but public things."""
     rules, unit = book.rules, book.terms.unit
 
     def fits(other: Event | None) -> bool:

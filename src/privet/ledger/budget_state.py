@@ -44,7 +44,7 @@ _MOST_BITS = 1200
 
 
 def text_of(data: object) -> str:
-    """JSON with sorted keys and no spaces: equal data, equal text, equal hash."""
+    """Return JSON with sorted keys and no spaces: equal data, equal text, equal hash."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -68,7 +68,7 @@ class Terms:
     """The name of the ledger's salt, by which another one is noticed; None in budgets of before it was kept."""
 
     def text(self) -> str:
-        """As it stands in the database and under the hash."""
+        """Return the JSON that is stored in the database and hashed."""
         rules = self.rules
         named = {} if self.salt is None else {"salt": self.salt}
         return text_of(
@@ -91,7 +91,7 @@ class Terms:
     @staticmethod
     @lru_cache(maxsize=256)
     def parse(text: str) -> Terms:
-        """The inverse of `text`; anything else is damage."""
+        """Parse what `text` returned; raise an error if the text is damaged."""
         try:
             data = json.loads(text)
             orders = (*(float(order) for order in data["finite_orders"]), float("inf"))
@@ -121,7 +121,7 @@ class Running:
     fingerprint: str | None = None
 
     def text(self) -> str:
-        """As it stands in the database and under the hash."""
+        """Return the JSON that is stored in the database and hashed."""
         sums = self.sums
         return text_of(
             {
@@ -137,7 +137,7 @@ class Running:
 
     @staticmethod
     def parse(text: str) -> Running:
-        """The inverse of `text`; anything else is damage."""
+        """Parse what `text` returned; raise an error if the text is damaged."""
         try:
             data = json.loads(text)
             orders = tuple(map(int, data["sums"]))
@@ -192,7 +192,7 @@ _CARRY = (
 
 
 def load(connection: sa.Connection, budget: str | int, *, lock: bool = False) -> BudgetState:
-    """A budget by name or number; with `lock`, no other transaction can change it before this one ends."""
+    """Return a budget by name or number; with `lock`, no other transaction can change it before this one ends."""
     query, wanted = (_BY_NAME, budget) if isinstance(budget, str) else (_BY_ID, budget)
     known = not isinstance(wanted, str) or wanted.isprintable()  # no other name can be created
     found = connection.execute(_LOCKED[query] if lock else query, {"wanted": wanted}).one_or_none() if known else None
@@ -215,7 +215,7 @@ def _changed(name: object) -> LedgerError:
 
 
 def found_row(connection: sa.Connection, budget: int, seq: int) -> chain.ChainRow:
-    """One row of a chain, after checking its hash against itself and the row before it."""
+    """Return one row of a chain, after checking its hash against itself and the row before it."""
     rows = {row.seq: row for row in rows_between(connection, budget, seq - 1, seq)}
     row, before = rows.get(seq), rows.get(seq - 1)
     previous = chain.START if seq == 1 else before.hash if before else None
@@ -225,7 +225,7 @@ def found_row(connection: sa.Connection, budget: int, seq: int) -> chain.ChainRo
 
 
 def fields_of(row: chain.ChainRow) -> tuple[int, str, str, str, str, bytes]:
-    """What a row's hash covers, besides the row before it."""
+    """Return the fields that a row's hash covers, besides the row before it."""
     return row.seq, row.kind, row.entry, row.at, row.body, row.state
 
 
@@ -236,7 +236,7 @@ def rows_between(connection: sa.Connection, budget: int, first: int, last: int) 
 
 
 def read_body(row: chain.ChainRow) -> dict[str, Any]:
-    """What a row says, beyond its kind."""
+    """Return the content of a row's body."""
     try:
         body = json.loads(row.body)
     except (ValueError, RecursionError):
@@ -247,7 +247,7 @@ def read_body(row: chain.ChainRow) -> dict[str, Any]:
 
 
 def amount_in(body: dict[str, Any]) -> Amount:
-    """The charge in a reservation's row."""
+    """Return the charge in a reservation's row."""
     try:
         orders = tuple(map(int, body["orders"]))
         return Amount(orders, int(body["offset"]), body["form"] == "whole budget")

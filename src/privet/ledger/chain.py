@@ -54,7 +54,14 @@ class ChainHead:
 
     @classmethod
     def parse(cls, text: str) -> ChainHead:
-        """The inverse of `str`."""
+        """Parse a head, as `str` writes it.
+
+        Args:
+            text: The head, as ROWS:HASH.
+
+        Raises:
+            InvalidInput: The text is not a head.
+        """
         found = re.fullmatch(r"([1-9][0-9]{0,17}):([0-9a-f]{64})", str(text).strip())
         if found is None:
             raise InvalidInput("head", f"is {text!r}, which is no head", "copy it whole, as ROWS:HASH, from a card")
@@ -68,12 +75,12 @@ def _hash(parts: Sequence[bytes]) -> bytes:
 
 
 def state_hash(terms: str, state: str) -> bytes:
-    """The hash of what a budget's own row says: its terms, which never change, and its running state."""
+    """Return the hash of what a budget's own row says: its terms, which never change, and its running state."""
     return _hash((b"state", _bytes(terms), _bytes(state)))
 
 
 def row_hash(previous: bytes, seq: int, kind: str, entry: str, at: str, body: str, state: bytes) -> bytes:
-    """The hash of one row; every field of the row is in it, and so is the row before."""
+    """Return the hash of one row; every field of the row is in it, and so is the row before."""
     number = seq.to_bytes(8, "big")
     return _hash((b"row", previous, number, _bytes(kind), _bytes(entry), _bytes(at), _bytes(body), state))
 
@@ -84,17 +91,17 @@ def _bytes(text: str) -> bytes:
 
 
 def seal(key: bytes, hash_: bytes) -> bytes:
-    """The HMAC of a row's hash: a rewritten chain cannot have it without the key."""
+    """Return the HMAC of a row's hash: a rewritten chain cannot have it without the key."""
     return hmac.digest(key, b"privet ledger seal" + hash_, "sha256")
 
 
 def key_name(key: bytes) -> str:
-    """A short name for a key, by which a wrong one is recognised; says nothing about the key."""
+    """Return a short name for a key, by which a wrong key is recognized; it reveals nothing about the key."""
     return hmac.digest(key, b"privet ledger key name", "sha256").hex()[:16]
 
 
 def read_key(key: bytes | str | os.PathLike[str] | None) -> bytes | None:
-    """The key itself, from bytes, from a file, or from the file that PRIVET_LEDGER_KEY_FILE names."""
+    """Return the key itself, from bytes, from a file, or from the file that PRIVET_LEDGER_KEY_FILE names."""
     source = key if key is not None else os.environ.get("PRIVET_LEDGER_KEY_FILE") or None
     if source is None:
         return None

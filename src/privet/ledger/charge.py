@@ -43,24 +43,24 @@ class Charge:
         return f"Charge({self.id}, {self.budget!r}, {self.state.value})"
 
     def draw(self) -> None:
-        """From here on the whole charge stays, whatever happens; on the disk before this returns."""
+        """Start drawing. From here on the whole charge stays, whatever happens; it is on disk before this returns."""
         self._ledger.step(self.id, State.DRAWING, self._attempt)
         self.state = State.DRAWING
 
     def commit(self) -> str:
-        """The release is complete. Returns the chain's head, for the card."""
+        """Mark the release as complete, and return the chain's head, for the card."""
         head = self._ledger.step(self.id, State.COMMITTED, self._attempt)
         self.state = State.COMMITTED
         return head
 
     def abort(self) -> None:
-        """Give the charge back; only before `draw()`."""
+        """Refund the charge; only before `draw()`."""
         self._ledger.step(self.id, State.ABORTED, self._attempt)
         self.state = State.ABORTED
 
     @contextmanager
     def drawing(self) -> Iterator[Charge]:
-        """Draw inside, commit at the end; after an error inside, the charge stays as it is: drawing, in full."""
+        """Draw inside the context and commit at its end; after an error, the charge stays in the state drawing."""
         self.draw()
         yield self
         self.commit()

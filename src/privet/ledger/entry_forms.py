@@ -28,7 +28,7 @@ class PricedForm:
 
 
 def choose(rules: Rules, unit: Unit, sums: Sums, event: Event, as_block: bool | None) -> PricedForm | None:
-    """The first form that fits: the curve, then the block that leaves most room, then the whole budget; None if none.
+    """Return the first form that fits, or None: the curve, the block that leaves most room, or the whole budget.
 
     It looks at public things only: the event, the unit, and sums that are functions of what was released before.
     """

@@ -61,20 +61,20 @@ class Sums:
 
     @classmethod
     def empty(cls, rules: Rules) -> Sums:
-        """Nothing reserved and nothing drawn."""
+        """Return the sums of an empty history."""
         return cls((0,) * len(rules.orders))
 
     def allowance(self, rules: Rules) -> int:
-        """The most that the offsets may sum to."""
+        """Return the most that the offsets may sum to."""
         return rules.whole if self.basic else rules.shares[-1]
 
     def after(self, amount: Amount) -> Sums:
-        """The sums with one more entry, whether or not it fits."""
+        """Return the sums with one more entry, whether or not it fits."""
         added = tuple(have + more for have, more in zip(self.orders, amount.orders, strict=True))
         return Sums(added, self.offset + amount.offset, self.active + 1, self.basic or amount.whole)
 
     def order_for(self, amount: Amount, rules: Rules) -> float | None:
-        """The order under which this entry fits, the one with the most room left; None if there is none."""
+        """Return the order under which this entry fits, the one with the most room left; None if there is none."""
         if amount.whole and self.active:
             return None  # the switch must be made before any output exists
         next_ = self.after(amount)
@@ -87,7 +87,7 @@ class Sums:
         return min(fitting)[1] if fitting else None
 
     def without(self, amount: Amount, rules: Rules) -> Sums:
-        """The sums after an entry of which nothing was drawn is aborted; exact, so the order of aborts is irrelevant.
+        """Return the sums after an undrawn entry is aborted; they are exact, so the order of aborts is irrelevant.
 
         An empty history takes its first shape again: nothing was drawn, so nothing can depend on the data.
         """
@@ -98,7 +98,7 @@ class Sums:
         return left if left.active else Sums.empty(rules)
 
     def harm(self, amount: Amount, rules: Rules) -> float:
-        """How full the budget is afterwards, in [0, 1]: the fuller of its offsets and of its emptiest order."""
+        """Return how full the budget is afterwards, in [0, 1]: the fuller of its offsets and of its emptiest order."""
         next_ = self.after(amount)
         allowed = next_.allowance(rules)
         pairs = list(zip(next_.orders, rules.limits, strict=True))[-1 if next_.basic else 0 :]
@@ -106,7 +106,7 @@ class Sums:
 
 
 def rules_for(epsilon: float, delta: float, wanted: tuple[float, ...] | None = None) -> Rules:
-    """The rules of a new budget.
+    """Return the rules of a new budget.
 
     >>> rules = rules_for(1.0, 1e-6)
     >>> sum(rules.shares) <= rules.whole and min(rules.limits) > 0
@@ -127,7 +127,7 @@ def rules_for(epsilon: float, delta: float, wanted: tuple[float, ...] | None = N
 
 
 def amount_of(rules: Rules, values: tuple[float, ...], offset: float, *, whole: bool = False) -> Amount:
-    """Upper bounds per order and an offset, as a charge; every number is rounded up.
+    """Return upper bounds per order and an offset, as a charge; every number is rounded up.
 
     A value above an order's limit is kept as the limit and one step: that closes the order for as long as the entry
     stands, and keeps sums finite for curves that are infinite somewhere.
@@ -148,7 +148,7 @@ def amount_of(rules: Rules, values: tuple[float, ...], offset: float, *, whole: 
 
 @lru_cache(maxsize=4096)
 def block_values(epsilon: float, orders_: tuple[float, ...]) -> tuple[float, ...]:
-    """What an (ε, δ) block adds at each order, besides its δ: randomised response's divergence, and ε at ∞."""
+    """Return what an (ε, δ) block adds at each order, besides its δ: randomized response's divergence, and ε at ∞."""
     if epsilon == math.inf:
         return (math.inf,) * len(orders_)
     return tuple(epsilon if order == math.inf else _float_up(epsilon, order) for order in orders_)
@@ -161,7 +161,7 @@ def _float_up(epsilon: float, order: float) -> float:
 
 
 def largest_block(rules: Rules, sums: Sums) -> tuple[float, float]:
-    """The (ε, δ) of the largest block that would still fit, for people to read: never more than what fits."""
+    """Return the (ε, δ) of the largest block that would still fit, for people to read: never more than what fits."""
     if sums.active == 0:
         return rules.epsilon, rules.delta
     delta = grid.value(max(0, sums.allowance(rules) - sums.offset), rules.delta_bits)
@@ -182,7 +182,7 @@ def largest_block(rules: Rules, sums: Sums) -> tuple[float, float]:
 
 
 def _roughly(order: float, room: float) -> float:
-    """About the ε at which randomised response has this divergence; the caller checks it exactly."""
+    """About the ε at which randomized response has this divergence; the caller checks it exactly."""
     if order == math.inf:
         return room
 

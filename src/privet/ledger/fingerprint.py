@@ -1,4 +1,4 @@
-"""Recognising a data set without keeping anything of it that a stranger could use."""
+"""Fingerprints: recognize a data set without storing anything of it that a stranger could use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ class Fingerprint:
         self._digest = digest
 
     def keyed(self, key: bytes) -> str:
-        """The form that a ledger stores: HMAC-SHA256 under a key of that ledger's own."""
+        """Return the form that a ledger stores: HMAC-SHA256 under the ledger's own key.
+
+        Args:
+            key: The key; a ledger uses its salt.
+        """
         return hmac.digest(key, b"privet fingerprint" + self._digest, "sha256").hex()
 
     def __eq__(self, other: object) -> bool:
@@ -54,10 +58,16 @@ class Fingerprint:
 
 
 def fingerprint_of(data: bytes | str | os.PathLike[str] | Iterable[bytes | str]) -> Fingerprint:
-    """The fingerprint of bytes, of the file at a path, or of rows in their order (each row bytes or text).
+    """Return the fingerprint of a data set.
 
     Rows and files are read piece by piece, so that neither needs to fit into memory. The same records as bytes and as
-    rows have different fingerprints: keep to one form for a data set.
+    rows have different fingerprints: use the same form for a data set every time.
+
+    Args:
+        data: Bytes, the path of a file, or rows in their order, each of them bytes or text.
+
+    Raises:
+        InvalidInput: The data is empty, the file cannot be read, or a row is neither bytes nor text.
     """
     hasher = hashlib.sha256()
     some = False

@@ -19,7 +19,7 @@ _SLACK = Decimal("1e-45")
 
 
 def bits_for(total: float) -> int:
-    """The k for which one step is 2⁻ᵏ: `total` is then a whole number of steps, below 2⁶⁴ unless it is huge.
+    """Return the k for which one step is 2⁻ᵏ: `total` is then a whole number of steps, below 2⁶⁴ unless it is huge.
 
     >>> up(0.1, bits_for(0.1)) == down(0.1, bits_for(0.1))
     True
@@ -29,7 +29,7 @@ def bits_for(total: float) -> int:
 
 
 def up(amount: float | Fraction | Decimal, bits: int) -> int:
-    """The least number of steps that is not below `amount`; a positive amount is at least one step.
+    """Return the least number of steps that is not below `amount`; a positive amount is at least one step.
 
     >>> up(1e-300, 64)
     1
@@ -39,26 +39,26 @@ def up(amount: float | Fraction | Decimal, bits: int) -> int:
 
 
 def down(amount: float | Fraction | Decimal, bits: int) -> int:
-    """The greatest number of steps that is not above `amount`."""
+    """Return the greatest number of steps that is not above `amount`."""
     numerator, denominator = amount.as_integer_ratio()
     return (numerator << bits) // denominator
 
 
 def value(steps: int, bits: int) -> float:
-    """Steps as an ordinary number, for people to read; nothing is decided by it."""
+    """Return steps as an ordinary number, for people to read; nothing is decided by it."""
     return float(Fraction(steps, 1 << bits))
 
 
 def rising(amount: Decimal) -> Decimal:
-    """A little more than `amount`, by more than the error of the few operations that made it."""
+    """Return a little more than `amount`, by more than the error of the few operations that made it."""
     return EXACT.add(amount, EXACT.multiply(_SLACK, max(abs(amount), Decimal(1))))
 
 
 def response_divergence(epsilon: float, order: float) -> Fraction:
-    """The Rényi divergence of binary randomised response at a finite order > 1, from above.
+    """Return the Rényi divergence of binary randomized response at a finite order > 1, from above.
 
     It is [ln cosh((a − ½)ε) − ln cosh(ε/2)] / (a − 1), and no ε-DP mechanism has more (Kairouz, Oh & Viswanath 2015:
-    each of them is post-processing of randomised response).
+    each of them is post-processing of randomized response).
     """
     if epsilon == 0:
         return Fraction(0)

@@ -52,7 +52,7 @@ class EntryPlace:
     """How often it was resumed."""
 
     def row(self) -> dict[str, Any]:
-        """As it stands in the table."""
+        """Return the row of the table."""
         return asdict(self) | {"state": self.state.value}
 
 
@@ -66,7 +66,7 @@ def _place(row: Any) -> EntryPlace:
 
 
 def place_of(connection: sa.Connection, id_: str) -> EntryPlace:
-    """An entry's place, by its id."""
+    """Return an entry's place, by its id."""
     # Every id is plain ASCII, and what else was typed may be no text that a database could look for.
     row = connection.execute(_ONE, {"wanted": str(id_)}).one_or_none() if str(id_).isascii() else None
     if row is None:
@@ -75,7 +75,7 @@ def place_of(connection: sa.Connection, id_: str) -> EntryPlace:
 
 
 def whole_id(connection: sa.Connection, beginning: str) -> str:
-    """The id of the one entry whose id begins so; a whole id is its own beginning."""
+    """Return the id of the one entry whose id begins with these characters; a whole id is its own beginning."""
     if not _SHORT.fullmatch(beginning):
         return beginning  # as it is: it will be found, or said not to be there
     ids = schema.ENTRIES.c.id
@@ -87,13 +87,13 @@ def whole_id(connection: sa.Connection, beginning: str) -> str:
 
 
 def last_places(connection: sa.Connection, budget: int, most: int, *, open_only: bool) -> list[EntryPlace]:
-    """The entries that were reserved last, newest first."""
+    """Return the entries that were reserved last, newest first."""
     table, log = schema.ENTRIES, schema.CHAIN
     if open_only:
         states = (State.RESERVED.value, State.DRAWING.value)
         query = sa.select(table).where(table.c.budget == budget, table.c.state.in_(states)).order_by(table.c.seq.desc())
     else:
-        # From the end of the chain backwards, so that a long history is not sorted.
+        # From the end of the chain backward, so that a long history is not sorted.
         latest = (
             sa.select(log.c.entry)
             .where(log.c.budget == budget, log.c.kind == State.RESERVED.value)
@@ -105,7 +105,7 @@ def last_places(connection: sa.Connection, budget: int, most: int, *, open_only:
 
 
 def entry_of(connection: sa.Connection, book: BudgetState, place: EntryPlace) -> Entry:
-    """An entry in full."""
+    """Return an entry in full."""
     first = found_row(connection, book.id, place.seq)
     last = first if place.last == place.seq else found_row(connection, book.id, place.last)
     body = read_body(first)
@@ -130,7 +130,7 @@ def entry_of(connection: sa.Connection, book: BudgetState, place: EntryPlace) ->
 
 
 def event_in(body: dict[str, Any]) -> Event:
-    """The event of a reservation's row."""
+    """Return the event of a reservation's row."""
     try:
         event = Event.from_json(json.dumps(body["event"]))
     except (KeyError, ValueError, RecursionError):
@@ -141,7 +141,7 @@ def event_in(body: dict[str, Any]) -> Event:
 
 
 def rows_until(store: Store, budget: int, last: int) -> Iterator[chain.ChainRow]:
-    """The chain up to row `last`, in short transactions, so that others can write meanwhile."""
+    """Yield the chain up to row `last`, in short transactions, so that others can write meanwhile."""
     after = 0
     while after < last:
         with store.reading() as connection:
@@ -162,7 +162,7 @@ def page_after(connection: sa.Connection, budget: int, after: int, last: int) ->
 
 
 def active_events(store: Store, budget: int, last: int) -> list[tuple[Event, int]]:
-    """The distinct events that count, each with how often, up to row `last`."""
+    """Return the distinct events that count, each with how often, up to row `last`."""
     counts: dict[str, int] = {}
     waiting: dict[str, str] = {}
     previous = chain.START

@@ -1,4 +1,4 @@
-"""`Ledger`: budgets that survive."""
+"""`Ledger`: budgets in a database, which survive the process."""
 
 from __future__ import annotations
 
@@ -43,13 +43,17 @@ _MOST_EVENTS = 1000
 class Ledger:
     """The budgets in one SQLite file or one PostgreSQL database.
 
+    Methods also raise `LedgerError` if the ledger cannot be used: it is missing, locked for too long, or damaged.
+
     Guarantee: everything drawn under the charges of a budget is (ε, δ)-differentially private for the budget's unit,
     although every event may be chosen after seeing all earlier results (a privacy filter; `docs/explanation` has the
     proof). This needs every release from the data set to be charged here, and `Charge`'s rules to be kept.
 
-    `url` is a path, or a URL such as sqlite:///clinic.db or postgresql://user@host/database. `key` (bytes, or the path
-    of a file; else the file that PRIVET_LEDGER_KEY_FILE names) seals new budgets: keep it away from the database.
-    `timeout` is how long to wait for other processes, in seconds.
+    Args:
+        url: A path, or a URL such as sqlite:///clinic.db or postgresql://user@host/database.
+        key: Bytes, or the path of a file (by default the one that PRIVET_LEDGER_KEY_FILE names), to seal new budgets:
+            keep it away from the database.
+        timeout: How long to wait for other processes, in seconds.
     """
 
     def __init__(
@@ -89,9 +93,19 @@ class Ledger:
         orders: tuple[float, ...] | None = None,
         fingerprint: Fingerprint | None = None,
     ) -> Budget:
-        """A new budget for a data set; makes the ledger's file or tables if there are none.
+        """Create a budget for a data set and return it; creates the ledger's file or tables if there are none.
 
-        `orders` are the Rényi orders of the filter (∞ is always among them); the usual choice depends on ε and δ.
+        Args:
+            name: The name of the budget, which is that of its data set: at most 200 printable characters.
+            epsilon: The ε of everything that will be released.
+            delta: The δ of everything that will be released.
+            unit: Whose data is protected; one example, added or removed, by default.
+            orders: The Rényi orders of the filter (∞ is always among them); the default depends on ε and δ.
+            fingerprint: The data to bind the budget to; without it, the budget is not bound to any data.
+
+        Raises:
+            InvalidInput: An argument is out of range or has the wrong type.
+            LedgerError: There is a budget of this name already, or another budget is bound to this data.
         """
         _words("name", name, 200)
         rules = rules_for(epsilon, delta, orders)
@@ -115,9 +129,19 @@ class Ledger:
             return _budget(append(connection, book, self._key, "created", "", body, running))
 
     def bind(self, name: str, fingerprint: Fingerprint, *, note: str) -> Budget:
-        """State that other data is a new version of this data set. The budget stays the same; nothing is refunded.
+        """Bind a budget to a new version of its data set and return it. Its limits stay the same; nothing is refunded.
 
-        A person decides this: the same people are in both versions, so that both are paid for from one budget.
+        A person decides this: the same people are in both versions, so that releases from both are charged to one
+        budget.
+
+        Args:
+            name: The name of the budget.
+            fingerprint: The fingerprint of the new version.
+            note: Why this is a new version of the same data: at most 1,000 printable characters.
+
+        Raises:
+            InvalidInput: The note is empty or too long, or the fingerprint has the wrong type.
+            LedgerError: There is no such budget, it is bound to this data already, or another budget is.
         """
         _words("note", note, 1000)
         with self._store.writing() as connection:
@@ -140,12 +164,24 @@ class Ledger:
         as_block: bool | None = None,
         resumable: bool = False,
     ) -> Charge:
-        """Admit an event and count it, or raise `BudgetExceeded` with what is left and what would fit.
+        """Admit an event and return its charge: call the charge's `draw` before drawing, or use `drawing`.
 
-        `unit`: what the event was made for. An event has no unit of its own, and one that bounds what a *replaced* row
-        does says too little of a row that comes or goes; so give it, and a budget of another unit refuses.
-        `as_block`: True fixes the entry as one (ε, δ) block, False as its Rényi curve, None as the first that fits.
-        `resumable`: for runs with checkpoints, which may go on after a stop; see `resume`.
+        Args:
+            name: The name of the budget.
+            event: What will be drawn.
+            unit: The unit that the event was made for. An event does not state its unit, and one that bounds the effect
+                of a *replaced* row says too little about a row that is added or removed: pass the unit, so that a
+                budget of another unit refuses the event.
+            purpose: What the event is for: at most 1,000 printable characters.
+            fingerprint: The fingerprint of the data; required if the budget is bound to data, and refused if it is not.
+            as_block: True fixes the entry as one (ε, δ) block, False as its Rényi curve, None as the first that fits.
+            resumable: Whether the charge can be resumed after an interruption, for runs with checkpoints; see `resume`.
+
+        Raises:
+            BudgetExceeded: The event does not fit, or is not private; the message says what is left and what would fit.
+            InvalidInput: An argument has the wrong type, or the unit is not that of the budget.
+            LedgerError: There is no such budget, or the data is not the one that it is bound to.
+            NotProven: No theorem covers the event for the budget's unit in the form that `as_block` asks for.
         """
         _words("purpose", purpose, 1000, empty=True)
         _private(event)
@@ -170,17 +206,37 @@ class Ledger:
             return Charge(self, place.id, name, event, place.state, token=token)
 
     def admits(self, name: str, event: Event, *, as_block: bool | None = None) -> bool:
-        """Whether the event would be admitted now; reserves nothing."""
+        """Return whether a budget would admit an event now; reserves nothing.
+
+        Args:
+            name: The name of the budget.
+            event: What would be drawn.
+            as_block: True asks for one (ε, δ) block, False for its Rényi curve, None for the first that fits.
+
+        Raises:
+            BudgetExceeded: The event is not private, so that no budget admits it.
+            InvalidInput: The event has the wrong type.
+            LedgerError: There is no such budget.
+            NotProven: No theorem covers the event for the budget's unit in the form that `as_block` asks for.
+        """
         _private(event)
         with self._store.reading() as connection:
             book = load(connection, name)
         return entry_forms.choose(book.rules, book.terms.unit, book.sums, event, as_block) is not None
 
     def resume(self, id_: str, token: str) -> Charge:
-        """Go on with a stopped run under the charge that it already paid.
+        """Resume an interrupted run under the charge that it was started with, and return the charge.
 
-        You must keep true that the run continues its checkpoint, and that nobody has seen what was drawn after it:
-        the charge pays for its event once. Whoever held the charge before can no longer commit it.
+        The caller must ensure that the run continues from its checkpoint, and that nobody has seen what was drawn after
+        it: the charge covers its event once. Whoever held the charge before can no longer commit it.
+
+        Args:
+            id_: The id of the entry, in full.
+            token: The token of the charge, from the run's checkpoint.
+
+        Raises:
+            LedgerError: There is no such entry, it was not reserved as resumable, the token is not its own, or it has
+                ended.
         """
         with transitions.changing(self._store, id_) as (connection, book, place):
             body = read_body(found_row(connection, book.id, place.seq))
@@ -198,16 +254,29 @@ class Ledger:
         return Charge(self, id_, book.terms.name, event, place.state, attempt=place.attempt, token=token)
 
     def step(self, id_: str, to: State, attempt: int | None = None) -> str:
-        """Take an entry to its next state, on the disk before this returns; gives the head. `Charge` calls this."""
+        """Move an entry to its next state, on disk, and return the head of the chain. `Charge` calls this.
+
+        Args:
+            id_: The id of the entry, in full.
+            to: The next state.
+            attempt: The attempt that the caller holds: refused if the entry was resumed since. None skips this check.
+
+        Raises:
+            LedgerError: There is no such entry, it cannot move to this state, or another process has resumed it.
+        """
         with transitions.changing(self._store, id_) as (connection, book, place):
             transitions.require_from(place, to, attempt)
             book, _ = transitions.move(connection, book, self._key, place, to.value)
         return str(book.head)
 
     def release(self, id_: str) -> Entry:
-        """Abort a reservation that nobody will use; refused once anything may have been drawn.
+        """Abort a reservation that nobody will use and return its entry; refused once anything may have been drawn.
 
-        Of the id its first six characters or more are enough, where no other entry begins so.
+        Args:
+            id_: The id of the entry, or its first six characters or more if no other entry begins with them.
+
+        Raises:
+            LedgerError: There is no such entry, several begin with these characters, or its state is not reserved.
         """
         with self._store.reading() as connection:
             id_ = whole_id(connection, id_)
@@ -215,30 +284,53 @@ class Ledger:
         return self.entry(id_)
 
     def list(self) -> tuple[Budget, ...]:
-        """All budgets, by name."""
+        """Return all budgets, sorted by name."""
         table = schema.BUDGETS
         with self._store.reading() as connection:
             ids = connection.execute(sa.select(table.c.id).order_by(table.c.name)).scalars().all()
             return tuple(_budget(load(connection, number(id_, "the number of a budget"))) for id_ in ids)
 
     def budget(self, name: str) -> Budget:
-        """One budget, without its entries. It knows where its ledger is, so that a run can be charged to it."""
+        """Return one budget without its entries. It knows where its ledger is, so that a run can be charged to it.
+
+        Args:
+            name: The name of the budget.
+
+        Raises:
+            LedgerError: There is no such budget.
+        """
         with self._store.reading() as connection:
             budget = _budget(load(connection, name))
         budget.__dict__.update(_location=self._location, _ledger=self)
         return budget
 
     def entry(self, id_: str) -> Entry:
-        """One entry, by its id or the beginning of it (six characters or more, where no other entry begins so)."""
+        """Return one entry.
+
+        Args:
+            id_: The id of the entry, or its first six characters or more if no other entry begins with them.
+
+        Raises:
+            LedgerError: There is no such entry, or several begin with these characters.
+        """
         with self._store.reading() as connection:
             place = place_of(connection, whole_id(connection, id_))
             return entry_of(connection, load(connection, place.budget), place)
 
     def show(self, name: str, *, last: int = 20, open_only: bool = False, planned: bool = True) -> Statement:
-        """A budget with its last entries (`open_only`: those reserved or drawing) and the price of its history.
+        """Return a budget with its last entries and the price of its history.
 
-        The price is what everything would have cost as one fixed plan; it reads the history, and decides nothing.
-        Without `planned` it is left out.
+        The price is what everything would have cost as one fixed plan. It is for information: no charge depends on it.
+
+        Args:
+            name: The name of the budget.
+            last: How many entries to return at most, newest first.
+            open_only: Whether to return only entries that are reserved or drawing.
+            planned: Whether to compute the price of the history as one plan.
+
+        Raises:
+            InvalidInput: `last` is negative or not a whole number.
+            LedgerError: There is no such budget.
         """
         with self._store.reading() as connection:
             book = load(connection, name)
@@ -248,15 +340,30 @@ class Ledger:
         return Statement(_budget(book), entries, price, note)
 
     def head(self, name: str) -> str:
-        """The end of a budget's chain, for cards: with it, `verify` finds a cut tail."""
+        """Return the head of a budget's chain, for cards: with it, `verify` detects a truncated chain.
+
+        Args:
+            name: The name of the budget.
+
+        Raises:
+            LedgerError: There is no such budget.
+        """
         with self._store.reading() as connection:
             return str(load(connection, name).head)
 
     def verify(self, name: str | None = None, *, head: str | None = None) -> Verification:
-        """Recompute the chain and the sums of one budget, or of all, and compare everything that is stored.
+        """Recompute the chain and the sums of one budget, or of all, and return every difference from what is stored.
 
-        With the `head` of a card it also finds a tail that was cut off; with the ledger's key, a rewritten chain. A
-        budget without seals of that key is not proven by it, unless a head of it is given.
+        With the ledger's key, it also detects a rewritten chain. A budget without seals of that key is not proven by
+        it, unless a head of it is given.
+
+        Args:
+            name: The name of the budget; None for all budgets.
+            head: The head on a card of this budget, to detect a truncated chain; requires `name`.
+
+        Raises:
+            InvalidInput: The head is malformed, or is given without a budget.
+            LedgerError: There is no such budget, or the ledger is too damaged to be verified.
         """
         if head is not None and name is None:
             raise InvalidInput("head", "belongs to one budget", "name the budget too")

@@ -1,4 +1,4 @@
-"""Where a ledger is: servers that do not answer are named in one line, without a password."""
+"""Open a ledger by its location: a server that does not answer is named in one line, without a password."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNREACHED = re.compile(r"connection (failed|is bad|timeout)|could not connect|f
 
 @contextmanager
 def opened(where: str, key_file: Path | None, wait: float) -> Iterator[Ledger]:
-    """A ledger by its file or URL; what goes wrong on the way to a server is said in words, and never with a secret."""
+    """Open a ledger by its file or URL; errors of a connection are explained in plain words, without secrets."""
     from privet.ledger.ledger import Ledger
 
     ledger = Ledger(where, key=key_file, timeout=wait)

@@ -16,7 +16,7 @@ _HALF_OCTAVES = range(-3, 7)
 
 
 def usual_orders(orders: tuple[float, ...], epsilon: float, delta: float) -> tuple[float, ...]:
-    """The caller's orders in rising order with ∞ at the end, or an error that names the one that is of no use."""
+    """Return the caller's orders, ascending and with ∞ at the end; raise an error that names a useless one."""
     for order in orders:
         if isinstance(order, bool) or not isinstance(order, (int, float)) or math.isnan(order) or order <= 1:
             raise InvalidInput("orders", f"holds {order!r}, which is not above 1", "Rényi orders lie in (1, ∞]")
@@ -33,7 +33,7 @@ def usual_orders(orders: tuple[float, ...], epsilon: float, delta: float) -> tup
 
 
 def default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
-    """About ten orders around the one that admits most Gaussian noise under (ε, δ), and ∞.
+    """Return about ten orders around the one that admits most Gaussian noise under (ε, δ), and ∞.
 
     They depend on ε and δ alone, which are public. More orders would cost more δ each, and every order a loses only
     ln(number of orders) / (a − 1) to the others. Whole numbers, because some curves are proven for those only.
@@ -58,7 +58,7 @@ def _tidy(order: float) -> float:
 
 
 def shares(delta: float, finite: int) -> tuple[int, ...]:
-    """Each order's share of δ in steps of δ's grid: half for ∞, the rest in equal parts; never more than δ together.
+    """Return each order's share of δ in steps of δ's grid: half for ∞, the rest in equal parts; at most δ in all.
 
     The share of ∞ is the allowance for offsets: the δ of blocks, and of curves that hold only with probability 1 − δ.
     """
@@ -69,7 +69,7 @@ def shares(delta: float, finite: int) -> tuple[int, ...]:
 
 
 def limit(order: float, epsilon: float, share: int, delta_bits: int, epsilon_bits: int) -> int:
-    """The most Rényi divergence at this order that still gives (ε, share)-DP, in steps of ε's grid, from below.
+    """Return the most Rényi divergence at this order that still gives (ε, share)-DP, in steps of ε's grid, from below.
 
     It is the largest r with r + ln((a−1)/a) − (ln share + ln a)/(a−1) ≤ ε (Canonne, Kamath & Steinke 2020, Prop. 12).
     At order ∞ it is ε itself. A negative number means that even an empty history is not proven at this order.

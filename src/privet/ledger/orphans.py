@@ -39,7 +39,7 @@ class Orphan:
 
 
 def orphans(connection: sa.Connection) -> list[Orphan]:
-    """Every budget that something is left of, but not its row."""
+    """Return every budget whose row is gone while other records of it remain."""
     known = {number(id_, _NUMBER) for id_ in connection.execute(sa.select(schema.BUDGETS.c.id)).scalars()}
     lost = sorted({id_ for table, _ in _TABLES for id_ in _ids(connection, table)} - known)
     first = {id_: _first_terms(connection, id_) for id_ in lost}
@@ -47,9 +47,9 @@ def orphans(connection: sa.Connection) -> list[Orphan]:
 
 
 def require_new(connection: sa.Connection, name: str, salt: str) -> None:
-    """Raise if a chain was ever begun for this name, whatever the table of budgets says now.
+    """Raise if a chain was ever started for this name, whatever the table of budgets says now.
 
-    Nor is anything made beside budgets of another salt: data that they pay for would not be recognised.
+    Nor is anything made beside budgets of another salt: data that is charged to them would not be recognized.
     """
     begun = [_first_terms(connection, id_) for id_ in _ids(connection, schema.CHAIN)]
     if any(terms is not None and terms.salt not in (None, salt) for terms in begun):
@@ -68,7 +68,7 @@ def require_new(connection: sa.Connection, name: str, salt: str) -> None:
 
 
 def next_id(connection: sa.Connection) -> int:
-    """A number that nothing in the ledger names, so that no budget continues what another has left behind."""
+    """Return a number that nothing in the ledger names, so that no budget continues what another has left behind."""
     columns = [schema.BUDGETS.c.id, *(table.c.budget for table, _ in _TABLES)]
     found = (connection.execute(sa.select(sa.func.max(column))).scalar_one() for column in columns)
     return 1 + max(number(id_ or 0, _NUMBER) for id_ in found)

@@ -32,7 +32,7 @@ def refuse_nonprivate(event: Event) -> None:
 
 @lru_cache(maxsize=1024)
 def curve(event: Event, unit: Unit, orders: tuple[float, ...]) -> Curve | None:
-    """The event's Rényi curve for this unit, or None where no theorem gives one."""
+    """Return the event's Rényi curve for this unit, or None where no theorem gives one."""
     from privet.accounting import canonical, total
 
     try:
@@ -44,9 +44,15 @@ def curve(event: Event, unit: Unit, orders: tuple[float, ...]) -> Curve | None:
 
 @lru_cache(maxsize=1024)
 def block(event: Event, unit: Unit, delta: float) -> float:
-    """The least proven ε of the event at this δ, by privacy-loss distributions where they apply; may be infinite.
+    """Return the least proven ε of the event at this δ, by privacy-loss distributions if they apply; may be ∞.
 
-    Raises `NotProven` where no theorem covers the event for this unit.
+    Args:
+        event: What is priced.
+        unit: Whose data is protected.
+        delta: The δ at which ε is stated.
+
+    Raises:
+        NotProven: No theorem covers the event for this unit.
     """
     from privet.accounting import upper
 
@@ -54,7 +60,7 @@ def block(event: Event, unit: Unit, delta: float) -> float:
 
 
 def planned(event: Event, unit: Unit, delta: float) -> Guarantee:
-    """The price of an event that is fixed in advance."""
+    """Return the price of an event that is fixed in advance."""
     from privet.accounting import epsilon
 
     return epsilon(event, delta, unit=unit)

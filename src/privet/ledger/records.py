@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["NOT_A_GUARANTEE", "Budget", "Entry", "Form", "State", "Statement", "Verification"]
 
 NOT_A_GUARANTEE = "had it been planned in advance; not a guarantee"
-"""What always stands beside the price of a history that was chosen step by step."""
+"""The note that is always shown beside the price of a history that was chosen step by step."""
 _CLOSE = 0.02
-"""How far the spent and the left fraction may miss the whole without a remark."""
+"""How far the sum of the spent and the remaining fraction may differ from 1 without a remark."""
 
 
 class State(Enum):
-    """Where an entry stands. Only `RESERVED` can be undone."""
+    """The state of an entry. Only `RESERVED` can be undone."""
 
     RESERVED = "reserved"
     DRAWING = "drawing"
@@ -29,7 +29,7 @@ class State(Enum):
 
 
 class Form(Enum):
-    """What an entry was fixed as at its reservation."""
+    """The form of an entry, which is fixed at its reservation."""
 
     CURVE = "Rényi curve"
     BLOCK = "(ε, δ) block"
@@ -123,7 +123,7 @@ class Entry(Record):
     epsilon: float | None
     """The ε of the block, if it is one."""
     delta: float
-    """What it takes of δ for certain: the block's δ, or the offset of its curve."""
+    """The δ that it takes: the block's δ, or the offset of its curve."""
     version: int
     """The version of the data set that it was reserved for."""
     resumable: bool
@@ -167,7 +167,7 @@ class Verification(Record):
     broken: tuple[str, ...] = ()
     """The budgets that have problems, in the order in which they were checked."""
     unproven: tuple[str, ...] = ()
-    """The budgets of which the given key says nothing, because they have no seals of it; see `problems`."""
+    """The budgets that the given key does not prove, because they have no seals of it; see `problems`."""
 
     def __bool__(self) -> bool:
         return not self.problems

@@ -37,7 +37,7 @@ _PARAMETERS: dict[type[Event], tuple[str, int]] = {
 
 
 def noisier(event: Event, factor: float) -> Event | None:
-    """The same event with all its noise larger by a factor; None if a part of it has no noise to change.
+    """Return the same event with all its noise larger by a factor; None if a part of it has no noise to change.
 
     >>> noisier(Repeated(Gaussian(1.0), 10), 2.0)
     Repeated(event=Gaussian(noise_multiplier=2.0), count=10)
@@ -55,7 +55,7 @@ def noisier(event: Event, factor: float) -> Event | None:
 
 
 def parameter_of(event: Event) -> tuple[str, float] | None:
-    """The name and value of the one noise parameter, if the event has a single leaf that has one.
+    """Return the name and value of the one noise parameter, if the event has a single leaf that has one.
 
     >>> parameter_of(Repeated(Gaussian(1.1), 10))
     ('noise_multiplier', 1.1)

@@ -106,7 +106,7 @@ MIGRATIONS: tuple[_Migration, ...] = (_version_1,)
 
 
 def version_of(connection: sa.Connection) -> int:
-    """The version of the tables in this database; 0 if there are none. A database of something else is refused."""
+    """Return the version of the tables in this database; 0 if there are none. Other databases are refused."""
     tables = _tables(connection)
     if META.name not in tables:
         if tables & {table.name for table in _metadata.sorted_tables}:
@@ -122,7 +122,7 @@ def version_of(connection: sa.Connection) -> int:
 
 
 def read_version(connection: sa.Connection) -> int:
-    """The version that the tables name."""
+    """Return the version that the tables name."""
     found: Any = connection.execute(_VERSION).scalar_one_or_none()
     if not isinstance(found, str) or not found.isdecimal() or len(found) > _LONGEST:
         raise LedgerError(f"the ledger's version reads {found!r:.40}, which is damage; restore a backup")
@@ -138,7 +138,7 @@ def _tables(connection: sa.Connection) -> set[str]:
 
 
 def migrate(connection: sa.Connection, migrations: Sequence[_Migration] = MIGRATIONS) -> None:
-    """Bring the database, inside the caller's transaction, to the newest version; a newer one is refused untouched."""
+    """Migrate the database to the newest version, in the caller's transaction; a newer one is refused unchanged."""
     have = version_of(connection)
     require_known(have, len(migrations))
     for step in migrations[have:]:
@@ -159,7 +159,7 @@ def require_known(have: int, newest: int = len(MIGRATIONS)) -> None:
 
 
 def salt_of(connection: sa.Connection) -> bytes:
-    """The ledger's own random key for fingerprints."""
+    """Return the ledger's own random key for fingerprints."""
     found: Any = connection.execute(sa.select(META.c.value).where(META.c.name == "salt")).scalar_one_or_none()
     try:
         salt = bytes.fromhex(found) if isinstance(found, str) else b""

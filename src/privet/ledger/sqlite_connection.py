@@ -46,7 +46,7 @@ class _Connection(sqlite3.Connection):
 
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
-    """A connection to a file that exists; no transaction is begun but by a statement that says so."""
+    """Return a connection to an existing file; a transaction starts only by an explicit statement."""
     # mode=rw: a file that is gone is an error, and never a new, empty budget.
     address, turn = f"file:{quote(str(path))}?mode=rw", min(_TURN, timeout)
     made = sqlite3.connect(address, uri=True, timeout=turn, isolation_level=None, factory=_Connection)

@@ -81,7 +81,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that sees one state of the database and changes nothing."""
+        """Open a transaction that sees one state of the database and changes nothing."""
         with self._errors():
             engine = self._ready(create=False)
             options: dict[str, Any] = {} if self.sqlite else {"isolation_level": "REPEATABLE READ"}
@@ -92,7 +92,7 @@ class Store:
 
     @contextmanager
     def writing(self, *, create: bool = False) -> Iterator[sa.Connection]:
-        """A transaction that is on the disk when this returns, or has left no trace."""
+        """Open a transaction that is on disk when the context ends, or has left no trace."""
         with self._errors():
             engine = self._ready(create=create)
             # On a server the lock on a budget's row keeps writers apart; a stricter level would only make them fail.
@@ -106,7 +106,7 @@ class Store:
                     yield connection
 
     def damage(self) -> str | None:
-        """What the database itself finds wrong with its file, if it can look: pages and indexes, not what they say."""
+        """Return what the database finds wrong with the pages and indexes of its file, if it can check them."""
         if not self.sqlite:
             return None
         with self.reading() as connection:

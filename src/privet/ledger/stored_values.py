@@ -19,21 +19,21 @@ _NO_TEXT = "\udcff"
 
 
 def number(value: object, what: str) -> int:
-    """A whole number from 0 on, or an error that names what is damaged."""
+    """Return `value` if it is an integer of at least 0; raise an error that names what is damaged otherwise."""
     if not isinstance(value, int) or not 0 <= value <= _MOST:
         raise LedgerError(f"{what} is damaged; run: privet ledger verify")
     return value
 
 
 def text(value: object, what: str) -> str:
-    """A text that was written as one, or an error that names what is damaged."""
+    """Return `value` if it is a valid text; raise an error that names what is damaged otherwise."""
     if not isinstance(value, str) or not _is_encodable(value):
         raise LedgerError(f"{what} is damaged; run: privet ledger verify")
     return value
 
 
 def row_of(found: Any) -> chain.ChainRow:
-    """A row of a chain. What is not of its type is kept as something that cannot have its hash."""
+    """Return a row of a chain. What is not of its type is kept as something that cannot have its hash."""
     seq = number(found.seq, "the number of a row of a chain")
     kind, entry, at, body = (
         value if isinstance(value, str) else _NO_TEXT for value in (found.kind, found.entry, found.at, found.body)
@@ -44,7 +44,7 @@ def row_of(found: Any) -> chain.ChainRow:
 
 
 def shown(value: object) -> str:
-    """A name from the database in a message: as it is, or with what cannot be printed written as escapes."""
+    """Return a name from the database for a message, with escapes if it has unprintable characters."""
     return value if isinstance(value, str) and value.isprintable() else ascii(value)
 
 

@@ -24,7 +24,7 @@ from privet.ledger.store import Store
 __all__ = ["PREDECESSORS", "RESUMED", "admit", "bound", "changing", "move", "recognise", "require_from", "token_hash"]
 
 RESUMED = "resumed"
-"""The kind of row that says that a stopped run goes on; the state stays drawing."""
+"""The kind of row that says that an interrupted run resumes; the state stays drawing."""
 PREDECESSORS = {
     State.DRAWING: State.RESERVED,
     State.COMMITTED: State.DRAWING,
@@ -52,7 +52,7 @@ _PLACE = (
 
 
 def token_hash(token: str) -> str:
-    """What is stored of a token."""
+    """Return the hash of a token, which is all that is stored of it."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -86,7 +86,7 @@ def admit(
 
 @contextmanager
 def changing(store: Store, id_: str) -> Iterator[tuple[sa.Connection, BudgetState, EntryPlace]]:
-    """An entry and its budget, locked, in a transaction that writes."""
+    """Open a writing transaction, and yield it with an entry and its budget, locked."""
     with store.writing() as connection:
         book = load(connection, place_of(connection, id_).budget, lock=True)
         place = place_of(connection, id_)
@@ -99,7 +99,7 @@ def changing(store: Store, id_: str) -> Iterator[tuple[sa.Connection, BudgetStat
 
 
 def require_from(place: EntryPlace, to: State, attempt: int | None) -> None:
-    """Raise unless the entry may go to this state, from where it is, by whoever asks."""
+    """Raise unless the entry may move from its state to this one, by this attempt."""
     if place.state is not PREDECESSORS.get(to):
         raise LedgerError(f"entry {place.id} {_WHY.get((to, place.state), f'is {place.state.value} already')}")
     if attempt is not None and attempt != place.attempt:
@@ -127,7 +127,7 @@ def move(
 
 
 def bound(connection: sa.Connection, book: BudgetState, fingerprint: Fingerprint) -> Running:
-    """The running state with other data bound to it; data that another budget pays for is refused."""
+    """Return the running state with other data bound to it; data of another budget is refused."""
     tag, table = _tag(connection, book, fingerprint), schema.FINGERPRINTS
     owner = connection.execute(sa.select(table.c.budget).where(table.c.tag == tag)).scalar_one_or_none()
     if owner is not None and owner != book.id:

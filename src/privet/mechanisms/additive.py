@@ -159,7 +159,7 @@ def laplace_error(scale: float) -> float:
 
 
 def laplace_width(scale: float, miss: float) -> int:
-    """The least k with P(|X| > k) ≤ miss: P(|X| > k) = 2·e^(-(k+1)/scale)/(1 + e^(-1/scale))."""
+    """Return the least k with P(|X| > k) ≤ miss: P(|X| > k) = 2·e^(-(k+1)/scale)/(1 + e^(-1/scale))."""
     least = scale * (math.log(2) - math.log1p(math.exp(-1 / scale)) - math.log(miss)) - 1
     return max(0, math.ceil(least))
 
@@ -173,7 +173,10 @@ def gaussian_error(sigma: float) -> float:
 
 
 def gaussian_width(sigma: float, miss: float) -> int:
-    """The least k with P(|X| > k) ≤ miss; for large σ by P(X ≥ m) ≤ P(σZ ≥ m - 1) (Canonne et al. 2020, Prop. 25)."""
+    """Return the least k with P(|X| > k) ≤ miss.
+
+    For large σ by P(X ≥ m) ≤ P(σZ ≥ m - 1) (Canonne et al. 2020, Prop. 25).
+    """
     if sigma >= _SMALL_SIGMA:
         return max(0, math.ceil(-sigma * float(ndtri(miss / 2))))
     _, weights = _weights(sigma)

@@ -27,7 +27,7 @@ _UP = 1 + 1e-8
 
 @lru_cache(maxsize=4096)
 def binomial_delta(coins: int, distance: int, epsilon: float) -> float:
-    """The δ at ε of Bin(coins, ½) against itself moved by `distance`, exactly but for an outward rounding of 1e-8.
+    """Return δ at ε of Bin(coins, ½) against itself moved by `distance`, exact up to an outward rounding of 1e-8.
 
     The ratio of the masses at x and at x - distance falls in x, so that δ = max over k of F(k) - e^ε·F(k - distance).
 

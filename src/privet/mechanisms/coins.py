@@ -46,7 +46,7 @@ _CHUNK: Final = 1 << 15
 
 
 def usable(epsilon: float) -> float:
-    """An ε for which 64 bits are enough."""
+    """Return ε if 64 bits are enough for it; raise `InvalidInput` otherwise."""
     value = checked.positive("epsilon", epsilon)
     if value < SMALLEST:
         raise InvalidInput("epsilon", f"is {value}, at which a report says nothing", f"use {SMALLEST} or more")
@@ -56,7 +56,7 @@ def usable(epsilon: float) -> float:
 
 
 def growth(epsilon: float | Fraction) -> Fraction:
-    """A fraction just below e^ε: 60 digits, rounded down.
+    """Return a fraction just below e^ε: 60 digits, rounded down.
 
     >>> float(growth(1.0))
     2.718281828459045
@@ -69,7 +69,7 @@ def growth(epsilon: float | Fraction) -> Fraction:
 
 
 def threshold(odds: Fraction) -> int:
-    """The largest T whose odds T to 2^64 - T are at most these.
+    """Return the largest T whose odds T to 2^64 - T are at most these.
 
     >>> threshold(Fraction(3)) == 3 * 2**62
     True
@@ -78,12 +78,12 @@ def threshold(odds: Fraction) -> int:
 
 
 def coins(limit: int, count: int, rng: Rng) -> Booleans:
-    """`count` coins, each true with probability limit/2^64."""
+    """Return `count` coins, each true with probability limit/2^64."""
     return rng.words(count) < np.uint64(limit)
 
 
 def packed(limit: int, shape: tuple[int, int], rng: Rng) -> Words:
-    """Words of 64 coins each, every one of them true with probability limit/2^64, exactly.
+    """Return words of 64 coins each, every one of them true with probability limit/2^64, exactly.
 
     Sixty-four uniform numbers are compared with the threshold at once, from their first bit on; a lane is decided where
     its bit differs from the threshold's, so that after about eight rounds hardly any is left.
@@ -125,7 +125,7 @@ def _decide(out: Words, limit: int, rng: Rng) -> None:
 
 
 def cost(odds: Fraction) -> float:
-    """The logarithm of odds that are 1 or more, rounded up: the ε of what has them.
+    """Return the logarithm of odds that are 1 or more, rounded up: the ε of what has them.
 
     >>> cost(Fraction(81)) >= 4 * 1.0986122886681098
     True

@@ -50,7 +50,7 @@ class Clipper(ABC, Generic[T]):
 
 
 def times(unit: Unit, rows: int) -> int:
-    """How many rows of one unit can count: those that are kept, or the records that a unit is promised to own."""
+    """Return how many rows of one unit can count: the rows that are kept, or the records of the unit."""
     replaces(unit)
     checked.count("rows", rows)
     if rows > 1 and not _named(unit):
@@ -76,7 +76,7 @@ class Limiter:
     seen: dict[Any, int] = field(default_factory=dict)
 
     def keep(self, users: Chunk | None, size: int) -> npt.NDArray[np.bool_] | slice:
-        """Which of the next `size` rows count, as an index of them."""
+        """Return which of the next `size` rows count, as an index of them."""
         if not _named(self.unit):
             if users is not None:
                 raise InvalidInput("users", f"are given, and the unit is {self.unit}", "leave them out")
@@ -95,7 +95,7 @@ class Limiter:
 
 
 def blocks(values: Chunk, users: Chunk | None) -> Iterator[tuple[Chunk, Chunk | None]]:
-    """A chunk in pieces that stay in the processor's cache; as many users as values are wanted."""
+    """Yield a chunk in pieces that fit in the processor's cache; there must be as many users as values."""
     if users is not None and len(users) != len(values):
         raise InvalidInput("users", f"has {len(users)} entries for {len(values)} rows", "give one for each row")
     for start in range(0, max(len(values), 1), _BLOCK):
@@ -103,7 +103,7 @@ def blocks(values: Chunk, users: Chunk | None) -> Iterator[tuple[Chunk, Chunk | 
 
 
 def name_of(value: Any) -> Any:
-    """A value that can be a key: what is missing is None, and what cannot be hashed is its text."""
+    """Return a value that can be a key: None if it is missing, and its text if it cannot be hashed."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     try:
@@ -114,7 +114,7 @@ def name_of(value: Any) -> Any:
 
 
 def numbers(values: Chunk, missing: float = np.nan) -> npt.NDArray[np.float64]:
-    """A chunk as float64; what is not a number is `missing`, and no row raises."""
+    """Return a chunk as float64; what is not a number is `missing`, and no row raises."""
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InvalidInput("values", f"have {values.ndim} dimensions", "give one value for each row")
     try:
@@ -128,7 +128,7 @@ def numbers(values: Chunk, missing: float = np.nan) -> npt.NDArray[np.float64]:
 
 
 def booleans(values: Chunk) -> npt.NDArray[np.bool_]:
-    """A chunk as booleans; what is missing or no number is false."""
+    """Return a chunk as booleans; what is missing or no number is false."""
     if isinstance(values, np.ndarray) and values.dtype == np.bool_ and values.ndim == 1:
         return values
     return np.asarray(numbers(values, 0.0) != 0.0)

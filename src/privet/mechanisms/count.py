@@ -63,5 +63,5 @@ class CountTally:
                 self.total += hits[self.limiter.keep(mine, len(mine))].size
 
     def bounded(self) -> Bounded[int]:
-        """The count, for a mechanism."""
+        """Return the count, for a mechanism."""
         return self.clip.reach.of(self.total)

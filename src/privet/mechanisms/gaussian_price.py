@@ -41,7 +41,7 @@ class GaussianPrice:
         return math.ceil(self.grid.reach.distance("l0"))
 
     def event(self, sigma: float) -> event.Event:
-        """The event of noise of deviation `sigma`, in steps."""
+        """Return the event of noise of deviation `sigma`, in steps."""
         if self.coordinatewise:
             one = event.DiscreteGaussian(sigma, ceiling(self.grid.contribution("linf")))
             return one if self.runs == 1 else event.Repeated(one, self.runs)
@@ -57,7 +57,7 @@ class GaussianPrice:
         return float(self.grid.contribution("l2")) * (1 + 2.0**-50)
 
     def sigma(self, epsilon: float, delta: float) -> float:
-        """The σ, in steps, that costs at most (ε, δ); 0.1 % less would cost more, or nearly so."""
+        """Return the σ, in steps, that costs at most (ε, δ); 0.1 % less would cost more, or nearly so."""
         unit, moved = self.grid.reach.unit, self.length * self.grid.reach.span
         if not self.coordinatewise:
             multiplier = calibrate.least(
@@ -71,6 +71,6 @@ class GaussianPrice:
         return sigma
 
     def sigma_for_rho(self, rho: float) -> float:
-        """The σ, in steps, that is ρ-zCDP."""
+        """Return the σ, in steps, that is ρ-zCDP."""
         moved = self.length * self.grid.reach.span
         return moved / math.sqrt(2 * checked.positive("rho", rho)) * (1 + 2.0**-48)

@@ -44,14 +44,14 @@ class NoiseGrid:
 
     @staticmethod
     def whole(reach: Reach) -> NoiseGrid:
-        """The whole numbers, for whole answers."""
+        """Return the grid of the whole numbers, for whole answers."""
         if not reach.whole:
             raise InvalidInput("of", "has answers that are not whole numbers", "use Laplace or Gaussian noise")
         return NoiseGrid(reach, 1.0, True)
 
     @staticmethod
     def for_noise(reach: Reach, norm: str, *, fine: int = FINE) -> NoiseGrid:
-        """With at least `fine` steps in one contribution, for each coordinate that moves; ones where those will do.
+        """Return a grid with at least `fine` steps in a contribution, for each coordinate that moves, or of step 1.
 
         Whole answers stay whole if a contribution is whole, and are counted in halves where it is half of what a
         replacement moves.
@@ -66,7 +66,7 @@ class NoiseGrid:
         return NoiseGrid(reach, step, reach.whole and step <= 1.0)
 
     def moves(self, norm: str) -> Fraction:
-        """How many steps one unit can move an answer, in a norm."""
+        """Return how many steps one unit can move an answer, in a norm."""
         steps = self.reach.distance(norm) / Fraction(self.step)
         if self.exact:
             return steps
@@ -76,11 +76,11 @@ class NoiseGrid:
         return steps + (math.ceil(coordinates) if norm == "l1" else math.isqrt(math.ceil(coordinates) - 1) + 1)
 
     def contribution(self, norm: str) -> Fraction:
-        """The same for one contribution: what an event states, and an accountant multiplies."""
+        """Return how many steps one contribution can move an answer; an event states this number."""
         return self.moves(norm) / self.reach.span
 
     def steps(self, value: Any) -> Integers:
-        """An answer in steps. What is no number counts as 0: an error would tell everyone that it is there."""
+        """Return an answer in steps. NaN counts as 0: an error would reveal that it is there."""
         numbers = np.asarray(value)
         if numbers.dtype.kind not in "iufb":
             raise InvalidInput("query", f"holds a {type(value).__name__}, where numbers are wanted")
@@ -101,10 +101,10 @@ class NoiseGrid:
         return int(NoiseGrid(reach, self.step, self.exact).steps(query.value).reshape(-1)[0])
 
     def back(self, steps: Integers) -> npt.NDArray[np.float64]:
-        """Steps as numbers again: post-processing."""
+        """Convert steps back to numbers (post-processing)."""
         return steps.astype(np.float64) * self.step
 
 
 def ceiling(value: Fraction) -> int:
-    """The next whole number, at least 1."""
+    """Return the next whole number, at least 1."""
     return max(1, math.ceil(value))

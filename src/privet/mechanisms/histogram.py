@@ -27,7 +27,7 @@ class Bins(Protocol):
         ...
 
     def place(self, values: Chunk) -> npt.NDArray[np.int64]:
-        """The kind of each value; a value's kind depends on that value alone, and none raises."""
+        """Return the kind of each value; a value's kind depends on that value alone, and none raises."""
         ...
 
 
@@ -208,12 +208,12 @@ class HistogramTally:
     counts: npt.NDArray[np.int64] = field(repr=False)
 
     def add(self, values: Chunk, users: Chunk | None = None) -> None:
-        """Some more rows."""
+        """Add rows."""
         for some, theirs in blocks(values, users):
             places = self.clip.bins.place(some)
             places = places[self.limiter.keep(theirs, len(places))]
             self.counts += np.bincount(places[places >= 0], minlength=len(self.counts))
 
     def bounded(self) -> Bounded[npt.NDArray[np.int64]]:
-        """The counts, for a mechanism."""
+        """Return the counts, for a mechanism."""
         return self.clip.reach.of(self.counts.copy())

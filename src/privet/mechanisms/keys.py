@@ -59,7 +59,7 @@ class KeysTally:
     mine: dict[Any, set[Any]] = field(default_factory=dict, repr=False)
 
     def add(self, keys: Chunk, users: Chunk | None = None) -> None:
-        """Some more rows."""
+        """Add rows."""
         names = [name_of(key) for key in (keys.tolist() if isinstance(keys, np.ndarray) else keys)]
         if self.clip.unit.whose is Whose.EXAMPLE:
             if users is not None:
@@ -78,5 +78,5 @@ class KeysTally:
                 self.counts[name] = self.counts.get(name, 0) + 1
 
     def bounded(self) -> Bounded[dict[Any, int]]:
-        """The counts, for partition selection."""
+        """Return the counts, for partition selection."""
         return self.clip.reach.of(dict(self.counts))

@@ -10,7 +10,7 @@ from privet.core.random import Rng
 __all__ = ["SOURCE", "Mechanism"]
 
 SOURCE = "data"
-"""What a release calls its data when nobody named them."""
+"""The name of the data in a release if the caller gives none."""
 
 
 class Mechanism(Protocol):

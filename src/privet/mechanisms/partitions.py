@@ -25,13 +25,13 @@ _LONGEST = 1 << 21
 
 
 def in_order(keys: list[Any]) -> tuple[Any, ...]:
-    """Keys sorted by type and text: in an order that tells nothing of the rows that they came from."""
+    """Return the keys sorted by type and text, an order that reveals nothing about the rows."""
     return tuple(sorted(keys, key=lambda key: (type(key).__name__, str(key))))
 
 
 @lru_cache(maxsize=32)
 def keeping(epsilon: float, delta: float) -> tuple[int, ...]:
-    """For n = 0, 1, … the chance to keep a key of n units, in units of 2^-64, until it is certain.
+    """Return, for n = 0, 1, …, the probability of keeping a key of n units, in units of 2^-64, until it is certain.
 
     π(n+1) = min(e^ε·π(n) + δ, 1 - e^-ε·(1 - π(n) - δ), 1), the most that (ε, δ) allows (Desfontaines, Voss, Gipson &
     Mandayam 2022, Thm 1). e^ε is replaced by a fraction below it, and every step is rounded down to whole units, so

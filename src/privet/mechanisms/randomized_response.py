@@ -69,7 +69,7 @@ class RandomizedResponseMechanism:
         return (1 - self.keep) / (self.categories - 1)
 
     def randomize(self, values: npt.NDArray[Any], *, rng: Rng) -> npt.NDArray[np.int64]:
-        """One report for each value, of that value alone; values beyond 0 and `categories` - 1 count as the nearest.
+        """Return one report for each value, of that value alone; values are clipped to 0, …, `categories` - 1.
 
         How many random bits are used does not depend on the values.
         """
@@ -83,7 +83,7 @@ class RandomizedResponseMechanism:
         return reports
 
     def likeliest(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """The shares of the truths under which these counts of reports are most likely: none below 0, their sum 1.
+        """Return the maximum-likelihood shares of the true answers, given counts of reports; they are ≥ 0 and sum to 1.
 
         They maximize Σ n_j log(q + (p - q)·π_j), the log-likelihood after the channel, which is concave. Where π_j > 0,
         n_j / (q/(p - q) + π_j) is the same for all, so that π_j = n_j/λ - q/(p - q) for the most frequent answers, as

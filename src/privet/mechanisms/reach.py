@@ -133,7 +133,7 @@ Of: TypeAlias = Reach | HasReach
 
 
 def reach_of(of: Of) -> Reach:
-    """The reach of a clipper, or the reach itself."""
+    """Return the reach of a clipper, or the reach itself."""
     reach = of if isinstance(of, Reach) else getattr(of, "reach", None)
     if not isinstance(reach, Reach):
         raise InvalidInput("of", f"is a {type(of).__name__}", "give the clipper whose answers are to be released")
@@ -159,7 +159,7 @@ class ForReach(ForClipper):
 
 
 def replaces(unit: Unit) -> bool:
-    """Whether neighbors replace a contribution; refuses those that move it within a ball, which count nothing."""
+    """Return whether neighbors replace a contribution; ball neighbors are refused, as they say nothing about rows."""
     if unit.neighbours in (Neighbours.L1_BALL, Neighbours.L2_BALL):
         advice = "use add/remove, zero-out or replace"
         raise InvalidInput("unit", f"has {unit.neighbours.value} neighbors, which say nothing about rows", advice)
@@ -167,7 +167,7 @@ def replaces(unit: Unit) -> bool:
 
 
 def steps_of(epsilon: float, unit: Unit) -> float:
-    """The ε of one step that makes `epsilon` for the unit, rounded down."""
+    """Return the ε of one step that amounts to `epsilon` for the unit, rounded down."""
     count = int(span(unit))
     one = checked.positive("epsilon", epsilon) / count
     return one if Fraction(one) * count <= Fraction(float(epsilon)) else math.nextafter(one, 0.0)

@@ -46,15 +46,15 @@ class Scores:
         return 1 if self.reach.monotone else 2
 
     def rate(self, epsilon: float) -> Fraction:
-        """ε of one contribution as ε a step: span·ε/(ways·moved), so that the unit's bill is span·ε."""
+        """ε of one contribution as ε a step: span·ε/(ways·moved), so that the unit's privacy cost is span·ε."""
         return Fraction(epsilon) * self.reach.span / (self.ways * self.moved)
 
     def width(self, epsilon: float) -> float:
-        """One over the rate, in the units of the scores."""
+        """Return one over the rate, in the units of the scores."""
         return self.grid.step / float(self.rate(epsilon))
 
     def steps(self, query: Bounded[Any]) -> Integers:
-        """The scores in steps."""
+        """Return the scores in steps."""
         self.reach.require(query)
         return self.grid.steps(query.value).reshape(-1)
 

@@ -24,8 +24,8 @@ __all__ = ["Sensitivities", "SmoothMedian"]
 class Sensitivities:
     """How far one row moves a median: on any data, on these data, and smoothed over their neighbors.
 
-    The first is public. **The others are internal**: they are computed from private rows, nobody has paid for them, and
-    they neither print nor pickle. Look at them while you learn; do not show them.
+    The first is public. **The others are internal**: they are computed from private rows without a charge to a budget,
+    and they neither print nor pickle. Look at them while you learn; do not show them.
     """
 
     largest: float

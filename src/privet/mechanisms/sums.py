@@ -27,7 +27,7 @@ _LARGEST_DIMENSION = 2**22
 
 
 def checked_bounds(lower: float, upper: float) -> tuple[float, float]:
-    """Two finite numbers, the first below the second."""
+    """Return the bounds if both are finite and the lower is below the upper; raise `InvalidInput` otherwise."""
     low, high = checked.finite("lower", lower), checked.finite("upper", upper)
     if not low < high:
         raise InvalidInput(

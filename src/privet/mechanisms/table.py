@@ -37,6 +37,11 @@ __all__ = ["MECHANISMS", "MechanismEntry"]
 
 
 def _any_unit(_: Unit) -> bool:
+    """Return True: the mechanism is proven for every unit.
+
+    Args:
+        _: Whose data is protected.
+    """
     return True
 
 
@@ -63,7 +68,7 @@ class MechanismEntry:
     options: Mapping[str, Any] = field(default_factory=dict)
     """What else the mechanism is built with, by name."""
     make: Callable[..., Any] | None = None
-    """From ε, δ (where it is needed) and a clipper; if left out, `kind.for_epsilon`."""
+    """From ε, δ (where it is needed) and a clipper; by default `kind.for_epsilon`."""
     protects: Callable[[Unit], bool] = _any_unit
     """Whether the mechanism is proven for a unit."""
 

@@ -92,7 +92,7 @@ def price_description(
         The card, which `privet.report.page` draws and `privet.report.document` turns into JSON.
 
     Raises:
-        NotProven: No theorem covers the run; names the neighbours for which one does.
+        NotProven: No theorem covers the run; names the neighbors for which one does.
 
     >>> from privet.accounting import RunSettings, describe_run
     >>> price_description(describe_run(RunSettings(1.1, sample_rate=0.01, steps=1000)), 1e-5).described.value[2]

@@ -23,24 +23,36 @@ _WHOLE = 2.0**53
 
 
 def answer_columns(answer: Answer) -> tuple[str, ...]:
-    """Return the names of the columns of an answer's table."""
+    """Return the column names of an answer's table: the groups, the measure and, if there are any, the interval's ends.
+
+    Args:
+        answer: The answer of a query.
+    """
     ends = (f"{100 * answer.confidence:g} % from", "to") if has_intervals(answer) else ()
     return (*answer.columns, answer.measure, *ends)
 
 
 def answer_rows(answer: Answer) -> list[tuple[str, ...]]:
-    """Return the cells of an answer's table, row by row; both ends of an interval are rounded outward."""
+    """Return the cells of an answer's table, row by row; both ends of an interval are rounded outward.
+
+    Args:
+        answer: The answer of a query.
+    """
     return [_cells(row, answer) for row in answer.rows]
 
 
 def has_intervals(answer: Answer) -> bool:
-    """Return whether an answer's table shows intervals."""
+    """Return whether an answer's table shows intervals.
+
+    Args:
+        answer: The answer of a query.
+    """
     return any(row.low is not None for row in answer.rows)
 
 
 def _cells(row: Row, answer: Answer) -> tuple[str, ...]:
     ends = has_intervals(answer)
-    if answer.counted and row.low is not None and row.high is not None:  # outwards, so that no interval gets narrower
+    if answer.counted and row.low is not None and row.high is not None:  # outward, so that no interval gets narrower
         low, high = math.floor(round(row.low, _LAST)), math.ceil(round(row.high, _LAST))
         return (*row.group, *(f"{each:,}" for each in (round(row.value), low, high)))
     width = (row.high - row.low) / 2 if row.low is not None and row.high is not None else 0.0

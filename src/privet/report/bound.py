@@ -53,7 +53,7 @@ class Chords:
 
 
 def chords_of(curve: Callable[[float], float], farthest: float) -> Chords:
-    """The chords of a curve, from ε = 0 to the farthest one."""
+    """Return the chords of a curve, from ε = 0 to the farthest one."""
     nodes = [farthest * i / _NODES for i in range(_NODES + 1)]
     return Chords([(node, curve(node)) for node in nodes])
 
@@ -87,7 +87,7 @@ class Bound:
         """The same run on all rows, which may be cheaper for many records than group privacy is."""
 
     def delta(self, epsilon: float) -> float:
-        """A certified upper bound on δ(ε)."""
+        """Return a certified upper bound on δ(ε)."""
         stated = self._stated.delta if self._stated and epsilon >= self._stated.epsilon.upper else 1.0
         return min(stated, self._own(epsilon), self._plain.delta(epsilon) if self._plain else 1.0)
 
@@ -106,7 +106,7 @@ class Bound:
         return min(1.0, group_privacy(each, self.profile.delta(each), self._group)[1])
 
     def tail(self, loss: float) -> float:
-        """A certified bound on the chance of a larger privacy loss."""
+        """Return a certified bound on the chance of a larger privacy loss."""
         if self.profile is not None and self.is_exact:
             return self.profile.tail(loss)
         if self._stated is None or math.isinf(self._stated.epsilon.upper):
@@ -114,7 +114,7 @@ class Bound:
         return tail_of(self._stated.epsilon.upper, self._stated.delta)(loss)
 
     def epsilon(self, delta: float) -> float:
-        """A certified upper bound on ε(δ)."""
+        """Return a certified upper bound on ε(δ)."""
         if self._group == 1:
             return upper(self._event, delta, unit=self._unit)
         return min(self._grouped(delta), self._plain.epsilon(delta) if self._plain else math.inf)
@@ -135,7 +135,7 @@ class Bound:
 def _without_sampling(parts: Sequence[CountedEvent]) -> Event | None:
     """The same run with every row in every batch, never cheaper; None where a row may be drawn twice.
 
-    Given which rows are drawn, neighbouring sums are at most as far apart as with all rows (joint convexity), which is
+    Given which rows are drawn, neighboring sums are at most as far apart as with all rows (joint convexity), which is
     also how `accounting.epsilon` prices many records.
     """
     if any(isinstance(part.sampling, WithReplacement) for part in parts):

@@ -31,7 +31,11 @@ class RunCard:
 
 
 def leaves(card: Any) -> Iterator[tuple[str, object]]:
-    """Yield every value of a card with the name of its field; tuples and nested cards are flattened."""
+    """Yield every value of a card with the name of its field; tuples and nested cards are flattened.
+
+    Args:
+        card: The card, a dataclass.
+    """
     for field in fields(card):
         yield from _flatten(field.name, getattr(card, field.name))
 
@@ -50,7 +54,14 @@ def _flatten(name: str, value: Any) -> Iterator[tuple[str, object]]:
 
 
 def require_shareable(card: Any) -> None:
-    """Raise `InvalidInput` unless every value is public or a release: internal values must not reach a shared page."""
+    """Require that every value is public or a release: internal values must not reach a shared page.
+
+    Args:
+        card: The card, a dataclass.
+
+    Raises:
+        InvalidInput: A value is neither public nor a release, or contains an internal one.
+    """
     for name, leaf in leaves(card):
         if not isinstance(leaf, (Public, Release)):
             problem = "is neither Public nor a Release, so it may not be shown"

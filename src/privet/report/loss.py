@@ -22,7 +22,7 @@ _CELLS = 400
 _LEAST = 1e-12
 """What is drawn, as a share of the peak: below are only the rounding errors of the convolution."""
 _DEEPER = 1e-3
-"""The picture goes on until δ has fallen to this share of the guarantee's."""
+"""The plot ends where δ has fallen to this share of the guarantee's."""
 _OFF = 0.05
 """How far the total of a density may be from 1 before it is not believed."""
 

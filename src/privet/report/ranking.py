@@ -39,7 +39,7 @@ def verdicts_on(what: str, scores: Mapping[str, Score]) -> list[str]:
 
 
 def verdict_on(what: str, scores: Mapping[str, Score]) -> str:
-    """Say which run is best, or that the intervals do not tell.
+    """Return a sentence on which run is best, or that the intervals cannot decide it.
 
     A best is named only where its interval lies beyond all others, every interval covers all randomness of its score,
     and all scores are on the same public rows, by their digests. Then the order is right with the confidence that a

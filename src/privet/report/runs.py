@@ -173,7 +173,12 @@ def _refused(folder: Path, name: str, error: InvalidInput) -> InvalidInput:
 
 
 def trials_of(name: str, card: TrainingCard) -> tuple[Typed[Trial], ...]:
-    """Return a run's scores as trials, for another card's `stored`; each stays public, a release, or internal."""
+    """Return a run's scores as trials, for another card's `stored`; each stays public, a release, or internal.
+
+    Args:
+        name: The name of the run.
+        card: The card of the run.
+    """
     guarantee, method = card.privacy.guarantee.value, card.method.value
     teachers = None if card.teachers is None else card.teachers.value
 

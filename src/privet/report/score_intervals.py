@@ -45,8 +45,9 @@ _Ends = tuple[float, float]
 
 
 def share_interval(right: float, wrong: float, error: float) -> _Ends:
-    """Interval of a probability from counts of independent trials (Clopper & Pearson 1934); each end fails with half
-    of `error` at most.
+    """Return the interval of a probability from counts of independent trials (Clopper & Pearson 1934).
+
+    Each end fails with half of `error` at most.
 
     >>> [round(end, 4) for end in share_interval(9, 1, 0.05)]
     [0.555, 0.9975]
@@ -58,8 +59,9 @@ def share_interval(right: float, wrong: float, error: float) -> _Ends:
 
 
 def mean_interval(total: float, count: float, error: float) -> _Ends:
-    """Interval of the mean of independent numbers in [0, 1] from their sum and count; each end fails with half of
-    `error` at most.
+    """Return the interval of the mean of independent numbers in [0, 1] from their sum and count.
+
+    Each end fails with half of `error` at most.
 
     P(mean of n ≥ x) ≤ e^(-n·kl(x, p)) for x ≥ p and any law on [0, 1] of mean p (Hoeffding 1963, Thm 1).
 
@@ -91,7 +93,7 @@ def _kl(some: float, other: float) -> float:
 
 
 def hoeffding(mean: _Ends, effective: float, error: float) -> _Ends:
-    """Interval around a mean in [0, 1], known up to an interval, of so many effective trials (Hoeffding 1963, Thm 2).
+    """Return an interval around a mean in [0, 1] that is known up to an interval (Hoeffding 1963, Thm 2).
 
     Rows of one user are not independent. With n_u rows of user u in [0, 1] each, the effective number is
     (Σ n_u)² / Σ n_u², which is at least the number of rows over the most that one user has.
@@ -103,9 +105,9 @@ def hoeffding(mean: _Ends, effective: float, error: float) -> _Ends:
 
 
 def noisy_share(right: float, wrong: float, reach: float, error: float, rows_per_unit: int = 1) -> _Ends:
-    """Interval of a probability from two noisy counts, of which neither is off by more than `reach`; `error` is that
-    of the sampling.
+    """Return the interval of a probability from two noisy counts.
 
+    Neither count is off by more than `reach`; `error` is that of the sampling.
     Both ends of Clopper & Pearson rise with what is right and fall with what is wrong, so that over all counts within
     reach the extremes lie at two corners. The number of rows is not used but through the noisy counts.
     """
@@ -113,7 +115,7 @@ def noisy_share(right: float, wrong: float, reach: float, error: float, rows_per
 
 
 def noisy_parts(one: float, other: float, reach: float, error: float, rows_per_unit: int = 1) -> _Ends:
-    """Interval of the mean of numbers in [0, 1] from two noisy sums, of the numbers and of 1 less each.
+    """Return an interval of the mean of numbers in [0, 1] from two noisy sums, of the numbers and of 1 less each.
 
     Neither sum is off by more than `reach`; `error` is that of the sampling. With n = one + other, n·kl(one/n, p) falls
     in `other` for p < one/n and rises in `one`, so that the extremes over all sums within reach lie at two corners.

@@ -44,7 +44,11 @@ def _rows(question: SurveyQuestion, values: list[AnswerEstimate]) -> Iterator[tu
 
 
 def report_counts(collection: Collection) -> str:
-    """Return how many reports there are, and how many were left out and why, in words."""
+    """Return a phrase with the number of reports, and of those that were excluded and why.
+
+    Args:
+        collection: The reports.
+    """
     left = [
         f"{count:,} {word}"
         for count, word in (
@@ -58,7 +62,12 @@ def report_counts(collection: Collection) -> str:
 
 
 def estimate_notes(questionnaire: Questionnaire, confidence: float) -> tuple[str, ...]:
-    """Return what the estimates assume and cover, in sentences."""
+    """Return sentences on what the estimates of a survey assume and cover.
+
+    Args:
+        questionnaire: The questionnaire.
+        confidence: The confidence of the intervals.
+    """
     return (
         f"Each respondent's answers are protected with ε = {questionnaire.epsilon:g}, and nobody had to be trusted.",
         f"Intervals hold each with {100 * confidence:g} % confidence, for the noise alone, whoever was asked.",

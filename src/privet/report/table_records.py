@@ -163,7 +163,18 @@ class Recovered(Record):
 
     @staticmethod
     def of(found: BitReconstruction, what: str, answers: int, epsilon: float, delta: float = 0.0) -> Recovered:
-        """Return the numbers of a reconstruction; without a claimed ε, everything may be found."""
+        """Return the record of a reconstruction; without a limit from a guarantee, the limit is 1.
+
+        Args:
+            found: The reconstruction.
+            what: Which answers, and how they were fitted.
+            answers: The number of answers.
+            epsilon: The ε of all answers together; infinite if there is no guarantee.
+            delta: The δ of all answers together.
+
+        Raises:
+            InvalidInput: A number is out of range, or `what` is empty.
+        """
         limit = 1.0 if found.limit is None else found.limit
         share, people = Estimate(found.share.value, found.share.lower, found.share.upper), len(found.right)
         return Recovered(what, people, answers, epsilon, delta, share, found.baseline, limit, found.confidence)
@@ -187,7 +198,11 @@ class Tables(Record):
     recovered: tuple[Recovered, ...] = ()
 
     def plus(self, other: Tables) -> Tables:
-        """Return all attacks of both; one with the same settings replaces an earlier one."""
+        """Return the attacks of both records; one with the same settings replaces an earlier one.
+
+        Args:
+            other: The later attacks.
+        """
         linked = {each.settings: each for each in (*self.linked, *other.linked)}
         recovered = {each.settings: each for each in (*self.recovered, *other.recovered)}
         return Tables(tuple(linked.values()), tuple(recovered.values()))

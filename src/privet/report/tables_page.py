@@ -21,7 +21,14 @@ _HEAD = 4000
 
 
 def tables_page(tables: Internal[Tables]) -> str:
-    """Return the internal page on attacks on tables; it is marked as internal at its top and on every printed page."""
+    """Return the internal page on attacks on tables; it is marked as internal at its top and on every printed page.
+
+    Args:
+        tables: The attacks.
+
+    Returns:
+        The page, as HTML.
+    """
     figures = table_figures(tables)
     body = [
         f'<header><p class="kind">{escape(_TITLE)}</p><h1>What an attacker can learn</h1></header>',

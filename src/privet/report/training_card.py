@@ -181,7 +181,14 @@ def is_tainted(card: TrainingCard) -> bool:
 
 
 def shareable(card: TrainingCard) -> TrainingCard:
-    """Return the card without its internal values; what remains is public or was released under the budget."""
+    """Return the card without its internal values; what remains is public or was released under the budget.
+
+    Args:
+        card: The card.
+
+    Raises:
+        InvalidInput: A value that remains contains an internal one.
+    """
     values: dict[str, Any] = {}
     for field in fields(card):
         value = getattr(card, field.name)
@@ -194,5 +201,9 @@ def shareable(card: TrainingCard) -> TrainingCard:
 
 
 def internal_fields(card: TrainingCard) -> tuple[str, ...]:
-    """Return the names of the fields that have an internal value."""
+    """Return the names of the fields that have an internal value.
+
+    Args:
+        card: The card.
+    """
     return tuple(dict.fromkeys(name for name, leaf in leaves(card) if isinstance(leaf, Internal)))

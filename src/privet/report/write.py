@@ -71,7 +71,7 @@ def write_page(path: Path, text: str, argument: str = "plot") -> None:
         argument: The name of the user's argument that an error is about.
 
     Raises:
-        InvalidInput: See `require_writable`.
+        InvalidInput: The file is not HTML, its folder is missing or read-only, or it is not a page of Privet's.
     """
     require_writable(path, argument)
     write_atomically(path, text, argument)

@@ -46,7 +46,7 @@ class Exponents:
 
     @staticmethod
     def of(gamma: Fraction, count: int, bits: int = BITS) -> Exponents:
-        """The same γ, `count` times."""
+        """Return exponents that are all γ, `count` of them."""
         low, high = _enclose(gamma, bits)
         return Exponents(
             np.full(count, low, dtype=np.int64), np.full(count, high, dtype=np.int64), lambda _: gamma, bits
@@ -75,7 +75,7 @@ def accept(exponents: Exponents, rng: Rng) -> _Booleans:
 
 
 def run_lengths(gamma: Fraction, count: int, rng: Rng, bits: int = BITS) -> _Integers:
-    """How many coins of probability exp(-γ) come up before one fails, `count` times.
+    """Return how many coins of probability exp(-γ) come up before one fails, `count` times.
 
     All runs are cut from one row of coins, which is made longer until it holds `count` of them. (Taking the runs that
     happen to end within a row of fixed length would favour short ones.)

@@ -43,7 +43,7 @@ def discrete_laplace(scale: _Exact, size: None, rng: Rng) -> int: ...
 @overload
 def discrete_laplace(scale: _Exact, size: Size, rng: Rng) -> _Integers: ...
 def discrete_laplace(scale: _Exact, size: Size | None, rng: Rng) -> int | _Integers:
-    """Integers x with probability proportional to exp(-|x|/scale), exactly.
+    """Return integers x with probability proportional to exp(-|x|/scale), exactly.
 
     Any scale above 0 and up to 2^50. `size=None` gives one Python int.
 
@@ -63,7 +63,7 @@ def discrete_gaussian(sigma: _Exact, size: None, rng: Rng) -> int: ...
 @overload
 def discrete_gaussian(sigma: _Exact, size: Size, rng: Rng) -> _Integers: ...
 def discrete_gaussian(sigma: _Exact, size: Size | None, rng: Rng) -> int | _Integers:
-    """Integers x with probability proportional to exp(-x²/(2σ²)), exactly.
+    """Return integers x with probability proportional to exp(-x²/(2σ²)), exactly.
 
     Any σ above 0 and up to 2^50. `size=None` gives one Python int. The variance is at most σ², and close to it unless
     σ is small (Canonne, Kamath & Steinke 2020, Corollary 9).

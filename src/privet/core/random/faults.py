@@ -13,7 +13,7 @@ PATIENCE: Final = 2048
 
 
 def broken_source() -> PrivetError:
-    """What to raise after a coincidence that true randomness would not show in the lifetime of the universe."""
+    """Return the error for a coincidence that true randomness would not show in the lifetime of the universe."""
     return PrivetError(
         "the source of randomness repeats itself: coins came up that never come up together by chance; "
         "use privet.core.random.default_rng()"

@@ -26,7 +26,7 @@ _FORKS: Final = _Forks()
 
 
 def here() -> Home:
-    """A name for this process that differs from its parent's.
+    """Return a name for this process that differs from its parent's.
 
     The process id alone can be reused by a grandchild, and the hook alone misses a fork made by C code: either one is
     enough to tell, so both are in the name.

@@ -38,7 +38,7 @@ class Rng(ABC):
         """Overwrite `out` with bits that nobody was given before."""
 
     def bits(self, n: int) -> bytes:
-        """The next `n` bytes of the stream."""
+        """Return the next `n` bytes of the stream."""
         raw = np.empty(count_of("n", n), dtype=np.uint8)
         self._fill(raw)
         return raw.tobytes()
@@ -51,13 +51,13 @@ class Rng(ABC):
         self._fill(out)
 
     def words(self, n: int) -> npt.NDArray[np.uint64]:
-        """The next `n` words of 64 uniform bits."""
+        """Return the next `n` words of 64 uniform bits."""
         raw = np.empty(8 * count_of("n", n), dtype=np.uint8)
         self._fill(raw)
         return raw.view("<u8").astype(np.uint64, copy=False)
 
     def uniform(self, size: Size) -> npt.NDArray[np.float64]:
-        """Multiples of 2^-53 in [0, 1), each equally likely."""
+        """Return multiples of 2^-53 in [0, 1), each equally likely."""
         shape, count = shape_of(size)
         numerators = (self.words(count) >> np.uint64(11)).astype(np.float64)
         return (numerators * 2.0**-53).reshape(shape)
@@ -67,7 +67,7 @@ class Rng(ABC):
     @overload
     def normal(self, size: Size, *, dtype: type[F]) -> npt.NDArray[F]: ...
     def normal(self, size: Size, *, dtype: type[Any] = np.float64) -> npt.NDArray[Any]:
-        """Standard normals with tails beyond 9σ.
+        """Return standard normals with tails beyond 9σ.
 
         Floating-point normals do not hide the last bits of what they are added to (Mironov 2012): release statistics
         with `discrete_gaussian` or `discrete_laplace`.
@@ -99,7 +99,7 @@ class Rng(ABC):
     @overload
     def below(self, bound: npt.NDArray[np.integer[Any]], size: Size | None = None) -> npt.NDArray[np.int64]: ...
     def below(self, bound: int | npt.NDArray[np.integer[Any]], size: Size | None = None) -> int | npt.NDArray[np.int64]:
-        """Integers in [0, bound), each equally likely, exactly. An array of bounds gives one draw for each."""
+        """Return integers in [0, bound), each equally likely, exactly. An array of bounds gives one draw for each."""
         bounds = _bounds(bound)
         shape, count = (bounds.shape, bounds.size) if size is None else shape_of(size)
         # The lowest (2^64 mod bound) words are drawn again, so that what is left is a whole number of rounds.

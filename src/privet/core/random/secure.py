@@ -70,7 +70,7 @@ _DEFAULT: Final = SecureRng()
 
 
 def default_rng() -> SecureRng:
-    """The one secure generator that everything uses unless it is given another.
+    """Return the one secure generator that everything uses unless it is given another.
 
     >>> default_rng() is default_rng()
     True

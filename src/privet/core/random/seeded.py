@@ -51,7 +51,7 @@ class SeededRng(Rng):
         return Randomness.SEEDED
 
     def child(self, label: int | str) -> SeededRng:
-        """The independent stream of this name; asking again gives the same stream from its start."""
+        """Return the independent stream of this name; asking again gives the same stream from its start."""
         return SeededRng(self._seed, *self._labels, label)
 
     def __repr__(self) -> str:

@@ -27,14 +27,14 @@ class Coins:
         self._words: list[int] = []
 
     def word(self) -> int:
-        """The next bits."""
+        """Return the next bits."""
         if not self._words:
             self._words = self._rng.words(self._block).tolist()
             self._words.reverse()
         return self._words.pop() >> (64 - self._bits)
 
     def below(self, bound: int) -> int:
-        """A whole number in [0, bound), each equally likely: leading bits, drawn again where they are too large."""
+        """Return a uniform integer in [0, bound): leading bits, drawn again if they are too large."""
         wanted = (bound - 1).bit_length()
         for _ in range(PATIENCE):
             drawn, length = 0, 0
@@ -46,7 +46,7 @@ class Coins:
         raise broken_source()
 
     def ratio(self, top: int, bottom: int) -> bool:
-        """True with probability top/bottom ≤ 1: whether a uniform number is below it, by as many bits as it takes."""
+        """Return True with probability top/bottom ≤ 1: compare a uniform number with it, in as many bits as needed."""
         drawn, length = self.word(), self._bits
         for _ in range(PATIENCE):
             bar, start = top << length, drawn * bottom
@@ -58,7 +58,7 @@ class Coins:
         raise broken_source()
 
     def exp(self, top: int, bottom: int) -> bool:
-        """True with probability exp(-top/bottom): one coin of 1/e for each whole, and one for what is left."""
+        """Return True with probability exp(-top/bottom): one coin of 1/e for each whole, and one for what is left."""
         whole, rest = divmod(top, bottom)
         for done in range(whole):
             if not self._fractional(1, 1):
@@ -76,12 +76,12 @@ class Coins:
 
 
 def one_laplace(scale: Fraction, rng: Rng) -> int:
-    """An integer x with probability proportional to exp(-|x|/scale), exactly."""
+    """Return an integer x with probability proportional to exp(-|x|/scale), exactly."""
     return _laplace(scale.numerator, scale.denominator, Coins(rng))
 
 
 def one_gaussian(sigma: Fraction, rng: Rng) -> int:
-    """An integer x with probability proportional to exp(-x²/(2σ²)), exactly (Algorithm 3)."""
+    """Return an integer x with probability proportional to exp(-x²/(2σ²)), exactly (Algorithm 3)."""
     coins, top, bottom = Coins(rng), sigma.numerator**2, sigma.denominator**2
     scale = math.floor(sigma) + 1
     below = 2 * top * bottom * scale**2

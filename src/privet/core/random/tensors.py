@@ -16,7 +16,7 @@ __all__ = ["in_memory_order", "usable_std", "view_of", "was_written"]
 
 
 def view_of(tensor: torch.Tensor) -> npt.NDArray[Any]:
-    """The tensor's own memory as an array; refuses what noise cannot be written into."""
+    """Return the tensor's own memory as an array; refuses what noise cannot be written into."""
     import torch
 
     if not isinstance(tensor, torch.Tensor):
@@ -44,9 +44,9 @@ def was_written(tensor: torch.Tensor) -> None:
 
 
 def in_memory_order(view: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-    """The same memory as one flat row if it has no holes (transposed and channels-last tensors too), else nothing.
+    """Return the same memory as one flat row if it has no holes (also transposed and channels-last), else None.
 
-    The order of the elements does not matter to whoever fills them with independent draws.
+    The order of the elements does not matter if they are filled with independent draws.
     """
     order = sorted(range(view.ndim), key=lambda axis: -view.strides[axis])
     dense = view.transpose(order)

@@ -20,5 +20,5 @@ FIGURES: tuple[Callable[[RunCard, Curves], Figure], ...] = (ladder, attack, grow
 
 
 def figures(card: RunCard, curves: Curves) -> tuple[Figure, ...]:
-    """All figures of a card."""
+    """Return all figures of a card."""
     return tuple(make(card, curves) for make in FIGURES)

@@ -14,7 +14,7 @@ __all__ = ["growth"]
 
 
 def growth(card: RunCard, curves: Curves) -> Figure:
-    """How ε grows with the number of steps, for several δ."""
+    """Return the figure of ε as a function of the number of steps, for several δ."""
     what, upper = _counted(card), card.guarantee.value.epsilon.upper
     lines = [
         line(list(zip(curves.counts, row, strict=True)), f"δ = {digits_up(delta)}", index)

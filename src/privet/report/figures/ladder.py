@@ -24,7 +24,7 @@ _SHORT = {
 
 
 def ladder(card: RunCard, curves: Curves) -> Figure:
-    """What each accountant can prove about the same run, on a logarithmic axis."""
+    """Return the figure of what each accountant can prove about the same run, on a logarithmic axis."""
     rungs = card.ladder.value
     answers = [(rung.accountant, rung.guarantee.epsilon.upper) for rung in rungs if rung.guarantee]
     told = ", ".join(f"{ACCOUNTANTS[which]} {up(value)}" for which, value in answers if math.isfinite(value))

@@ -14,7 +14,7 @@ __all__ = ["profile"]
 
 
 def profile(card: RunCard, curves: Curves) -> Figure:
-    """The whole curve of guarantees of one run, with the stated one on or above it."""
+    """Return the figure of the privacy profile of one run, with the stated guarantee on or above it."""
     upper, delta = card.guarantee.value.epsilon.upper, card.guarantee.value.delta
     marked = math.isfinite(upper) and delta > 0
     told = f" The stated one is ε ≤ {up(upper)} at δ = {digits_up(delta)}." if marked else ""

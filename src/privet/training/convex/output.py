@@ -36,11 +36,20 @@ class OutputPerturbation(ConvexMethod):
 
     @property
     def event(self) -> Gaussian:
-        """What is done, known before any data is read."""
+        """Privacy event of a fit, known before any data is read."""
         return Gaussian(analytic_gaussian_sigma(self.epsilon, self.delta) * (1.0 + 1e-12))
 
     def fit(self, x: npt.NDArray[Any], y: npt.NDArray[Any], *, source: str, rng: Rng) -> Release[LinearModel]:
-        """The model.
+        """Fit the model and release it with noise on its weights.
+
+        Args:
+            x: Rows of inputs, (rows, features).
+            y: Target of each row: a class number, or a number for regression.
+            source: Name of the data in the release.
+            rng: Source of randomness.
+
+        Returns:
+            The linear model, with noise on its weights.
 
         Guarantee: that of `event`, for `unit`.
         """

@@ -18,7 +18,12 @@ _AT_ONCE = 250
 
 
 def synthetic_pictures(count: int, height: int, width: int) -> Tensor:
-    """So many pictures [count, height, width] on [0, 1], the same ones always: half strokes, half shapes.
+    """Return synthetic pictures (count, height, width) on [0, 1], always the same: half strokes, half shapes.
+
+    Args:
+        count: Number of pictures.
+        height: Height in pixels.
+        width: Width in pixels.
 
     >>> synthetic_pictures(6, 8, 8).shape
     torch.Size([6, 8, 8])

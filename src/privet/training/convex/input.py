@@ -1,4 +1,4 @@
-"""Input perturbation: every record is randomised by itself, and a model is fitted to what is left of them."""
+"""Input perturbation: every record is randomized separately, and a model is fitted to the reports."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ENDS: Final = 2
 
 @dataclass(frozen=True)
 class InputPerturbation:
-    """A model from records that were randomised one by one, before anybody saw them.
+    """Plan for a model that is fitted to records, each of which is randomized before it is collected.
 
     Of its columns a record shows one, which a coin chooses that no data moves, and together with it the target: the
-    pair is one of K answers, and is told by K-ary randomised response. To tell all d pairs, each for ε/d, would leave
+    pair is one of K answers, and is told by K-ary randomized response. To tell all d pairs, each for ε/d, would leave
     each frequency with about d times the variance at small ε (Wang et al. 2019 sample columns for the same reason).
 
     Guarantee: ε, with δ = 0, for one record that is *replaced* by any other, and trust is local: each report by itself
@@ -188,8 +188,8 @@ class Randomized:
     def shares(self) -> tuple[Array, ...]:
         """For each column, how often each value comes with each target: the likeliest shares, given the noise.
 
-        They maximise the log-likelihood of the reports as they went through randomised response, which is what a loss
-        corrected forwards for the noise minimises (Patrini et al. 2017), for values and targets at once.
+        They maximize the log-likelihood of the reports as they went through randomized response, which is what a loss
+        corrected forward for the noise minimizes (Patrini et al. 2017), for values and targets at once.
         """
         found = []
         for place, response in enumerate(self.plan.responses):

@@ -31,7 +31,7 @@ class ObjectivePerturbation(ConvexMethod):
 
     Guarantee: (ε, δ) for one example that comes or goes, or is blanked: `event` is an (ε₁, δ₁) block for the exact
     minimum θ of J = Σ ℓ + Λ/2 |θ|² + b·θ with b ~ N(0, σ²I), and a Gaussian for the distance to it (approximate minima
-    perturbation, Iyengar et al. 2019: the solver stops within γ/Λ of θ, so given θ its outputs on neighbouring data are
+    perturbation, Iyengar et al. 2019: the solver stops within γ/Λ of θ, so given θ its outputs on neighboring data are
     at most 2γ/Λ apart).
 
     The block: b = -(Σ ∇ℓ + Λθ) maps b to θ one to one, so θ has a density, and an example z with input x (|x| ≤ 1)

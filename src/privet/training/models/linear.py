@@ -1,4 +1,4 @@
-"""A linear model that learns the centre of its inputs on the way."""
+"""A linear model that estimates the center of its inputs during training."""
 
 from __future__ import annotations
 

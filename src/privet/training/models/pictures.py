@@ -30,7 +30,7 @@ class Pictures(nn.Module):
 
     The scattering coefficients of a picture are made equally bright for all (square roots, length 1), and expressed in
     the principal axes that the coefficients of made-up pictures have, less their mean and divided by their deviations.
-    Neighbouring coefficients say nearly the same; so a private gradient, whose length is bounded, is spent on what
+    Neighboring coefficients are nearly equal; so a private gradient, whose norm is bounded, is spent on what
     differs. The axes are buffers, kept with the model: other machines may find other ones. A picture's features depend
     on no other picture, to the last bit.
     """

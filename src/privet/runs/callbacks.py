@@ -1,4 +1,4 @@
-"""What a run tells while it works, and what it is asked before it is charged."""
+"""Callbacks of a run: progress, and the plan before it is charged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["PlannedRun", "RunCallbacks"]
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run before it is charged, or after something was released that completes its plan."""
+    """A run before it is charged, or after a release that completes its plan."""
 
     request: TrainRequest
     facts: PublicFacts
@@ -28,7 +28,7 @@ class PlannedRun:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """What was chosen, and why; all of it public."""
+        """Settings of the run, each with its reason; all of it is public."""
         from privet.runs.plan_choices import plan_choices
 
         return plan_choices(self.request, self.facts, self.plan)
@@ -36,15 +36,15 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class RunCallbacks:
-    """Functions that a run calls. By default nothing is told, and every plan is taken."""
+    """Functions that a run calls. The defaults do nothing, so that every plan is accepted."""
 
     on_message: Callable[[str], None] = lambda message: None
-    """What is being done now; it may be shown to anyone."""
+    """Called with a progress message, which may be shown to anyone."""
     on_plan: Callable[[PlannedRun], None] = lambda planned: None
-    """The plan and its cost, before anything is charged. An exception ends the run, and nothing is spent."""
+    """Called with the plan and its cost before anything is charged. An exception ends the run; nothing is spent."""
     on_completed_plan: Callable[[PlannedRun], None] = lambda planned: None
-    """The plan after a release has completed it."""
+    """Called with the plan after a release has completed it."""
     on_step: Callable[[StepProgress], None] = lambda progress: None
-    """One training step. The loss is private."""
+    """Called after each training step. The loss is private."""
     on_page: Callable[[int, int], None] = lambda done, total: None
-    """How much of the report is drawn."""
+    """Called with the number of finished parts of the report, and their total."""

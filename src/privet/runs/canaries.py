@@ -35,14 +35,21 @@ _LEAST_SEEN = 64
 
 @dataclass(frozen=True)
 class CanaryEvidence:
-    """What a run with canaries came to; of made-up rows alone, and post-processing of what was released."""
+    """Results of a run with canaries: they are about synthetic rows only, and post-processing of the release."""
 
     canaries: Release[Canaries]
     evidence: tuple[Release[Evidence], ...]
 
 
 def evidence_of(canaries: Canaries, *, delta: float, unit: Unit, confidence: float) -> Evidence:
-    """The one-run bound (Steinke, Nasr & Jagielski 2023): it assumes fair coins, and nothing of the run."""
+    """Return the one-run bound (Steinke, Nasr & Jagielski 2023): it assumes fair coins, and nothing about the run.
+
+    Args:
+        canaries: Scores and coins of the canaries.
+        delta: δ at which ε is bounded.
+        unit: Privacy unit of the run.
+        confidence: Confidence of the bound.
+    """
     counts = guess_membership(np.array(canaries.scores), np.array(canaries.inside), guesses=canaries.guesses)
     attack = f"{canaries.kind}, one run"
     return one_run(len(canaries.scores), *counts, delta=delta, confidence=confidence, unit=unit, attack=attack)
@@ -58,19 +65,31 @@ class CanaryPlan:
     coins: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool), repr=False)
 
     def optimizer(self, recipe: Recipe) -> torch.optim.Optimizer:
-        """The recipe's, with a group for coordinates: they add up gradients as they come, whatever the rates do."""
+        """Return the recipe's optimizer, plus a group for the canaries' coordinates, with a constant rate of 1.
+
+        Args:
+            recipe: Recipe of the run.
+        """
         found = recipe.optimizer(self.planted.model)
         found.add_param_group({"params": [self.planted.marks], "lr": 1.0, "initial_lr": 1.0, "momentum": 0.0})
         return found
 
     def dataset(self, data: tuple[Tensor, Tensor]) -> Any:
-        """The rows, and after them the canaries."""
+        """Return the rows followed by the canaries.
+
+        Args:
+            data: Inputs and targets of the rows.
+        """
         rows = self.planted.dataset(data)
         self.coins = rows[1][len(data[0]) :] > 0
         return rows
 
     def users(self, users: Any) -> Any:
-        """Whose rows there are, canaries included: each is a user of its own."""
+        """Return the users of the rows and of the canaries, each of which is a user of its own.
+
+        Args:
+            users: User of each row; None where rows are units.
+        """
         if users is None:
             return None
         known = np.asarray(users)
@@ -78,7 +97,13 @@ class CanaryPlan:
         return np.concatenate([known, np.arange(first, first + self.planted.canaries, dtype=known.dtype)])
 
     def step_of(self, recipe: Recipe, run: Run, model: nn.Module) -> StepFunction:
-        """Return the function that takes one step: the losses are those of the real rows of a batch."""
+        """Return the function that takes one step; the losses that it returns are those of the real rows of a batch.
+
+        Args:
+            recipe: Recipe of the run.
+            run: The run.
+            model: The model with its canaries.
+        """
         losses_of: Callable[[Any, Any, float], Tensor] = model.losses  # type: ignore[assignment]
         watch = self.watch = self.planted.watch(run)
 
@@ -92,7 +117,13 @@ class CanaryPlan:
         return take_step
 
     def found(self, run: Run, delta: float, unit: Unit) -> tuple[Canaries, tuple[Evidence, ...]]:
-        """Scores and coins, and what they prove."""
+        """Return the scores and coins of the canaries, and the lower bounds on ε that they prove.
+
+        Args:
+            run: The finished run.
+            delta: δ at which ε is bounded.
+            unit: Privacy unit of the run.
+        """
         plan = run.plan
         scale = (plan.batch_size or 1) / plan.clip
         # A canary that took part pushed its coordinate down by one clip over the batch size, each time.
@@ -115,7 +146,7 @@ class CanaryPlan:
 
 @dataclass
 class CanaryStage:
-    """Adds canaries to a run, and keeps what they showed. Their coins follow from a secret of the run's directory."""
+    """Stage that adds canaries to a run and records their results. A secret in the run directory fixes their coins."""
 
     count: int
     directory: RunDirectory
@@ -125,7 +156,11 @@ class CanaryStage:
     results: tuple[Canaries, tuple[Evidence, ...]] | None = None
 
     def plan(self, model: nn.Module) -> CanaryPlan:
-        """Return the model with its canaries."""
+        """Return the model with its canaries.
+
+        Args:
+            model: The model to train.
+        """
         path = self.directory.hidden / _COINS
         if path.exists():
             secret = int(json.loads(path.read_text(encoding="utf-8"))["secret"])
@@ -135,21 +170,38 @@ class CanaryStage:
         return CanaryPlan(CanaryModel(model, canaries=self.count, rng=SeededRng(secret, "canaries")))
 
     def record(self, canaries: CanaryPlan, run: Run) -> None:
-        """Keep what the canaries show of a finished run."""
+        """Record the results of the canaries of a finished run.
+
+        Args:
+            canaries: The model with its canaries.
+            run: The finished run.
+        """
         self.results = canaries.found(run, self.delta, self.unit)
 
 
 def store_evidence(
     directory: RunDirectory, release: Release[Any], results: tuple[Canaries, tuple[Evidence, ...]]
 ) -> None:
-    """Store what the canaries came to, before the model is stored: a resumed run finds both, or continues training."""
+    """Store the results of the canaries, before the model is stored: a resumed run finds both, or continues training.
+
+    Args:
+        directory: Run directory.
+        release: The released model.
+        results: Scores and coins of the canaries, and the lower bounds on ε.
+    """
     canaries, evidence = results
     content = {"canaries": canaries.to_json(), "evidence": [one.to_json() for one in evidence]}
     directory.store_release(_KEPT, release.map(lambda _: content))
 
 
 def stored_evidence(directory: RunDirectory) -> CanaryEvidence:
-    """What was kept.
+    """Return the stored results of the canaries.
+
+    Args:
+        directory: Run directory.
+
+    Raises:
+        InvalidInput: There are no stored results.
 
     Guarantee: that of the release that was kept; nothing is drawn here.
     """

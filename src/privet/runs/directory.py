@@ -51,7 +51,7 @@ class StoredCharge:
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What a run was started with, so that it is resumed with the same."""
+    """What a run was started with; a resumed run must have the same."""
 
     event: str
     """All that was priced, as JSON."""
@@ -63,7 +63,14 @@ class RunIdentity:
     key: str
 
     def require_same(self, now: RunIdentity) -> None:
-        """Refuse to go on with other things than those that were charged."""
+        """Refuse to resume a run with other data, another plan or another request than was charged.
+
+        Args:
+            now: Identity of the resumed run.
+
+        Raises:
+            InvalidInput: The identities differ.
+        """
         for name, what in (
             ("facts", "request, the schema, or how rows are held out,"),
             ("event", "plan"),
@@ -88,51 +95,60 @@ class InterruptedRun:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """The hidden part of a run's folder: whatever was drawn is stored here before anything else happens, so that a
-    resumed run reads it and never draws it again."""
+    """The hidden part of a run directory. Every released value is stored here before anything else happens, so that a
+    resumed run reads it and never draws it again.
+    """
 
     folder: Path
 
     @property
     def hidden(self) -> Path:
-        """Not shared, and not signed."""
+        """The hidden directory, which is neither shared nor signed."""
         return self.folder / HIDDEN
 
     @property
     def checkpoint(self) -> Path:
-        """DP-SGD's."""
+        """Checkpoint of DP-SGD."""
         return self.hidden / "checkpoint.pt"
 
     @property
     def journal(self) -> Path:
-        """DP-SGD's, in which steps are written down before they begin."""
+        """Journal of DP-SGD, in which steps are recorded before they start."""
         return self.hidden / "journal"
 
     @property
     def standing(self) -> Path:
-        """Of a selection; internal."""
+        """Standing of a selection; internal."""
         return self.hidden / "standing.json"
 
     @property
     def unfinished(self) -> bool:
-        """Whether a run was started here and not ended."""
+        """Whether a run was started here and not finished."""
         return (self.hidden / _STATE).exists()
 
     @property
     def can_resume(self) -> bool:
-        """Whether there is anything that a resumed run would continue from."""
+        """Whether there is stored work that a resumed run would continue from."""
         return any(path.exists() for path in (self.checkpoint, self.standing, self.hidden / _KEPT))
 
     @property
     def trained(self) -> bool:
-        """Whether a model is being trained, or was."""
+        """Whether the training of a model has started."""
         models = (self.hidden / _KEPT).glob("*-model")
         return self.checkpoint.exists() or self.standing.exists() or any(models)
 
     def start(
         self, request: TrainRequest, command: str, charges: tuple[StoredCharge, ...], identity: RunIdentity, plan: str
     ) -> None:
-        """Make it, and write down what was requested, planned and charged."""
+        """Create the hidden directory, and record what was requested, planned and charged.
+
+        Args:
+            request: The request of the run.
+            command: Command or call, as the ledger and the card show it.
+            charges: Entries of the ledger that the run has reserved.
+            identity: What the run was started with.
+            plan: The plan, as JSON.
+        """
         self.hidden.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = {"privet-run": _FORMAT, "asked": request.to_json(), "command": command, "head": None, "plan": plan}
         self._write(state | {"charges": [asdict(each) for each in charges], "stated": asdict(identity)})
@@ -158,17 +174,29 @@ class RunDirectory:
         return str(self._read()["plan"])
 
     def store_plan(self, plan: str) -> None:
-        """Replace the plan by its completed form."""
+        """Replace the plan by its completed form.
+
+        Args:
+            plan: The completed plan, as JSON.
+        """
         self._write(self._read() | {"plan": plan})
 
     def store_release(self, name: str, release: Release[Any]) -> None:
-        """Store something small that was released: the schema's text, the number of rows, a score."""
+        """Store a small released value: the text of a schema, the number of rows, or a score.
+
+        Args:
+            name: Name under which it is stored.
+            release: The release, whose value is plain JSON data.
+        """
         (self.hidden / _KEPT).mkdir(mode=0o700, exist_ok=True)
         text = json.dumps({"value": release.value, **encode_release(release)})
         write_atomically(self.hidden / _KEPT / f"{name}.json", text, "out", private=True)
 
     def stored_release(self, name: str) -> Release[Any] | None:
-        """Return what was stored under a name, or None.
+        """Return the release that was stored under a name, or None.
+
+        Args:
+            name: Name under which it was stored.
 
         Guarantee: that of the release that was stored; nothing is drawn here.
         """
@@ -179,14 +207,23 @@ class RunDirectory:
         return decode_release(stored, stored["value"])
 
     def store_model(self, name: str, release: Release[Model], described: ModelDescription) -> None:
-        """Store a model that was trained."""
+        """Store a trained model.
+
+        Args:
+            name: Name under which it is stored.
+            release: The released model.
+            described: Description from which the model can be built again.
+        """
         folder = self.hidden / _KEPT / f"{name}-model"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         store(folder, release.value, described)
         self.store_release(name, release.map(lambda _: None))
 
     def stored_model(self, name: str) -> Release[Model] | None:
-        """Return the model that was trained before the interruption, if it was.
+        """Return the model that was stored before an interruption, or None.
+
+        Args:
+            name: Name under which it was stored.
 
         Guarantee: that of the release that was stored; nothing is drawn here.
         """
@@ -194,13 +231,17 @@ class RunDirectory:
         return None if release is None else release.map(lambda _: restore(self.hidden / _KEPT / f"{name}-model")[0])
 
     def commit(self, head: str) -> None:
-        """Write down that the charge was committed, and the chain's head."""
+        """Record that the charge was committed.
+
+        Args:
+            head: Head of the ledger's hash chain after the commit.
+        """
         self._write(self._read() | {"head": head})
 
     def clear(self) -> None:
-        """Remove it: the run is complete, or nothing of it was begun.
+        """Remove the hidden directory: the run is complete, or was never started.
 
-        What a run could go on by goes first, and the lock last, so that no other run begins in between.
+        The state that a run would resume from is removed first, and the lock last, so that no other run starts before.
         """
         if not self.hidden.exists():
             return
@@ -210,7 +251,14 @@ class RunDirectory:
         shutil.rmtree(self.hidden, ignore_errors=True)
 
     def empty(self, but: str) -> None:
-        """Remove what another run has left, whose answers would pass for those of a new one; `but` this file."""
+        """Remove the files of an earlier run, whose stored releases would be taken for those of a new one.
+
+        Args:
+            but: Name of the file to keep.
+
+        Raises:
+            InvalidInput: A file cannot be removed.
+        """
         for path in self.hidden.iterdir():
             if path.name == but:
                 continue
@@ -248,7 +296,11 @@ class RunDirectory:
 
 
 def encode_release(release: Release[Any]) -> dict[str, Any]:
-    """A release without its value."""
+    """Return a release without its value, as plain JSON data.
+
+    Args:
+        release: The release.
+    """
     return {
         "draws": encode(release.draws),
         "unit": encode(release.unit),
@@ -258,7 +310,11 @@ def encode_release(release: Release[Any]) -> dict[str, Any]:
 
 
 def decode_release(data: dict[str, Any], value: Any) -> Release[Any]:
-    """The release of a value that was kept beside it.
+    """Return a release from its stored form and its value.
+
+    Args:
+        data: The data that `encode_release` returned.
+        value: The value, which was stored separately.
 
     Guarantee: that of the release that was kept; nothing is drawn here.
     """
@@ -273,7 +329,12 @@ def decode_release(data: dict[str, Any], value: Any) -> Release[Any]:
 
 
 def default_directory(data: str, out: Path | None) -> Path:
-    """Where a run goes: as asked, or the first free folder below `runs`."""
+    """Return the directory of a new run: the requested one, or the first free one below `runs`.
+
+    Args:
+        data: Path or name of the data, after which the directory is named.
+        out: The requested directory; None for the default.
+    """
     if out is not None:
         return out
     stem = Path(data).name.split(".")[0] or "run"

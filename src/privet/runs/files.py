@@ -16,7 +16,14 @@ __all__ = ["call_of", "files_of"]
 def files_of(
     directory: RunDirectory, rows: Mapping[str, Any], schema: str | Path | Schema | None, target: str | None
 ) -> dict[str, Any]:
-    """Return the paths of rows and schema; what is in memory is written to the run's private directory."""
+    """Return the paths of rows and schema by name; values in memory are written to the run's hidden directory.
+
+    Args:
+        directory: Run directory.
+        rows: Paths or rows in memory, by argument name; None where an argument is not given.
+        schema: Path of a schema, or a schema.
+        target: Name of the target column, where rows are a pair of a matrix and targets.
+    """
     paths: dict[str, Any] = {}
     for name, data in rows.items():
         if data is not None:
@@ -32,9 +39,13 @@ def files_of(
 
 
 def call_of(request: TrainRequest, directory: RunDirectory) -> str:
-    """Return the call, for the card and the ledger: what differs from the defaults, by name.
+    """Return the Python call for the card and the ledger, with the options that differ from the defaults.
 
-    The ledger's place is left out, as it may hold a password, and rows in memory have no name.
+    The ledger's location is left out, as it may hold a password, and rows in memory are shown as "…".
+
+    Args:
+        request: The request of the run.
+        directory: Run directory.
     """
     default = TrainRequest.of({"method": request.method}).values() | {"method": TrainRequest.method}
     told = []

@@ -63,7 +63,7 @@ _PAID_SCORE = "leave it out: a part of the rows is held out, and the score is pa
 
 @dataclass(frozen=True, eq=False)
 class TrainingInputs:
-    """A data set: what is public of it, and its rows."""
+    """A data set: its public facts, and its rows."""
 
     facts: PublicFacts
     source: Source | None = None
@@ -79,12 +79,15 @@ class TrainingInputs:
 
     @property
     def needs_schema(self) -> bool:
-        """Whether a schema has to be learned before anything else."""
+        """Whether a schema has to be learned first."""
         return self.source is not None and not self.facts.is_schema_released
 
     @staticmethod
     def of(request: TrainRequest) -> TrainingInputs:
-        """Open the data; a named set and a table with a public schema are read at once.
+        """Open the data. A named data set, and a table with a public schema, are read at once.
+
+        Args:
+            request: The request of the run.
 
         Raises:
             InvalidInput: A file is missing or damaged, or an option does not fit it.
@@ -108,7 +111,17 @@ class TrainingInputs:
 
 
 def learning_plan(inputs: TrainingInputs, request: TrainRequest, epsilon: float, delta: float) -> Learning:
-    """Return the plan to learn the schema of a table for (ε, δ)."""
+    """Return the plan for learning the schema of a table under (ε, δ).
+
+    Args:
+        inputs: The data of the run.
+        request: The request of the run.
+        epsilon: ε that may be spent.
+        delta: δ that may be spent.
+
+    Raises:
+        InvalidInput: The schema is known already, or no budget is set aside for it.
+    """
     if inputs.source is None:
         raise InvalidInput("schema", "is known already")
     kinds = dict(_kind(column, kind) for column, kind in request.kinds)
@@ -128,7 +141,16 @@ def learning_plan(inputs: TrainingInputs, request: TrainRequest, epsilon: float,
 
 
 def with_schema(inputs: TrainingInputs, request: TrainRequest, schema: Schema) -> TrainingInputs:
-    """The same data with a schema that was learned: its rows are read by it."""
+    """Return the data with a learned schema, by which its rows are read.
+
+    Args:
+        inputs: The data of the run, without a schema.
+        request: The request of the run.
+        schema: The learned schema.
+
+    Raises:
+        InvalidInput: A file is damaged, or no test row has a known label.
+    """
     facts = replace(
         inputs.facts,
         schema=schema,
@@ -235,7 +257,7 @@ def _drafted(request: TrainRequest) -> Schema:
 
 
 def _require_other_rows(inputs: TrainingInputs, has_central_trust: bool) -> None:
-    """Refuse public rows that are the private ones again; where trust is local, nobody may look at these."""
+    """Refuse public rows that are the private ones; under local trust, nobody may read those to compare."""
     train, test = inputs.train, inputs.test
     if train is None or not has_central_trust:
         return
@@ -261,7 +283,16 @@ def _with_votes(inputs: TrainingInputs, request: TrainRequest) -> TrainingInputs
 
 
 def schema_of(place: str | None, target: str | None, rows: int | None) -> Schema:
-    """The schema of a file, with a target and a number of rows that were given beside it."""
+    """Return the schema of a file.
+
+    Args:
+        place: Path of the schema.
+        target: Name of the target column, which replaces the schema's.
+        rows: Public number of rows, which replaces the schema's.
+
+    Raises:
+        InvalidInput: The schema cannot be read, is not vouched for, or has no target, or one of fewer than two classes.
+    """
     schema = load_schema(place or "")
     require_vouched(schema, place or "")
     if target is not None:
@@ -277,7 +308,15 @@ def schema_of(place: str | None, target: str | None, rows: int | None) -> Schema
 
 
 def require_labels(test: Data | None, classes: tuple[str, ...]) -> None:
-    """Refuse test rows, which are public, of which none has a label that is known."""
+    """Refuse public test rows of which none has a known label.
+
+    Args:
+        test: The test rows, or None.
+        classes: Names of the classes; none for regression.
+
+    Raises:
+        InvalidInput: No test row has a known label.
+    """
     if test is not None and not len(test):
         what = f"none of the labels {', '.join(classes)}" if classes else "no number to be predicted"
         raise InvalidInput("test", f"has {what}", "check the labels: they are compared by their names")
@@ -321,7 +360,16 @@ def _unlabeled_images(path: Path) -> npt.NDArray[Any]:
 
 
 def arrays_in(path: Path, names: tuple[str, ...], argument: str) -> list[npt.NDArray[Any]]:
-    """Arrays of a file that `numpy.savez` wrote; whatever is wrong with the file is one line."""
+    """Return arrays of a file that `numpy.savez` wrote.
+
+    Args:
+        path: The file.
+        names: Names of the arrays.
+        argument: Name of the argument that an error is about.
+
+    Raises:
+        InvalidInput: The file is damaged, or lacks an array.
+    """
     try:
         with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as found:
             return [found[name] for name in names]
@@ -342,7 +390,17 @@ def arrays_in(path: Path, names: tuple[str, ...], argument: str) -> list[npt.NDA
 
 
 def images_of(path: Path, classes: tuple[str, ...], rows: int | None, argument: str = "data") -> Images:
-    """Pictures `x` (whole numbers up to 255) and labels `y`, each the name of a class."""
+    """Return the images of a file: `x` (integers up to 255) and labels `y`, each the name of a class.
+
+    Args:
+        path: The file.
+        classes: Names of the classes; images with other labels are left out.
+        rows: Public number of rows, or None.
+        argument: Name of the argument that an error is about.
+
+    Raises:
+        InvalidInput: The file is damaged, or its arrays have a wrong type or shape.
+    """
     x, y = arrays_in(path, ("x", "y"), argument)
     if x.dtype != np.uint8 or x.ndim not in (3, 4) or y.ndim != 1 or len(y) != len(x):
         problem = f"is {str(path)!r}, whose x is {x.dtype} of shape {x.shape[1:]} a picture"
@@ -355,7 +413,7 @@ def images_of(path: Path, classes: tuple[str, ...], rows: int | None, argument: 
 
 
 def _codes(labels: npt.NDArray[Any], classes: tuple[str, ...]) -> npt.NDArray[np.int64]:
-    """The place of each label among the classes; -1 where it is none of them, and the picture is left out."""
+    """Return the index of each label among the classes; -1 for other labels, whose pictures are left out."""
     places = {name: place for place, name in enumerate(classes)}
     return np.array([places.get(_spelt(label), -1) for label in labels.tolist()], dtype=np.int64)
 

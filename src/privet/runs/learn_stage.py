@@ -32,7 +32,19 @@ def learn_schema(
     rng: Rng | None,
     tell: Callable[[str], None],
 ) -> Release[str] | None:
-    """Release the schema as TOML, if the plan has it learned.
+    """Release the schema as TOML, if the plan has a stage that learns it.
+
+    Args:
+        request: The request of the run.
+        inputs: The data of the run.
+        plan: The plan of the run.
+        directory: Run directory, in which the release is stored.
+        payment: Charge of the run.
+        rng: Source of randomness; None uses the operating system's.
+        tell: Called with progress messages, which may be shown to anyone.
+
+    Returns:
+        The schema, or None where the plan does not learn one.
 
     Guarantee: that of `plan.learning`. A run that is resumed reads what was released, and draws nothing.
     """
@@ -58,6 +70,16 @@ def count_rows(
     inputs: TrainingInputs, plan: RunPlan, directory: RunDirectory, payment: Payment, rng: Rng | None
 ) -> Release[int]:
     """Release the number of rows.
+
+    Args:
+        inputs: The data of the run.
+        plan: The plan of the run.
+        directory: Run directory, in which the release is stored.
+        payment: Charge of the run.
+        rng: Source of randomness; None uses the operating system's.
+
+    Raises:
+        InvalidInput: The plan does not count rows.
 
     Guarantee: that of `plan.counting`. A run that is resumed reads what was released, and draws nothing.
     """

@@ -11,7 +11,17 @@ __all__ = ["open_logs"]
 
 
 def open_logs(words: tuple[str, ...], folder: Path, *, resume: bool, internal: bool) -> list[Log]:
-    """`csv` and `tensorboard` beside the report; `mlflow:EXPERIMENT` where MLflow keeps its runs."""
+    """Open the logs of a run.
+
+    Args:
+        words: `csv` or `tensorboard`, which are written to the run directory; or `mlflow:EXPERIMENT`.
+        folder: Run directory.
+        resume: Whether to continue logs that exist.
+        internal: Whether to log values that depend on private rows.
+
+    Raises:
+        InvalidInput: A word is unknown, or a log cannot be opened.
+    """
     found: list[Log] = []
     for word in words:
         name, _, rest = word.partition(":")

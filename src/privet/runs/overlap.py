@@ -25,7 +25,17 @@ _DEVIATIONS = 4.0
 
 
 def require_other_file(private: str, public: str, argument: str, advice: str) -> None:
-    """A file of public rows is not the private one: refuse what is the same file, or a copy of it."""
+    """Refuse a file of public rows that is the private file, or a copy of it.
+
+    Args:
+        private: Path of the private file.
+        public: Path of the public file.
+        argument: Name of the argument that an error is about.
+        advice: Advice of the error.
+
+    Raises:
+        InvalidInput: The public rows are, or overlap with, the private ones.
+    """
     data, other = Path(private), Path(public)
     same = other.is_file() and data.is_file() and (other.samefile(data) or filecmp.cmp(other, data, shallow=False))
     if same:
@@ -33,7 +43,19 @@ def require_other_file(private: str, public: str, argument: str, advice: str) ->
 
 
 def require_other_records(private: str, public: str, argument: str, advice: str) -> None:
-    """The same for the texts of two tables' cells, where no schema is known yet: in any order, packed or not."""
+    """Refuse a public table that holds the private rows, in any order, compressed or not, by the texts of their cells.
+
+    This check is for tables without a schema.
+
+    Args:
+        private: Path of the private table.
+        public: Path of the public table.
+        argument: Name of the argument that an error is about.
+        advice: Advice of the error.
+
+    Raises:
+        InvalidInput: The public rows are, or overlap with, the private ones.
+    """
     require_other_file(private, public, argument, advice)
     sources = Source.of(private), Source.of(public)
     names = sorted(set(sources[0].header) & set(sources[1].header))
@@ -44,10 +66,19 @@ def require_other_records(private: str, public: str, argument: str, advice: str)
 def require_other_rows(
     private: tuple[npt.NDArray[Any], ...], public: tuple[npt.NDArray[Any], ...], argument: str, advice: str
 ) -> None:
-    """The same for rows as they were read: refuse public ones, of which half or more are private ones as well.
+    """Refuse public rows, of which half or more are private rows as well.
 
-    Rows of few values meet by chance. How often they do, the files themselves tell: as often as a row of one of them
-    has a twin in it. So half of those rows counts that would otherwise have no twin.
+    Rows of few values coincide by chance. The files themselves show how often: as often as a row has a duplicate in its
+    own file. So the threshold is half of the rows that would have no duplicate by chance.
+
+    Args:
+        private: Arrays of the private rows.
+        public: Arrays of the public rows.
+        argument: Name of the argument that an error is about.
+        advice: Advice of the error.
+
+    Raises:
+        InvalidInput: The public rows are, or overlap with, the private ones.
     """
     if all(part.size for part in (*private, *public)):
         _require_other(hashes(list(private), _KEY), hashes(list(public), _KEY), argument, advice)
@@ -71,19 +102,19 @@ def _require_other(private: npt.NDArray[np.uint64], public: npt.NDArray[np.uint6
 
 
 def _once(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The rows of a file that was written several times over, once: else all of them would seem to have twins."""
+    """Return the rows of a file that repeats itself once: otherwise every row would seem to have a duplicate."""
     values, counts = np.unique(rows, return_counts=True)
     return np.repeat(values, counts // np.gcd.reduce(counts))
 
 
 def _twins(rows: npt.NDArray[np.uint64]) -> int:
-    """How many rows are there more than once."""
+    """Return the number of rows that occur more than once."""
     _, counts = np.unique(rows, return_counts=True)
     return int(counts[counts > 1].sum())
 
 
 def _records(source: Source, names: list[str]) -> npt.NDArray[np.uint64]:
-    """A hash of each record's cells, by their texts."""
+    """Return a hash of the texts of each record's cells."""
     source.require(names, "in both files")
     found = [np.zeros(0, dtype=np.uint64)]
     for batch in source.batches(names):

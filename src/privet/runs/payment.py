@@ -41,9 +41,13 @@ class Payment:
     directory: RunDirectory | None = field(default=None, repr=False)
 
     def draw(self, *, first: bool = False) -> None:
-        """Tell the ledger, once, that noise may be drawn from now on: all of it, or what is learned first alone.
+        """Record in the ledger, once, that noise may be drawn from now on.
 
-        Refused where the charge is committed: all that it paid for was drawn, and another draw would be a second one.
+        Args:
+            first: Whether only the stage that precedes the complete plan draws; otherwise all stages do.
+
+        Raises:
+            InvalidInput: The charge is committed: everything was drawn, and it does not cover a second draw.
         """
         from privet.ledger import State
 
@@ -56,7 +60,7 @@ class Payment:
                 charge.draw()
 
     def commit(self) -> None:
-        """Tell the ledger that everything was drawn and stored."""
+        """Record in the ledger that everything was drawn and stored."""
         from privet.ledger import State
 
         for charge in self.each:
@@ -66,7 +70,7 @@ class Payment:
             self.directory.commit(self.head)
 
     def give_back(self) -> bool:
-        """Give back what was not drawn. Return whether the rest of the run was among it."""
+        """Refund what was not drawn. Return whether this includes the main part of the run."""
         from privet.ledger import State
 
         if self.each and self.each[-1].state is not State.RESERVED:
@@ -229,7 +233,11 @@ def _file_digest(path: Path) -> bytes:
 
 
 def rows_digest(data: Data | None) -> bytes:
-    """Return the SHA-256 of rows that were read: those of a named set, whose files may change, too."""
+    """Return the SHA-256 of rows as they were read; this also covers named data sets, whose files may change.
+
+    Args:
+        data: The rows, or None.
+    """
     digest = hashlib.sha256()
     for part in () if data is None else (data.x, data.y, data.user_keys if isinstance(data, Table) else None):
         if part is not None:
@@ -238,8 +246,12 @@ def rows_digest(data: Data | None) -> bytes:
 
 
 def public_rows_digest(data: Data, classes: tuple[str, ...]) -> str:
-    """Return the SHA-256 of public test rows as they were read, with what their labels mean: scores on equal ones can
-    be compared."""
+    """Return the SHA-256 of public test rows and of the meaning of their labels: scores on equal ones are comparable.
+
+    Args:
+        data: The test rows.
+        classes: Names of the classes; none for regression.
+    """
     label = data.schema.label if isinstance(data, Table) else None
     target = (label.name, label.low, label.high) if isinstance(label, Number) else classes
     return hashlib.sha256(repr(target).encode() + rows_digest(data)).hexdigest()

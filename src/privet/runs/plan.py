@@ -1,4 +1,4 @@
-"""The plan of a run: what is released, in which order and at what cost, known before any private row is read."""
+"""The plan of a run: its releases, their order and their privacy cost, fixed before any private row is read."""
 
 from __future__ import annotations
 
@@ -25,15 +25,20 @@ from privet.training.models import Family, Model, ModelDescription, decided
 __all__ = ["ASKED", "RULE", "RunPlan", "choose_delta", "describe_model", "make_plan", "require_within"]
 
 ASKED, RULE = "asked for", "default heuristic (not tuned on your data)"
-"""Why a setting is what it is."""
+"""Reasons for a setting."""
 _COUNT_SHARE = 0.02
-"""The part of ε that counts the rows, where a schema does not say how many there are."""
+"""Fraction of ε that is spent on counting the rows, where their number is not public."""
 _PLURAL = {DataKind.TABLE: "tables", DataKind.PICTURES: "pictures"}
 _FORMAT = 1
 
 
 def choose_delta(asked: float | None, units: int | None) -> tuple[float, str]:
-    """Return δ and the reason for it: as asked, or the default for a public number of rows."""
+    """Return δ and the reason for it.
+
+    Args:
+        asked: Requested δ, which is returned as it is; None for the default.
+        units: Public number of rows, from which the default follows; None where it is not public.
+    """
     if asked is not None:
         return asked, ASKED
     why = "default: the number of rows is not public" if units is None else f"default: below 1/(10 · {units:,} rows)"
@@ -41,7 +46,16 @@ def choose_delta(asked: float | None, units: int | None) -> tuple[float, str]:
 
 
 def describe_model(request: TrainRequest, facts: PublicFacts, rows: int) -> ModelDescription:
-    """Return the model that is trained, with `auto` decided by public facts."""
+    """Return the description of the model to train, with `auto` resolved from public facts.
+
+    Args:
+        request: The request, which names the model and the features.
+        facts: Public facts about the data.
+        rows: Public number of rows, by which `auto` decides.
+
+    Raises:
+        InvalidInput: The model or the features are unknown, or do not fit the kind of data.
+    """
     is_pixels = request.features is FeaturesName.PIXELS or (
         request.features is FeaturesName.AUTO and request.model == Family.CONVOLUTIONS.value
     )
@@ -65,15 +79,15 @@ def describe_model(request: TrainRequest, facts: PublicFacts, rows: int) -> Mode
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Everything that a run will release. It is what is charged, stored, fitted, audited and attacked."""
+    """All releases of a run. This plan is charged, stored, fitted, audited and attacked."""
 
     unit: Unit
     delta: float
     delta_reason: str
     share: MethodBudget
-    """What each method may spend."""
+    """Budget of each method."""
     methods: tuple[MethodPlan, ...]
-    """One for each private method, the main one first; none for a method that is tuned."""
+    """One plan for each private method, the main one first; none for a method that is tuned."""
     rows_per_user: int = 1
     learning: Learning | None = None
     """How the schema is learned, where there is none."""
@@ -83,13 +97,13 @@ class RunPlan:
     """How each private method is scored on held-out rows."""
     tuning: TuningPlan | None = None
     completed: tuple[MethodPlan, ...] = ()
-    """Plans that were completed after something was released, each within the block that was charged for it."""
+    """Plans that were completed after a release, each within the (ε, δ) block that was charged for it."""
     stored_lines: tuple[tuple[str, Event], ...] = ()
-    """Of a plan that was read without its data: all lines, also of the stage that learned the schema."""
+    """All lines of a plan that was read without its data, those of the stage that learned the schema included."""
 
     @property
     def lines(self) -> tuple[tuple[str, Event], ...]:
-        """What is paid for, in words, and its event."""
+        """All releases, each in words and with its event."""
         if self.stored_lines:
             return self.stored_lines
         lines: list[tuple[str, Event]] = []
@@ -111,29 +125,38 @@ class RunPlan:
 
     @property
     def first(self) -> int:
-        """How many of the lines are drawn before the plans of the others are complete."""
+        """Number of releases that precede the completion of the other plans."""
         return int(self.learning is not None or self.counting is not None)
 
     @property
     def event(self) -> Event:
-        """All of it."""
+        """Privacy event of all releases."""
         events = tuple(event for _, event in self.lines)
         return events[0] if len(events) == 1 else Composed(events)
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all of it costs."""
+        """Guarantee of all releases together."""
         return price(self.event, self.delta, unit=self.unit)
 
     def plan_of(self, method: str) -> MethodPlan:
-        """Return the plan of a method, completed where it was."""
+        """Return the plan of a method: the completed one, if there is one.
+
+        Args:
+            method: Name of one of the run's private methods.
+        """
         return next(plan for plan in (*self.completed, *self.methods) if plan.method == method)
 
     def complete(self, request: TrainRequest, facts: PublicFacts, model: Model) -> RunPlan:
-        """Return the plan once everything is known that the methods' plans depend on.
+        """Return the completed plan, once everything that the methods' plans depend on is known.
+
+        Args:
+            request: The request of the run.
+            facts: Public facts about the data, released values included.
+            model: The untrained model.
 
         Raises:
-            InvalidInput: A completed plan costs more than what was charged for it, which is a mistake of the method's.
+            InvalidInput: A completed plan costs more than was charged for it, which is a bug of the method.
         """
         share = replace(self.share, epsilon=self.share.model_epsilon, score=None, score_epsilon=0.0)
         completed = []
@@ -147,7 +170,7 @@ class RunPlan:
         return replace(self, completed=tuple(completed))
 
     def to_json(self) -> str:
-        """Return the plan as JSON, for the run's directory. It holds nothing but public and released values."""
+        """Return the plan as JSON, for the run directory. It holds only public and released values."""
         scoring = self.scoring
         data: dict[str, Any] = {
             "privet-plan": _FORMAT,
@@ -172,11 +195,12 @@ class RunPlan:
 
         Args:
             text: What `to_json` wrote.
-            request, inputs: Of the run, to resume one that learns its schema. Without them that stage is left out, and
-                `lines` lack it.
+            request: Request of the run; needed to resume a run that learns its schema.
+            inputs: Data of the run; needed to resume a run that learns its schema. Without it, the plan has no stage
+                that learns the schema, and `stored_lines` lists the cost of that stage.
 
         Raises:
-            InvalidInput: The text is no plan, or its stages do not cost what it says.
+            InvalidInput: The text is not a plan, or its stages do not have the privacy cost that it states.
         """
         try:
             data: Mapping[str, Any] = json.loads(text)
@@ -226,12 +250,15 @@ def _restored(data: Mapping[str, Any], request: TrainRequest | None, inputs: Tra
 
 
 def make_plan(request: TrainRequest, inputs: TrainingInputs, model: Model | None) -> RunPlan:
-    """Return the plan of a run, from public facts and what was asked for.
+    """Return the plan of a run, from public facts and the request.
 
     Args:
-        request: What was asked for.
-        inputs: The data; of its rows nothing is used.
-        model: The untrained model; None where it depends on something that is learned first.
+        request: The request of the run.
+        inputs: The data; its rows are not read.
+        model: The untrained model; None where it depends on a value that is released first.
+
+    Raises:
+        InvalidInput: The request does not fit the data, or its methods cannot be planned.
     """
     facts, method = inputs.facts, METHODS[request.method]
     if facts.whose is Whose.USER or request.user is not None:
@@ -254,7 +281,7 @@ def make_plan(request: TrainRequest, inputs: TrainingInputs, model: Model | None
         classes = 0 if _is_regression(request, facts) else max(len(facts.classes), 2)
         scoring = PrivateScoring(score_epsilon, unit, rows_per_user, classes)
     names = request.private_methods
-    # As it is where it was asked for, and short where it is a part.
+    # An undivided δ is used as requested; a part of it is rounded down to three digits.
     is_whole = delta_left == delta and len(names) == 1
     each_delta = delta_left if is_whole else three_digits_down(delta_left / len(names))
     score = None if scoring is None else scoring.event
@@ -271,7 +298,7 @@ def make_plan(request: TrainRequest, inputs: TrainingInputs, model: Model | None
 
 
 def _local_plan(request: TrainRequest, facts: PublicFacts) -> RunPlan:
-    """Every record is randomized by itself: nothing else may be asked of the rows."""
+    """Return the plan of a local method: every record is randomized separately, and nothing else reads the rows."""
     if request.compare:
         problem = f"names methods that see rows as they are, beside {request.method}, whose trust is local"
         raise InvalidInput("compare", problem, "train them by themselves, and use: privet report compare")
@@ -281,7 +308,16 @@ def _local_plan(request: TrainRequest, facts: PublicFacts) -> RunPlan:
 
 
 def require_within(event: Event, charged: Event, unit: Unit) -> None:
-    """Refuse a plan that costs more than the (ε, δ) block that was charged for it."""
+    """Refuse a plan that costs more than the (ε, δ) block that was charged for it.
+
+    Args:
+        event: Event of the plan.
+        charged: Event that was charged.
+        unit: Privacy unit of the run.
+
+    Raises:
+        InvalidInput: The plan costs more than the block, or the event that was charged is not an (ε, δ) block.
+    """
     if not isinstance(charged, Approximate):
         raise InvalidInput(
             "plan", "is not what was charged for it", "this is a mistake of the method: please report it"
@@ -295,7 +331,7 @@ def require_within(event: Event, charged: Event, unit: Unit) -> None:
 
 
 def _is_regression(request: TrainRequest, facts: PublicFacts) -> bool:
-    """Whether a number is predicted, as far as that is public; a target of unknown kind is taken as a category."""
+    """Return whether the target is a number, as far as that is public; an unknown kind is taken as a category."""
     if facts.schema is not None:
         return facts.is_regression
     return dict(request.kinds).get(request.target or "") == "number"

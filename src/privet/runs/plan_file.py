@@ -14,7 +14,12 @@ PLAN = "plan.json"
 
 
 def write_plan(folder: Path, plan: RunPlan) -> None:
-    """Store the plan of a run. It may be shared: it holds public and released values alone."""
+    """Store the plan of a run. It may be shared: it holds only public and released values.
+
+    Args:
+        folder: Run directory.
+        plan: The plan.
+    """
     write_atomically(folder / PLAN, plan.to_json() + "\n", "out")
 
 

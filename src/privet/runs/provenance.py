@@ -17,7 +17,12 @@ __all__ = ["record_rows", "require_same_rows"]
 
 
 def record_rows(request: TrainRequest, inputs: TrainingInputs) -> Internal[Remembered] | None:
-    """What was typed, and a keyed hash of the rows; nothing where nobody may look at rows as they are."""
+    """Return the request and a keyed hash of the rows; None where the run may not read raw rows, or does not fit them.
+
+    Args:
+        request: The request of the run.
+        inputs: The data of the run.
+    """
     method = METHODS[request.method]
     if not method.has_central_trust or not method.fits_rows or inputs.train is None:
         return None
@@ -26,7 +31,15 @@ def record_rows(request: TrainRequest, inputs: TrainingInputs) -> Internal[Remem
 
 
 def require_same_rows(remembered: Remembered, data: Data) -> None:
-    """Refuse rows that are not those that the run was trained on: attacks would look for the wrong people."""
+    """Refuse rows other than those that the run was trained on: attacks on them would mean nothing.
+
+    Args:
+        remembered: What `record_rows` returned.
+        data: The rows.
+
+    Raises:
+        InvalidInput: The rows differ, or are in another order.
+    """
     if not hmac.compare_digest(_digest(remembered.key, data), remembered.rows):
         problem = "is not what the run was trained on: its rows are others, or in another order"
         raise InvalidInput("data", problem, "give the file as it was")

@@ -1,4 +1,4 @@
-"""What a training run is asked for: public options alone, stored with the run."""
+"""The request for a training run: public options only, stored with the run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["FeaturesName", "TrainRequest"]
 
 _MOST_RUNS = 1000
-"""Of a tuned run, on average."""
+"""Largest average number of runs of a tuned run."""
 _LEAST_CANARIES = 100
 _LATER = ("public", "votes")
 """Options that earlier versions did not have."""
 
 
 class FeaturesName(StrEnum):
-    """What a model sees of images."""
+    """Features that a model uses of images."""
 
     AUTO = "auto"
     SCATTERING = "scattering"
@@ -35,7 +35,7 @@ class FeaturesName(StrEnum):
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """The options of a training run, as a person gives them; nothing here is derived."""
+    """The options of a training run as the user gives them; nothing here is derived."""
 
     data: str = "digits"
     target: str | None = None
@@ -73,11 +73,11 @@ class TrainRequest:
     audit: bool = False
     canaries: int = 1000
     public: str | None = None
-    """Public rows without labels, for methods that ask about some."""
+    """Unlabeled public rows, for methods that need them."""
     votes: tuple[str, ...] = ()
-    """Files of votes, where teachers are elsewhere and there are no private rows here; `data` is then empty."""
+    """Vote files, where teachers are trained elsewhere and there are no private rows here; `data` is then empty."""
     options: MethodOptions | None = None
-    """The options of the method alone, of the type that its row in the table names."""
+    """The options that only this method has, of its type `Method.options`."""
 
     def __post_init__(self) -> None:
         checked.positive("epsilon", self.epsilon)
@@ -145,18 +145,25 @@ class TrainRequest:
         return (self.method, *(name for name in self.compare if METHODS[name].is_private))
 
     def training_share(self, facts: PublicFacts) -> float:
-        """Return the part of the private rows that is trained on; the rest is held out for a private score."""
+        """Return the fraction of the private rows to train on; the rest is held out for a private score.
+
+        Args:
+            facts: Public facts about the data.
+
+        Returns:
+            1 where nothing is held out; otherwise 1 − `hold_out`.
+        """
         if not METHODS[self.method].has_central_trust:
             return 1.0  # nobody may see rows as they are, not even to score a model
         return 1.0 if facts.has_test_rows or not facts.can_hold_out or not self.score_share else 1 - self.hold_out
 
     @property
     def title(self) -> str:
-        """What the data set is called on the page."""
+        """Name of the data set on the page."""
         return Path(self.data).name if self.data else f"{len(self.votes)} silos"
 
     def values(self) -> dict[str, Any]:
-        """Return all options by name, those of the method among them."""
+        """Return all options by name, those of the method included."""
         return {
             name: value
             for name, value in (asdict(self) | ({} if self.options is None else asdict(self.options))).items()
@@ -168,7 +175,7 @@ class TrainRequest:
         """Return the request that has these options; all others have the defaults of the method.
 
         Args:
-            values: Options by name, those of the method among them.
+            values: Options by name, those of the method included.
 
         Raises:
             InvalidInput: An option is unknown, or its value is wrong.
@@ -185,13 +192,16 @@ class TrainRequest:
         return TrainRequest(**{"hold_out": method.hold_out} | given, options=options)
 
     def to_json(self) -> str:
-        """Return the request as JSON, for the run's directory."""
-        # What is not given is left out: the hash of an older run's request must not change.
+        """Return the request as JSON, for the run directory."""
+        # Newer options are left out where they are not given: the hash of an older run's request must not change.
         return json.dumps({name: value for name, value in self.values().items() if value or name not in _LATER})
 
     @staticmethod
     def from_json(text: str) -> TrainRequest:
         """Return the request that `to_json` wrote.
+
+        Args:
+            text: The JSON text.
 
         Raises:
             InvalidInput: It is the request of a PATE run of an earlier version.

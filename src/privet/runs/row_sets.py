@@ -28,7 +28,7 @@ _KEY = "privet train"
 
 @dataclass(frozen=True, eq=False)
 class RowSets:
-    """Tables as they were read, and features of pictures: what a model's head takes."""
+    """Row sets of a run, in the form that a model's head takes: tables as read, or features of pictures."""
 
     train: LabeledRows
     """Empty where the private rows are elsewhere."""
@@ -43,21 +43,24 @@ class RowSets:
 
     @property
     def named(self) -> list[tuple[LabeledRows, str]]:
-        """All that there are, with what they are called."""
+        """All row sets that there are, each with its name."""
         every = ((self.test, TEST), (self.held, HELD), (self.train, OWN_ROWS))
         return [(rows, name) for rows, name in every if rows is not None]
 
 
 def split_rows(request: TrainRequest, inputs: TrainingInputs, model: Model, cache: Path) -> RowSets:
-    """Return the rows of a run, those to be held out apart.
+    """Return the row sets of a run, with the held-out rows separate.
 
-    They are held out by a keyed hash of what is in them, so that one that comes or goes moves no other.
+    Rows are held out by a keyed hash of their contents, so that adding or removing a row moves no other.
 
     Args:
-        request: Of the run.
-        inputs: Its data.
-        model: Its `front` makes features.
-        cache: Where features of images are stored.
+        request: The request of the run.
+        inputs: The data of the run.
+        model: The model, whose `front` computes features.
+        cache: Directory in which features of images are cached.
+
+    Raises:
+        InvalidInput: The data was not read.
     """
     facts, data = inputs.facts, inputs.train
     public = None if inputs.public is None else features_of(model.front, inputs.public, cache)
@@ -77,7 +80,13 @@ def split_rows(request: TrainRequest, inputs: TrainingInputs, model: Model, cach
 
 @torch.no_grad()
 def features_of(front: nn.Module, x: npt.NDArray[Any], cache: Path) -> Tensor:
-    """Return the features of rows; those of pictures are stored in a file that its owner alone can read."""
+    """Return the features of rows; those of pictures are cached in a file that only its owner can read.
+
+    Args:
+        front: Feature extractor of the model.
+        x: The rows.
+        cache: Directory of the cache.
+    """
     rows = torch.from_numpy(x)
     features: Tensor = front.cached(rows, cache) if isinstance(front, Pictures) else front(rows)
     return features

@@ -59,7 +59,7 @@ _NORMAL = ", by a normal approximation"
 
 @dataclass(frozen=True, eq=False)
 class LabeledRows:
-    """Rows with their targets, as a model takes them. They do not show in logs."""
+    """Rows with their targets, in the form that a model takes. Their values are not shown in logs."""
 
     x: Tensor = field(repr=False)
     y: Tensor = field(repr=False)
@@ -87,15 +87,23 @@ class _Model(Protocol):
 
 @torch.no_grad()
 def model_outputs(model: nn.Module | _Model, x: Tensor) -> Tensor:
-    """What a model says of rows, some at a time."""
+    """Return the outputs of a model, computed in batches.
+
+    Args:
+        model: The model.
+        x: The rows.
+    """
     parts = [model(some) for some in torch.split(x, _AT_ONCE)] if len(x) else []
     return torch.cat(parts) if parts else torch.zeros(0)
 
 
 def predictions(outputs: Tensor) -> Tensor:
-    """Return what a regression predicts: its outputs, clamped to the target's range, which is scaled to [-1, 1].
+    """Return the predictions of a regression: its outputs, clamped to the target's range, which is scaled to [-1, 1].
 
     `privet predict` writes these and every score is of these, so that no error exceeds the range. NaN stays NaN.
+
+    Args:
+        outputs: Outputs of the model.
     """
     return outputs.double().clamp(-1.0, 1.0)
 
@@ -103,14 +111,14 @@ def predictions(outputs: Tensor) -> Tensor:
 def score_exactly(
     model: nn.Module, rows: LabeledRows, classes: int, on: str, *, seen: bool = False
 ) -> tuple[Score, ...]:
-    """Return the scores on some rows without noise: for public rows, or for internal eyes.
+    """Return the scores on some rows without noise: for public rows, or for the internal report.
 
     Args:
-        model: what is scored.
-        rows: what it is scored on.
-        classes: how many there are; 0 for a regression.
-        on: which rows these are, in words.
-        seen: whether the model was trained on them. A score of such rows is exact and no estimate for new ones.
+        model: The model to score.
+        rows: The rows to score it on.
+        classes: Number of classes; 0 for regression.
+        on: Name of the rows, in words.
+        seen: Whether the model was trained on these rows. Its score is then exact, and not an estimate for new rows.
     """
     scores = tuple(
         replace(score, rows=rows.digest) for score in _measured(model_outputs(model, rows.x), rows, classes, on)
@@ -178,12 +186,17 @@ def _errors(outputs: Tensor, rows: LabeledRows, on: str) -> tuple[Score, Score]:
 
 
 def _right(outputs: Tensor, answers: Tensor) -> Tensor:
-    """Which rows are right; where a model gives no number, none is."""
+    """Return which rows are classified correctly; a row whose outputs are not finite is not."""
     return (outputs.argmax(1) == answers) & outputs.isfinite().all(1)
 
 
 def auc(scores: Tensor, answers: Tensor) -> float:
-    """The chance that a row of the second class has a higher score than one of the first; ties count half."""
+    """Return the probability that a row of the second class has a higher score than one of the first; ties count half.
+
+    Args:
+        scores: Score of each row.
+        answers: Class of each row, 0 or 1.
+    """
     first, second = scores[answers == 0].double().sort().values, scores[answers == 1].double()
     if not len(first) or not len(second):
         return float("nan")
@@ -263,10 +276,10 @@ def expected_interval(scoring: PrivateScoring, rows: int | None, share: float, l
     """Return the expected half-width of a private score's interval as a line of the plan, before anything is drawn.
 
     Args:
-        scoring: the plan of the score.
-        rows: the public or released number of all rows; None if it is private.
-        share: the part of them that is held out.
-        label: the target's column, where it is public.
+        scoring: Plan of the score.
+        rows: Public or released number of all rows; None if it is private.
+        share: Fraction of the rows that is held out.
+        label: Target column, where it is public.
     """
     if rows is None:
         value = f"the noise moves a count by ± {scoring.mechanism.reach:,.0f} rows at most"
@@ -286,13 +299,13 @@ def expected_interval(scoring: PrivateScoring, rows: int | None, share: float, l
 
 
 def score_advice(scoring: PrivateScoring, rows: int | None, share: float, *, needed: bool = False) -> str:
-    """Return what to do where the interval of a private score would be wide; empty where it would not.
+    """Return advice where the interval of a private score would be wide; empty where it would not.
 
     Args:
-        scoring: the plan of the score.
-        rows: the public number of all rows; None if it is private. Then the advice states for how many rows it holds.
-        share: the part of them that is held out.
-        needed: whether the run cannot do without a score, because it chooses by it.
+        scoring: Plan of the score.
+        rows: Public number of all rows; None if it is private. Then the advice states for how many rows it holds.
+        share: Fraction of the rows that is held out.
+        needed: Whether the run needs a score, because it selects by it.
     """
     of = "" if scoring.classes else " of the target's range"
     if rows is None:
@@ -321,8 +334,11 @@ def _least_rows(scoring: PrivateScoring) -> int:
 
 
 def accuracy_margin(rows: int) -> float:
-    """Return how far an accuracy on so many independent rows is from that on all possible rows, with 95 % confidence.
+    """Return the margin of error of an accuracy on independent rows, with 95 % confidence.
 
     P(|mean of n - p| ≥ t) ≤ 2 e^(-2 n t²) for any number of rows (Hoeffding 1963, Thm 2).
+
+    Args:
+        rows: Number of rows.
     """
     return min(sqrt(log(2 / (1 - CONFIDENCE)) / (2 * rows)), 1.0) if rows else 1.0

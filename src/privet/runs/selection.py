@@ -26,7 +26,7 @@ ScoredModel = tuple[nn.Module, Score]
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """A public list of plans that cost the same, and the law of how many of them are tried."""
+    """A public list of plans with the same privacy cost, and the distribution of the number of runs."""
 
     trials: Trials
     candidates: tuple[MethodPlan, ...]
@@ -35,7 +35,7 @@ class TuningPlan:
 
     @property
     def event(self) -> Event:
-        """What the best of them costs (Papernot & Steinke 2022, Thm 2)."""
+        """Privacy event of releasing the best run (Papernot & Steinke 2022, Thm 2)."""
         return Selected(self.one, self.trials)
 
     def to_data(self) -> dict[str, Any]:
@@ -45,7 +45,11 @@ class TuningPlan:
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> TuningPlan:
-        """Return the plan that `to_data` wrote."""
+        """Return the plan that `to_data` wrote.
+
+        Args:
+            data: The plain data that `to_data` returned.
+        """
         trials: Trials = Trials.from_json(json.dumps(data["trials"]))
         candidates = tuple(map(MethodPlan.from_data, data["candidates"]))
         return TuningPlan(trials, candidates, Event.from_json(json.dumps(data["one"])))
@@ -53,7 +57,7 @@ class TuningPlan:
 
 @dataclass(frozen=True)
 class SelectionCheckpoint:
-    """What an interrupted selection is resumed from: internal, and removed at the end."""
+    """Checkpoint of a selection: internal, and removed at the end."""
 
     directory: RunDirectory
     described: ModelDescription
@@ -66,7 +70,12 @@ class SelectionCheckpoint:
         return self.directory.hidden / f"best-{standing.best}"
 
     def keep(self, standing: Standing, best: ScoredModel | None) -> None:
-        """Written before the first run, and after each."""
+        """Store the progress; called before the first run and after each.
+
+        Args:
+            standing: Progress of the selection.
+            best: Model and score of the best run so far, or None.
+        """
         folder = self._best(standing)
         if best is not None and standing.best == standing.done - 1:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -79,12 +88,12 @@ class SelectionCheckpoint:
 
     @property
     def complete(self) -> bool:
-        """Whether every run was made, so that nothing is left to draw."""
+        """Whether all runs are done, so that nothing is left to draw."""
         standing, _ = self.found()
         return standing is not None and standing.done == len(standing.chosen)
 
     def found(self) -> tuple[Standing | None, ScoredModel | None]:
-        """What was kept."""
+        """Return the stored progress, and the model and score of the best run so far."""
         if not self.directory.standing.exists():
             return None, None
         text, score = json.loads(self.directory.standing.read_text(encoding="utf-8"))
@@ -103,6 +112,17 @@ def select_best(
     kept: SelectionCheckpoint,
 ) -> Release[Best[MethodPlan, ScoredModel]]:
     """Release the best model by a released score; the number of runs stays secret.
+
+    Args:
+        tuning: Plan of the selection.
+        fit: Function that trains a model by a candidate plan.
+        score: Function that releases the score of a model.
+        unit: Privacy unit of every run.
+        rng: Source of randomness; None uses the operating system's.
+        kept: Checkpoint, from which an interrupted selection resumes.
+
+    Returns:
+        The best plan, with its model and score.
 
     Guarantee: that of `tuning.event` for `unit` (`privet.training.tuning.select`): each run trains a fresh copy of the
     model with fresh randomness, and releases a score inside of its own event.
@@ -128,7 +148,7 @@ def select_best(
 
 
 def _rank(score: Score) -> float:
-    """Higher is better; errors are turned round, and what is no number is the worst."""
+    """Return a number that is higher for a better score; errors are negated, and a missing value is the worst."""
     if score.value is None:
         return float("-inf")
     return score.value if score.share else -score.value

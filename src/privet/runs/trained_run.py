@@ -1,4 +1,4 @@
-"""A finished run as an object: its model, guarantee, scores and card, and what can be done with them."""
+"""A finished run as an object: its model, guarantee, scores and card; predictions, attacks and audits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,14 @@ __all__ = ["TrainedRun", "open_run", "rows_as_file"]
 
 @contextmanager
 def rows_as_file(data: Any, folder: Path, name: str, target: str | None = None) -> Iterator[str | None]:
-    """Give the path of rows, or the name of a set; rows in memory are written to a private file in `folder`."""
+    """Yield the path of rows, or the name of a data set; rows in memory are written to a temporary private file.
+
+    Args:
+        data: A path or the name of a data set, which is yielded as it is; rows in memory; or None, which yields None.
+        folder: Directory of the temporary file.
+        name: Name of the temporary file, without its suffix.
+        target: Name of the target column, where the rows are a pair of a matrix and targets.
+    """
     if data is None or isinstance(data, (str, Path)):
         yield None if data is None else str(data)
         return
@@ -42,9 +49,10 @@ def rows_as_file(data: Any, folder: Path, name: str, target: str | None = None) 
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A finished run. Everything is read from its folder, so that it can be opened anywhere later.
+    """A finished run. Everything is read from its directory, so that it can be copied and opened elsewhere.
 
-    The properties give what may be shared; `attack` is about private rows.
+    The properties give what may be shared, except `internal_path` and the internal part of `card`. The result of
+    `attack` is private.
     """
 
     folder: Path
@@ -54,7 +62,7 @@ class TrainedRun:
 
     @cached_property
     def card(self) -> TrainingCard:
-        """The card, with what is internal where that is in the folder."""
+        """The card, with its internal part where that is in the directory."""
         return load(self.folder, internal=(self.folder / INTERNAL_CARD).exists())
 
     @cached_property
@@ -68,7 +76,7 @@ class TrainedRun:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the whole run guarantees."""
+        """Privacy guarantee of the whole run."""
         return self.card.privacy.guarantee.value
 
     @property
@@ -95,9 +103,9 @@ class TrainedRun:
         """Predict new rows. This uses no budget: it is post-processing of the released model.
 
         Args:
-            data: A path, a Polars or pandas frame, an array of images, or a named set, whose test part is used.
+            data: A path, a Polars or pandas frame, an array of images, or a named data set, whose test part is used.
             probabilities: Whether to add a column p(class) for each class.
-            data_dir: Where named sets are.
+            data_dir: Directory of named data sets.
 
         Returns:
             One row for each row of the data.
@@ -119,11 +127,24 @@ class TrainedRun:
         resume: bool = False,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> AttackResult:
-        """Attack the run's model, and add what came of it to the internal report; see `attack_run` for the arguments.
+        """Attack the run's model with membership inference, and add the results to the internal report.
 
         Args:
             data: The rows that the run was trained on. Needed where it was trained on rows in memory.
-            outsiders: Rows that it never saw.
+            outsiders: Rows that the run was not trained on. By default the run's test or held-out rows.
+            data_dir: Directory of named data sets.
+            shadows: Number of shadow models to train, an even number; 0 skips the attacks that need them.
+            like_run: Whether to train the shadow models by the run's own plan, with its noise.
+            budget_minutes: Stop training shadow models after this many minutes.
+            rates: False-positive rates to report; by default 0.1 % and 1 %, where there are enough non-members.
+            resume: Whether to resume an interrupted attack with the shadow models that it has trained.
+            on_progress: Called with the number of finished parts and their total: shadow models first, then the page.
+
+        Returns:
+            The results of the attacks; all of them are private.
+
+        Raises:
+            InvalidInput: The run has no classes, its rows are missing or not those of the run, or an argument is wrong.
         """
         target = self.card.schema and self._restored[1].table
         name = target.target if target else None
@@ -148,8 +169,20 @@ class TrainedRun:
     def audit(
         self, *, ladder: bool = False, canaries: int | None = None, confidence: float | None = None
     ) -> AuditResult:
-        """Audit the run: lower bounds on ε beside its guarantee; see `audit_run` for the arguments."""
-        self.__dict__.pop("card", None)  # the audit may write it anew
+        """Audit the run: return empirical lower bounds on ε, to compare with its guarantee.
+
+        Args:
+            ladder: Whether to repeat the DP-SGD plan on synthetic rows, against five increasingly strong adversaries.
+            canaries: Number of canaries where the plan is repeated.
+            confidence: Confidence of each lower bound; by default all tests of a report share an error of 5 %.
+
+        Returns:
+            The lower bounds, each with its confidence.
+
+        Raises:
+            InvalidInput: The run is unfinished, has no stored plan, or its plan cannot be repeated.
+        """
+        self.__dict__.pop("card", None)  # the audit may rewrite it
         return audit_run(self.folder, ladder=ladder, canaries=canaries, confidence=confidence)
 
 
@@ -157,10 +190,13 @@ def open_run(folder: str | Path) -> TrainedRun:
     """Open a finished run.
 
     Args:
-        folder: What `privet.train` or `privet train` wrote.
+        folder: Directory that `privet.train` or `privet train` wrote.
+
+    Returns:
+        The run.
 
     Raises:
-        InvalidInput: There is no finished run, or its card claims less than its events cost.
+        InvalidInput: There is no finished run, or its card claims a smaller ε than its events cost.
     """
     path = Path(folder)
     if is_frame(folder) or not path.is_dir():

@@ -1,7 +1,7 @@
-"""A copy of a model in which GroupNorm stands where BatchNorm cannot be trained privately, with the list of changes.
+"""Replace BatchNorm, which cannot be trained privately, by GroupNorm in a copy of a model, and list the changes.
 
-BatchNorm divides each example by statistics of the others, so no bound on one example's influence holds. GroupNorm
-(Wu & He 2018) takes the statistics within an example. It is another model: accuracy has to be measured again.
+BatchNorm normalizes each example by statistics of the others, so no bound on one example's influence holds. GroupNorm
+(Wu & He 2018) computes the statistics within an example. The result is another model: measure its accuracy again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 
 @dataclass(frozen=True)
 class LayerChange:
-    """One layer that was replaced; a layer in two places is two changes to one new layer."""
+    """One replaced layer. A layer that is used in two places gives two changes, to one new layer."""
 
     path: str
     old: str
@@ -35,7 +35,7 @@ class LayerChange:
 
 @dataclass(frozen=True)
 class BatchNormReplacement:
-    """The new model, and how it differs from the one that was given; `print` it."""
+    """The new model and the list of changes, which `print` shows."""
 
     model: nn.Module
     changes: tuple[LayerChange, ...]
@@ -56,12 +56,22 @@ class BatchNormReplacement:
 
 
 def replace_batchnorm(model: nn.Module, *, groups: int = 32) -> BatchNormReplacement:
-    """A copy of `model` with GroupNorm for each BatchNorm that private training refuses, and what was changed.
+    """Return a copy of a model with GroupNorm in place of each BatchNorm that private training refuses.
 
     The number of groups is the largest divisor of the channels that is at most `groups` and leaves enough channels in
-    a group for something to be left of them after normalising. Weight and bias are kept (values, type, device,
-    `requires_grad`, ties), and so are the layer's mode and eps; running statistics have no place in GroupNorm and are
-    dropped. BatchNorm frozen in eval mode stays.
+    a group for information to remain after normalization. Weight and bias are kept (values, type, device,
+    `requires_grad`, ties), and so are the layer's mode and eps; GroupNorm has no running statistics, so they are
+    dropped. BatchNorm frozen in eval mode is kept.
+
+    Args:
+        model: The model, which is not changed.
+        groups: Largest number of groups of a GroupNorm layer.
+
+    Returns:
+        The new model and the list of changes.
+
+    Raises:
+        InvalidInput: `model` is not a module, cannot be copied, or has BatchNorm that cannot be replaced.
 
     >>> print(replace_batchnorm(nn.Sequential(nn.Conv2d(3, 48, 3), nn.BatchNorm2d(48), nn.ReLU())))
     Replaced (the model that was given is unchanged; make the optimizer from the new one's parameters):
@@ -70,7 +80,7 @@ def replace_batchnorm(model: nn.Module, *, groups: int = 32) -> BatchNormReplace
     count("groups", groups)
     if not isinstance(model, nn.Module):
         raise InvalidInput("model", f"is a {type(model).__name__}", "give a torch.nn.Module")
-    # One entry per place, so that a layer used in two of them is shown twice.
+    # One entry for each place, so that a layer used in two places is listed twice.
     places = [
         (path, module)
         for path, module in model.named_modules(remove_duplicate=False)
@@ -79,8 +89,8 @@ def replace_batchnorm(model: nn.Module, *, groups: int = 32) -> BatchNormReplace
     problems = [*_wrapped(model), *(f"{path or 'the model'} {bad}" for path, old in places if (bad := _unfit(old)))]
     if problems:
         raise InvalidInput("model", "has BatchNorm that cannot be replaced:\n- " + "\n- ".join(problems))
-    # `deepcopy` asks its memo for everything it meets: with the new layers in it, every mention of an old one (shared,
-    # in a plain list, or the model itself) becomes the new one, and parameters stay tied as they were.
+    # `deepcopy` looks up every object in its memo. With the new layers in it, every reference to an old layer (shared,
+    # in a plain list, or the model itself) becomes the new one, and tied parameters stay tied.
     memo: dict[int, object] = {}
     for _, old in places:
         memo[id(old)] = _group_norm(old, groups, memo)
@@ -108,7 +118,7 @@ def _wrapped(model: nn.Module) -> Iterator[str]:
 
 
 def _unfit(old: _BatchNorm) -> str | None:
-    """Why GroupNorm cannot stand in for this layer."""
+    """Return why GroupNorm cannot replace this layer; None where it can."""
     name = type(old).__name__
     if any(map(is_lazy, (*old.parameters(), *old.buffers()))) or old.num_features == 0:
         return f"({name}) has no number of channels yet; make it with one, or run the model once on made-up input"
@@ -129,9 +139,9 @@ def _group_norm(old: _BatchNorm, groups: int, memo: dict[int, object]) -> nn.Gro
 
 
 def _divisor(old: _BatchNorm, groups: int) -> int:
-    # A lone value normalises to 0 and a lone pair to ±1, whatever they were. Images bring further values to a group
-    # (and with two channels in it even a 1×1 image leaves something); an input (N, C) has its channels only, so
-    # where that may come, a group has eight: normalising takes away two degrees of freedom of them.
+    # A single value normalizes to 0 and a pair to ±1, whatever they were. Images add further values to a group (and
+    # with two channels even a 1×1 image keeps some information). An input (N, C) has only its channels, so where that
+    # is possible a group has eight of them: normalization removes two degrees of freedom.
     least = 2 if isinstance(old, (nn.BatchNorm2d, nn.BatchNorm3d)) else 8
     channels = old.num_features
     return next(
@@ -142,7 +152,7 @@ def _divisor(old: _BatchNorm, groups: int) -> int:
 def _change(path: str, old: _BatchNorm, new: nn.GroupNorm) -> LayerChange:
     kept = "weight and bias kept" if new.affine else "no weight and bias, as before"
     dropped = "" if old.running_mean is None else ", running statistics dropped"
-    # Of two values normalised together only the larger one's place is left.
+    # Of two values that are normalized together, only the index of the larger one remains.
     order = "; on inputs (N, 2) only the order of the two channels is left" if new.num_channels == 2 else ""
     return LayerChange(
         path,

@@ -1,4 +1,4 @@
-"""How much of each example's gradient is kept. Whatever the way, no unit's contribution is longer than the clip."""
+"""Clipping rules. Under each of them, no unit's contribution has a norm above the clip."""
 
 from __future__ import annotations
 
@@ -19,36 +19,52 @@ _MARGIN = 1.0 - 1e-6
 """Room for the rounding of the factor itself and of the product with it, in float32."""
 
 _SMALLEST_CLIP, _LARGEST_CLIP = 1e-9, 1e9
-"""Where an adaptive clip stops: beyond, float32 has no room for the noise."""
+"""Bounds of an adaptive clip: beyond them, float32 has no room for the noise."""
 
 
 @dataclass(frozen=True)
 class Factors:
-    """For each parameter the factor of every example's gradient, and which examples were left as they were."""
+    """Factors by which each example's gradients are multiplied, and which examples were not clipped."""
 
     by_parameter: list[Tensor | None]
     unclipped: Tensor
-    """(B,), true where the whole gradient was no longer than the clip."""
+    """(B,), true where the norm of the whole gradient was at most the clip."""
 
 
 class Clipping(Protocol):
-    """A way to clip. `sum of (factor · gradient)` over all parameters is never longer than `clip`, for any example."""
+    """Clipping rule: for each example, the factors times the gradients of all parameters have a joint norm ≤ `clip`."""
 
     def factors(self, squares: Sequence[Squares | None], clip: float, layers: Sequence[int]) -> Factors:
-        """The factors, from each parameter's squared norms; `layers` numbers the layer that owns each parameter."""
+        """Return the factor of each example's gradient, for each parameter.
+
+        Args:
+            squares: Squared gradient norms of the examples, for each parameter; None for one without a gradient.
+            clip: Largest norm of one example's contribution.
+            layers: For each parameter, the number of the layer that owns it.
+
+        Returns:
+            The factors, and which examples were not clipped.
+        """
 
     def leaf(self, noise_multiplier: float) -> Leaf:
-        """What one step releases of its batch."""
+        """Return the event of one step on its batch, before subsampling.
+
+        Args:
+            noise_multiplier: Standard deviation of the noise, divided by the clip.
+
+        Returns:
+            The event.
+        """
 
 
 def _norms(squares: Squares) -> Tensor:
-    """Never less than the true norms: the rounding slack is added before the root. What is unknown is infinite."""
+    """Return upper bounds on the norms: the rounding slack is added before the root, and NaN becomes infinite."""
     value = squares.value.nan_to_num(nan=inf, posinf=inf, neginf=inf).clamp_(min=0.0)
     return (value + squares.slack).nan_to_num_(nan=inf, posinf=inf).sqrt_()
 
 
 def _total(squares: Sequence[Squares | None]) -> Squares | None:
-    """Over all parameters, in float64: there may be thousands of them."""
+    """Return the sum over all parameters, in float64, because there may be thousands of them."""
     known = [each for each in squares if each is not None]
     if not known:
         return None
@@ -57,10 +73,19 @@ def _total(squares: Sequence[Squares | None]) -> Squares | None:
 
 
 class _WholeGradient:
-    """What is common to clipping by the norm over all parameters."""
+    """Base of the rules that clip by the norm over all parameters."""
 
     def factors(self, squares: Sequence[Squares | None], clip: float, layers: Sequence[int]) -> Factors:
-        """Return one factor an example, for all of its parameters."""
+        """Return one factor for each example, the same for all parameters.
+
+        Args:
+            squares: Squared gradient norms of the examples, for each parameter; None for one without a gradient.
+            clip: Largest norm of one example's contribution.
+            layers: For each parameter, the number of the layer that owns it; unused here.
+
+        Returns:
+            The factors, and which examples were not clipped.
+        """
         total = _total(squares)
         if total is None:
             return Factors([None] * len(squares), torch.ones(0, dtype=torch.bool))
@@ -69,7 +94,14 @@ class _WholeGradient:
         return Factors([None if square is None else factors for square in squares], norms <= clip)
 
     def leaf(self, noise_multiplier: float) -> Leaf:
-        """Return the event of the noisy sum."""
+        """Return the event of the noisy sum.
+
+        Args:
+            noise_multiplier: Standard deviation of the noise, divided by the clip.
+
+        Returns:
+            The event.
+        """
         return Gaussian(noise_multiplier)
 
     def _scale(self, norms: Tensor, clip: float) -> Tensor:
@@ -79,12 +111,12 @@ class _WholeGradient:
 
 @dataclass(frozen=True)
 class Flat(_WholeGradient):
-    """One norm over all parameters: a gradient longer than the clip is scaled down to it (Abadi et al. 2016)."""
+    """Clip by one norm over all parameters: scale a gradient above the clip down to it (Abadi et al. 2016)."""
 
 
 @dataclass(frozen=True)
 class Automatic(_WholeGradient):
-    """Every gradient is scaled to (almost) the same length: clip / (norm + stability) (Bu et al. 2023)."""
+    """Scale every gradient to (almost) the same norm, with the factor clip / (norm + stability) (Bu et al. 2023)."""
 
     stability: float = 0.01
 
@@ -98,10 +130,19 @@ class Automatic(_WholeGradient):
 
 @dataclass(frozen=True)
 class PerLayer(_WholeGradient):
-    """Every layer is clipped by itself, to clip / √(number of layers), so that together they are within the clip."""
+    """Clip every layer separately, to clip / √(number of layers), so that the whole gradient is within the clip."""
 
     def factors(self, squares: Sequence[Squares | None], clip: float, layers: Sequence[int]) -> Factors:
-        """min(1, share / norm of the layer), with the same share for each layer."""
+        """Return min(1, share / norm of the layer) for each example and layer, with the same share for each layer.
+
+        Args:
+            squares: Squared gradient norms of the examples, for each parameter; None for one without a gradient.
+            clip: Largest norm of one example's contribution over all layers.
+            layers: For each parameter, the number of the layer that owns it.
+
+        Returns:
+            The factors, and which examples were clipped in no layer.
+        """
         share = clip / sqrt(len(set(layers)) or 1)
         found: dict[int, Factors] = {}
         for layer in sorted(set(layers)):
@@ -114,7 +155,7 @@ class PerLayer(_WholeGradient):
 
 @dataclass(frozen=True)
 class Adaptive(_WholeGradient):
-    """The clip follows a quantile of the norms, learned from a noisy count (Andrew et al. 2021).
+    """Clip by one norm over all parameters; the clip tracks a quantile of the norms (Andrew et al. 2021).
 
     In each step the number of gradients within the clip is released too, as Σ (b_i − ½), which one unit moves by at
     most ½, with normal noise of deviation `count_noise`. Both releases are of the same batch and are one event.
@@ -133,10 +174,26 @@ class Adaptive(_WholeGradient):
             raise InvalidInput("quantile", f"is {self.quantile}", "give a share between 0 and 1, such as 0.5")
 
     def leaf(self, noise_multiplier: float) -> Leaf:
-        """The noisy sum and the noisy count, of one batch."""
+        """Return the joint event of the noisy sum and the noisy count of one batch.
+
+        Args:
+            noise_multiplier: Standard deviation of the noise on the sum, divided by the clip.
+
+        Returns:
+            The event.
+        """
         return Joint((Gaussian(noise_multiplier), Gaussian(2 * self.count_noise)))
 
     def next_clip(self, clip: float, noisy_count: float, divisor: float) -> float:
-        """The clip of the next step, from Σ (b_i − ½) with its noise: post-processing."""
+        """Return the clip of the next step. This is post-processing of the noisy count.
+
+        Args:
+            clip: Clip of the current step.
+            noisy_count: Σ (b_i − ½) over the batch, plus its noise; b_i is 1 where a gradient is within the clip.
+            divisor: Expected number of units in a batch.
+
+        Returns:
+            The new clip, from 1e-9 to 1e9.
+        """
         share = min(max(noisy_count / divisor + 0.5, 0.0), 1.0)
         return min(max(clip * exp(-self.rate * (share - self.quantile)), _SMALLEST_CLIP), _LARGEST_CLIP)

@@ -71,7 +71,7 @@ class Lattice:
         return Lattice(2.0**exponent / _STEPS_PER_DEVIATION)
 
     def sensitivity(self, clip: float, dimension: int, error: float = 0.0) -> float:
-        """How far the sums on the grid of neighbouring data sets can be apart: clip + 2·error + step·√dimension.
+        """How far the sums on the grid of neighboring data sets can be apart: clip + 2·error + step·√dimension.
 
         `error` bounds the distance of a computed sum from the exact one, for every data set: see `error_bound`.
         """

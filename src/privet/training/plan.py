@@ -1,4 +1,4 @@
-"""What is public about a private training run: every knob that the guarantee depends on, fixed before data is read."""
+"""The plan of a private training run: every setting that the guarantee depends on, fixed before data is read."""
 
 from __future__ import annotations
 
@@ -67,16 +67,16 @@ class DPSGD:
     sample_rate: float | None = None
     steps: int | None = None
     population: int | None = None
-    """How many units there are, as a public number: a round one, or one published before."""
+    """Public number of units: a rounded number, or one that was published before."""
     batches: BatchSampling = BatchSampling.POISSON
     neighbours: Neighbours | None = None
-    """Which neighbours count; by default the strongest kind that the sampling proves."""
+    """Neighbor relation of the guarantee; by default the strongest relation that the sampling proves."""
     clipping: Clipping = field(default=Flat())
     noise: Noise = Noise.REAL
     average: float = 0.0
     """Release the running average of the weights with this decay, such as 0.99; 0 releases the last ones.
 
-    After t steps the decay is at most t / (t + 9), so that what the weights were at first is soon forgotten."""
+    After t steps the decay is at most t / (t + 9), so that the initial weights are forgotten quickly."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "batches", checked.member("batches", self.batches, BatchSampling))
@@ -134,15 +134,34 @@ class DPSGD:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether the plan needs the number of rows of the data set, which is then public by definition."""
+        """Whether the plan uses the number of rows of the data set, which is then public by definition."""
         return self.batches is not BatchSampling.POISSON or (self.population is None and self.sample_rate is None)
 
     def public(self, rows: int) -> int | None:
-        """How many of so many units may be said to be there; None where their number is private."""
+        """Return the number of units that may be published.
+
+        Args:
+            rows: Number of units in the data set.
+
+        Returns:
+            `rows` where the plan uses that number; otherwise the plan's `population`, which is None where the number
+            of units is private.
+        """
         return rows if self.counts_rows else self.population
 
     def sampler(self, rows: int) -> Sampler:
-        """What draws the batches from a data set of this many units."""
+        """Return the sampler that draws the batches.
+
+        Args:
+            rows: Number of units in the data set.
+
+        Returns:
+            The sampler of the plan's kind, with the plan's number of steps.
+
+        Raises:
+            InvalidInput: The batch size is missing or larger than the number of units, or `population` differs from
+                `rows` for batches that need the exact number.
+        """
         if self.batch_size is None:
             raise InvalidInput("batch_size", "is missing")
         public = self.population if self.population is not None else rows
@@ -164,7 +183,17 @@ class DPSGD:
         return PoissonSampler(rate, steps, rows)
 
     def unit(self, whose: Whose = Whose.EXAMPLE) -> Unit:
-        """Whose data is protected, and which neighbours count."""
+        """Return the privacy unit: whose data is protected, and under which neighbor relation.
+
+        Args:
+            whose: Whether a unit is one example or one user.
+
+        Returns:
+            The unit, with the plan's neighbor relation, or the strongest one that the sampling proves.
+
+        Raises:
+            InvalidInput: The sampling does not prove the plan's neighbor relation.
+        """
         proven = self._proven()
         neighbours = self.neighbours or next(iter(proven))
         if neighbours not in proven:
@@ -185,7 +214,19 @@ class DPSGD:
         return (Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT, Neighbours.REPLACE)
 
     def calibrated(self, rows: int = 0, whose: Whose = Whose.EXAMPLE) -> DPSGD:
-        """The same plan with its noise multiplier: the least, to 0.1 %, that meets (epsilon, delta)."""
+        """Return the plan with the smallest noise multiplier, to within 0.1 %, that meets (epsilon, delta).
+
+        Args:
+            rows: Number of units in the data set; needed only where the plan uses it (see `counts_rows`).
+            whose: Whether a unit is one example or one user.
+
+        Returns:
+            The calibrated plan, which has `noise_multiplier` in place of `epsilon`. A plan that was given its noise
+            multiplier is returned unchanged.
+
+        Raises:
+            InvalidInput: No noise meets (epsilon, delta) in this number of steps, or `rows` is missing.
+        """
         if self.epsilon is None or self.delta is None:
             return self
         sampler = self.sampler(self._rows(rows))
@@ -205,26 +246,48 @@ class DPSGD:
         return replace(self, noise_multiplier=noise, epsilon=None)
 
     def event(self, rows: int = 0) -> Event:
-        """What the whole run does to the data, known before any of it is read; `rows` where the plan counts them."""
+        """Return the privacy event of the whole run, which is known before any data is read.
+
+        Args:
+            rows: Number of units in the data set; needed only where the plan uses it (see `counts_rows`).
+
+        Returns:
+            The event of all steps, with the calibrated noise.
+
+        Raises:
+            InvalidInput: No noise meets the plan's (epsilon, delta), or `rows` is missing.
+        """
         plan = self.calibrated(rows)
         sampler = plan.sampler(self._rows(rows))
         return sampler.event(plan.clipping.leaf(plan.noise_multiplier or 0.0), sampler.steps_of())
 
     def guarantee(self, delta: float | None = None, rows: int = 0, whose: Whose = Whose.EXAMPLE) -> Guarantee:
-        """What the whole run costs."""
+        """Return the privacy guarantee of the whole run.
+
+        Args:
+            delta: δ at which ε is stated; by default the plan's.
+            rows: Number of units in the data set; needed only where the plan uses it (see `counts_rows`).
+            whose: Whether a unit is one example or one user.
+
+        Returns:
+            The guarantee for `unit(whose)`.
+
+        Raises:
+            InvalidInput: No δ is given, `rows` is missing, or no noise meets the plan's (epsilon, delta).
+        """
         return price(self.event(rows), self.stated_delta(delta), unit=self.unit(whose))
 
     def stated_delta(self, delta: float | None = None) -> float:
         """Return the δ at which ε is stated: the given one, or else the plan's.
 
         Args:
-            delta: In place of the plan's.
+            delta: A δ that replaces the plan's.
 
         Returns:
             A number from 0 to 1.
 
         Raises:
-            InvalidInput: Neither is given, so that no ε could be stated.
+            InvalidInput: Neither is given, so that no ε can be stated.
         """
         chosen = delta if delta is not None else self.delta
         if chosen is None:
@@ -249,17 +312,26 @@ class DPSGD:
         performance: Performance | None = None,
         rules: Mapping[str, OperationRule] | None = None,
     ) -> Explanation:
-        """What a run would do with a model: for each layer the rule, the memory and the cost; and what is refused.
+        """Explain what a run would do with a model: the rule, memory and time of each layer, and what is refused.
 
-        Printed, it is a table. It costs no privacy: of the data set the shapes and types of the first row are used, and
-        the model is run on made-up numbers; model, optimizer and random numbers stay what they were.
+        This costs no privacy: only the shapes and types of the data set's first row are used, and the model is run on
+        synthetic values. The model and the state of the random generators are unchanged afterwards.
 
         Args:
-            model: any module.
-            dataset: as for `attach`; without one, a shape is guessed from the model's first layer.
-            loss: from a batch to its per-example losses, as in your loop, where the model is not simply called on the
-                batch, on the first of a pair, or on the entries of a dict.
-            collate_fn, performance, rules: as for `attach`.
+            model: Any module.
+            dataset: Tensors, or a data set with a length. Without one, the shape of a row is guessed from the model's
+                first layer.
+            loss: Function from a batch to its per-example losses, as in your training loop. It is needed where the
+                model is not simply called on the batch, on the first of a pair, or on the entries of a dict.
+            collate_fn: Function that makes a batch of rows, as in torch's `DataLoader`.
+            performance: Options that change neither the result nor the guarantee.
+            rules: Gradient rules for further operations.
+
+        Returns:
+            The explanation, which prints as a table.
+
+        Raises:
+            InvalidInput: The losses cannot be computed on a synthetic batch.
         """
         from privet.training.explain import explain
 
@@ -286,11 +358,11 @@ class DPSGD:
             model: Any module; it is not wrapped.
             optimizer: Any optimizer of `model`'s parameters.
             dataset: Tensors, or a data set with a length; never a loader, whose batches are not those of the plan.
-            charge: The budget that pays, as `Ledger.budget` returns it, or a `BudgetCharge`, which also has the data's
+            charge: The budget to charge, as `Ledger.budget` returns it, or a `BudgetCharge`, which also has the data's
                 fingerprint and a purpose. None charges no budget.
-            users: For each row the user it belongs to, or `UserRows`, which also says how many rows of a user a batch
-                may hold (one by default). Users are protected, sampled and clipped then, and not rows.
-            collate_fn: Makes a batch of rows, as for torch's `DataLoader`.
+            users: The user of each row, or `UserRows`, which also says how many rows of a user a batch may hold (one
+                by default). Users, instead of rows, are then protected, sampled and clipped.
+            collate_fn: Function that makes a batch of rows, as in torch's `DataLoader`.
             performance: Options that change neither the result nor the guarantee.
             rules: Gradient rules for further operations.
             rng: A seeded generator for tests, which taints the release.
@@ -341,12 +413,13 @@ class DPSGD:
             dataset: The data set that the run was attached with.
             charge: The budget that the run was attached with; its purpose is in the ledger already.
             users: The users that the run was attached with.
-            collate_fn: As for `attach`.
-            performance: As for `attach`.
-            rules: As for `attach`.
-            rng: As for `attach`; a seeded generator gives other noise each time the run is resumed.
+            collate_fn: Function that makes a batch of rows, as in torch's `DataLoader`.
+            performance: Options that change neither the result nor the guarantee.
+            rules: Gradient rules for further operations.
+            rng: A seeded generator for tests, which taints the release. It gives other noise each time the run is
+                resumed.
             journal: Path of the journal, if it was moved.
-            delta: As for `attach`.
+            delta: δ at which the release states its ε, where the plan has none.
 
         Returns:
             The run, before its next step.

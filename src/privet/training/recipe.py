@@ -1,9 +1,9 @@
-"""The settings of a private run, by default heuristics: one set of rules for all data, from public experience.
+"""Default settings of a private run: one set of heuristics for all data, none of it tuned on your data.
 
-Inputs of a linear model here have a length of about 1, so that the noise of all steps together adds to a logit a number
-of deviation √(Σ lr²) · noise_multiplier · clip / batch. That number decides: with little of it the model has not gone
-far enough, with much of it noise speaks louder than data. The best was about 1 for every data set and ε that was tried
-(benchmarks/accuracy), so the learning rate follows from the noise.
+Inputs of a linear model have a norm of about 1 here, so the noise of all steps together changes a logit with a standard
+deviation of √(Σ lr²) · noise_multiplier · clip / batch. This number matters most: if it is small, the model is
+undertrained; if it is large, noise dominates the data. The best value was about 1 for every data set and ε in
+benchmarks/accuracy, so the learning rate follows from the noise.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["DataKind", "Recipe", "recipe"]
 
 
 class DataKind(Enum):
-    """What is learned from."""
+    """Kind of training data."""
 
     TABLE = "table"
     PICTURES = "pictures"
@@ -45,9 +45,9 @@ class DataKind(Enum):
 class _Rules:
     clip: float
     noise: float
-    """The deviation that the noise of all steps together may add to a logit."""
+    """Standard deviation that the noise of all steps together may add to a logit."""
     stride: float
-    """How far one step goes at first: learning rate times clip."""
+    """Length of the first step: learning rate times clip."""
     steps: tuple[int, int] = (100, 400)
     """The fewest and the most steps."""
     rate: float = 1 / 4
@@ -57,8 +57,8 @@ class _Rules:
     momentum: float = 0.0
 
 
-# Labels of pictures are nearly certain: a small clip looks at those that are still wrong. In tables the same row may
-# have either label, and a small clip would move the balance.
+# Labels of pictures are nearly certain, and a small clip emphasizes the examples that are still misclassified. In a
+# table the same row may have either label, and a small clip would bias the predicted probabilities.
 _RULES = {
     (DataKind.TABLE, Family.LINEAR): _Rules(clip=0.5, noise=1.2, stride=80),
     (DataKind.TABLE, Family.RESIDUAL): _Rules(clip=0.5, noise=0.4, stride=30),
@@ -69,41 +69,45 @@ _RULES = {
 }
 _REGRESSION = _Rules(clip=0.5, noise=0.1, stride=0.5)
 _PULL = 0.2
-"""The centre's part in an example's gradient, over the clip: it takes 4 % of the squared length."""
+"""The center's part of an example's gradient, divided by the clip: it takes 4 % of the squared norm."""
 _CENTRE_NOISE = 0.1
-"""The length of the centre's noise that is borne, where inputs have the length 1."""
+"""Accepted norm of the noise on the center, where inputs have unit norm."""
 _STORED = ("clip", "delta", "noise_multiplier", "batch_size", "steps", "population", "average")
 """The fields of a plan that a recipe sets."""
 _AVERAGED = 10
-"""The weights are averaged over about this part of the steps, at the end."""
+"""The decay of the average is 1 − 10 / steps: it covers about the last tenth of the steps."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A plan, and what drives it. All of it is public: it follows from kind, shape, rows, ε and δ."""
+    """A plan with its optimizer settings. All of it is public: it follows from kind, shape, rows, ε and δ."""
 
     plan: DPSGD
-    """Calibrated."""
+    """The calibrated plan."""
     learning_rate: float
-    """Of the first step; it falls in a straight line to zero."""
+    """Learning rate of the first step; it decays linearly to zero."""
     momentum: float
     centre_rate: float
-    """The part of the way to the mean of the inputs that their centre goes in the first step."""
+    """Fraction by which the center moves toward the mean of the inputs in the first step."""
     pull: float
-    """The weight of the centre in an example's gradient, for a model's `losses`."""
+    """Weight of the center in an example's gradient, for a model's `losses`."""
 
     @property
     def steps(self) -> int:
-        """How many there are."""
+        """Number of steps."""
         return self.plan.steps or 0
 
     @property
     def epochs(self) -> float:
-        """How often a row is used, on average."""
+        """Average number of times that a row is used."""
         return self.steps * (self.plan.batch_size or 0) / (self.plan.population or 1)
 
     def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        """Of a model's parameters; those of its centre, if it has one, have a rate of their own."""
+        """Return an SGD optimizer of a model's parameters.
+
+        Args:
+            model: The model. The parameters of its center, if it has one, get a learning rate of their own.
+        """
         find: Callable[[], Iterator[nn.Parameter]] | None = getattr(model, "centres", None)
         centres = [] if find is None else list(find())
         among = {id(each) for each in centres}
@@ -115,7 +119,12 @@ class Recipe:
         return torch.optim.SGD(groups, lr=first)
 
     def anneal(self, optimizer: torch.optim.Optimizer, step: int) -> None:
-        """Set the learning rates for a step, counted from 0; also after a resumed run has loaded older ones."""
+        """Set the learning rates for a step; they decay linearly to zero.
+
+        Args:
+            optimizer: What `optimizer` returned. A resumed run may have loaded older rates into it.
+            step: Number of the step, counted from 0.
+        """
         left = 1 - step / self.steps
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"] * left
@@ -134,14 +143,17 @@ class Recipe:
         Args:
             model: A model that has `losses`, such as those of `privet.training.models`.
             dataset: Pairs of tensors, or a data set of pairs.
-            callbacks: Functions that get the number of each finished step.
-            users: As for `DPSGD.attach`.
-            rng: As for `DPSGD.attach`.
+            callbacks: Functions that are called with the number of each finished step.
+            users: The user of each row, or `UserRows`; users, instead of rows, are then protected.
+            rng: A seeded generator for tests, which taints the release.
 
         Returns:
             The trained model and its guarantee.
 
-        Guarantee: that of the plan's event, for one example (or user) and add/remove neighbours (see `DPSGD`): the
+        Raises:
+            InvalidInput: The model or the data set cannot be used for private training.
+
+        Guarantee: that of the plan's event, for one example (or user) and add/remove neighbors (see `DPSGD`): the
         number of rows in the plan is a public one, and losses look at each row by itself.
         """
         optimizer = self.optimizer(model)
@@ -159,7 +171,13 @@ class Recipe:
             run.close()
 
     def step_of(self, run: Run, model: nn.Module, optimizer: torch.optim.Optimizer) -> StepFunction:
-        """Return the function that takes one step of `run`: it sets the learning rates and steps on the losses."""
+        """Return the function that takes one step of a run: it sets the learning rates and steps on the losses.
+
+        Args:
+            run: The run of this recipe's plan.
+            model: The model of the run, which has `losses`.
+            optimizer: The optimizer of the run.
+        """
         losses_of: Callable[[Any, Any, float], torch.Tensor] = model.losses  # type: ignore[assignment]
 
         def take_step(batch: Any) -> tuple[torch.Tensor, bool]:
@@ -177,7 +195,11 @@ class Recipe:
 
     @staticmethod
     def from_settings(settings: Mapping[str, Any]) -> Recipe:
-        """Return the recipe that `to_settings` wrote."""
+        """Return the recipe that `to_settings` wrote.
+
+        Args:
+            settings: The plain data that `to_settings` returned.
+        """
         return Recipe(**{**settings, "plan": DPSGD(**settings["plan"])})
 
 
@@ -197,18 +219,29 @@ def recipe(
     learning_rate: float | None = None,
     noise_multiplier: float | None = None,
 ) -> Recipe:
-    """The plan, learning rate and averaging for a model of `privet.training.models`.
+    """Return the plan, learning rate and averaging for a model of `privet.training.models`.
 
     Args:
-        kind: a table, or pictures.
-        rows: about how many there are, as a public number.
-        features: how many inputs the model has.
-        classes: how many there are; 0 for regression.
-        epsilon, delta: what the whole run may cost.
-        family: which model is trained.
-        beside: what else is paid from (ε, δ), such as the release of a score.
-        clip, batch_size, epochs, learning_rate: in place of what the rules say.
-        noise_multiplier: in place of the least that keeps (ε, δ), which is then the caller's to see to.
+        kind: Kind of the data: a table, or pictures.
+        rows: Public, approximate number of rows.
+        features: Number of inputs of the model.
+        classes: Number of classes; 0 for regression.
+        epsilon: ε that the whole run may spend.
+        delta: δ that the whole run may spend.
+        family: Family of the model.
+        beside: Other events that are charged to the same (ε, δ), such as the release of a score.
+        clip: Clipping norm, in place of the default heuristic's.
+        batch_size: Expected number of rows in a batch, in place of the default heuristic's.
+        epochs: Length of the run in epochs, in place of the default heuristic's.
+        learning_rate: Learning rate of the first step, in place of the default heuristic's.
+        noise_multiplier: Noise multiplier, in place of the smallest that meets (ε, δ). The caller must then make sure
+            that (ε, δ) is met.
+
+    Returns:
+        The recipe, with a calibrated plan.
+
+    Raises:
+        InvalidInput: The family does not fit the kind of data, a number is out of range, or no noise meets (ε, δ).
 
     >>> found = recipe("table", rows=32_561, features=229, classes=2, epsilon=1.0, delta=1e-5)
     >>> found.steps, found.plan.batch_size, found.plan.clip
@@ -223,7 +256,7 @@ def recipe(
         rules = replace(rules, clip=checked.positive("clip", clip))
     usual = min(max(ceil(checked.count("rows", rows) * rules.rate), 1), rules.most)
     batch = usual if batch_size is None else checked.count("batch_size", batch_size)
-    # Whatever the steps, together they are about as noisy as one sum over all rows with this deviation.
+    # For any number of steps, their total noise is about that of one sum over all rows with this deviation.
     whole = analytic_gaussian_sigma(epsilon, delta) / rows
     least, most = rules.steps
     steps = min(max(round(rules.noise / whole / rules.stride), least), most)
@@ -242,20 +275,20 @@ def recipe(
         plan = replace(asked, epsilon=None, noise_multiplier=noise_multiplier)
     else:
         plan = asked.calibrated() if not beside else _beside(asked, epsilon, delta, beside)
-    # The rates fall in a straight line, so that their squares sum to a third.
+    # The rates decay linearly, so that their squares sum to a third of those of a constant rate.
     noise = (plan.noise_multiplier or 0.0) * rules.clip / batch * sqrt(steps / 3)
     rate = min(rules.noise / noise, 5 * rules.stride / rules.clip) * (1 - rules.momentum)
     if learning_rate is not None:
         rate = checked.positive("learning_rate", learning_rate)
-    # The centre follows the noisy means by a running average, so that its noise is about √(centre_rate / 2) times one
-    # mean's, in every direction; with few rows it had better stay where it is.
+    # The center is a running average of the noisy means, so that its noise is about √(centre_rate / 2) times that of
+    # one mean, in every direction. With few rows it should hardly move.
     mean = (plan.noise_multiplier or 0.0) / batch / _PULL * sqrt(checked.count("features", features))
     centre_rate = min(0.5, 2 * (_CENTRE_NOISE / mean) ** 2)
     return Recipe(plan, rate, rules.momentum, centre_rate, _PULL * rules.clip)
 
 
 def _beside(plan: DPSGD, epsilon: float, delta: float, others: tuple[Event, ...]) -> DPSGD:
-    """The plan with the least noise for which it and the others together cost at most (ε, δ)."""
+    """Return the plan with the least noise for which it and the other events together cost at most (ε, δ)."""
 
     def together(noise: float) -> Event:
         return Composed((replace(plan, epsilon=None, noise_multiplier=noise).event(), *others))

@@ -1,4 +1,4 @@
-"""A run of private training: the batches that were priced, the step that was priced, and the release at the end."""
+"""A run of private training: batches and steps exactly as the accountant analyzed them, and the release at the end."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ __all__ = ["Run", "RunError"]
 
 
 _CLOSELY = 9
-"""An average's decay after t steps is at most t / (t + this): the weights of its beginning are soon forgotten."""
+"""Cap the EMA decay at t / (t + 9) after t steps, so that the untrained initial weights are forgotten quickly."""
 _WAITS = "the last batch got no step; it still waits: call run.step(losses) once for it"
 
 
 @dataclass
 class _Progress:
     steps: int = 0
-    """Steps begun, whether or not they were finished: what has been paid for."""
+    """Steps started, whether or not they were finished: the part of the plan that is spent."""
     open: Micro | None = None
-    """The micro-batch that was handed out and waits for its losses."""
+    """The micro-batch that was returned to the loop and waits for its losses."""
     left: Iterator[Micro] = field(default_factory=lambda: iter(()))
     """The step's other micro-batches."""
     drawing: bool = False
-    """Whether the ledger knows that noise may have been drawn."""
+    """Whether the ledger has recorded that noise may have been drawn."""
     released: bool = False
     finished: bool = False
-    """Whether any step was."""
+    """Whether at least one step was finished."""
     rehearsal: Rehearsal | None = None
-    """Under way, while the loop runs on rows that count for nothing."""
+    """The rehearsal in progress, while the loop runs on rows that have no effect on the model."""
     rehearse: Micro | None = None
-    """What the step that has begun is to be rehearsed with, before its first piece."""
+    """The rows with which the current step is rehearsed, before its first micro-batch."""
     refusal: InvalidInput | None = None
-    """What the rehearsal of this step found; raised with its last piece, for the other checks may know more."""
+    """The error of this step's rehearsal; raised with the last micro-batch, because other checks may say more."""
 
 
 class Run:
@@ -90,61 +90,62 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """How many steps have begun."""
+        """Number of steps started."""
         return self._progress.steps
 
     @property
     def total(self) -> int:
-        """How many steps the plan has."""
+        """Number of steps of the plan."""
         return self.sampler.steps_of()
 
     @property
     def clip(self) -> float:
-        """The clip of the current step; it moves only under adaptive clipping, and then it is a release too."""
+        """The clip of the current step. It changes only under adaptive clipping, and the guarantee covers it."""
         return self._step.clip
 
     @property
     def clipped(self) -> float | None:
-        """The share of the last step's units whose gradients were shortened, in this process; None where it had none.
+        """Share of the last step's units whose gradients were clipped, in this process; None if it had no units.
 
-        It tells of the rows and is not paid for: keep it to yourself, or release it through a mechanism.
+        This is private and not covered by the guarantee: do not share it, or release it through a mechanism.
         """
         return self._step.shortened / self._step.seen if self._step.seen else None
 
     @property
     def ignored(self) -> float | None:
-        """The share of the last step's units whose gradients were NaN or infinite, and counted as zero.
+        """Share of the last step's units whose gradients were NaN or infinite, and were replaced by zero.
 
-        As `clipped`, it tells of the rows and is not paid for. Where it is 1, a `PrivateWarning` says so at once.
+        Like `clipped`, this is private and not covered by the guarantee. Where it is 1, a `PrivateWarning` is issued.
         """
         return self._step.ignored / self._step.seen if self._step.seen else None
 
     @property
     def rehearsing(self) -> bool:
-        """Whether the current batch is a rehearsal's: its rows come again, and count for nothing."""
+        """Whether the current batch is part of a rehearsal: its rows come again, and it has no effect on the model."""
         return self._progress.rehearsal is not None and self._progress.rehearsal.waits
 
     @property
     def noise_multiplier(self) -> float:
-        """Deviation of the noise over the clip: the plan's, or what was calibrated."""
+        """Standard deviation of the noise, divided by the clip, as planned or calibrated."""
         return self.plan.noise_multiplier or 0.0
 
     @property
     def groups(self) -> Tensor | None:
-        """For each row of the current batch the place of its user among those in it; None where rows are units."""
+        """Index of each row's user among the users of the current batch; None where rows are units."""
         rehearsal = self._progress.rehearsal
         micro = self._progress.open if rehearsal is None or not rehearsal.waits else rehearsal.micro
         return None if micro is None or micro.groups is None else torch.from_numpy(micro.groups)
 
     def batches(self) -> Iterator[Any]:
-        """The batches of all steps that are left, each to be followed by one call of `step`.
+        """Return an iterator over the batches of all remaining steps; call `step` once for each of them.
 
-        A batch is drawn as the accountant priced it, so its size varies. An empty one comes as a single row of
-        zeros that counts for nothing, so that the loop need not care. With micro-batches a step takes several rounds;
-        `step` says when one is complete. The first, second, fourth, … batch comes in two pieces: by the small one the
-        model is examined. Some of its rows come before that, a few times, exchanged and fewer, to see whether each loss
-        depends on its own row alone (`rehearsing` is true then). A run has one such loop: whoever asks again goes on
-        with it. Where an error ended the loop and a batch got no step, that batch comes again.
+        Batches are drawn as the accountant assumes, so their sizes vary. An empty batch comes as a single row of zeros
+        that has no effect, so that the loop needs no special case. With micro-batches a step takes several iterations;
+        `step` says when one is complete. The first, second, fourth, … batch comes in two pieces, and the model is
+        examined on the small one. Before that, some of its rows come a few times, permuted and in smaller numbers, to
+        check that each loss depends on its own row alone (`rehearsing` is true then). A run has one such iterator, and
+        a second call continues it. If an error ended the loop before `step` was called for a batch, that batch comes
+        again.
         """
         loop = None if self._loop is None else self._loop()
         if loop is not None and self._progress.open is not None:
@@ -166,7 +167,7 @@ class Run:
         while True:
             self._ask("a batch")
             if self._step.torn:
-                # Its sum is of no use, and it stays paid.
+                # Its sum cannot be used, and its privacy cost stays spent.
                 progress.open, progress.left, progress.rehearse = None, iter(()), None
             progress.open = progress.open or next(progress.left, None)
             if progress.open is None:
@@ -194,10 +195,7 @@ class Run:
                 raise RunError(_WAITS)
 
     def _trial(self, micro: Micro) -> tuple[Any] | None:
-        """The batch of the next pass of this step's rehearsal; None once it is over.
-
-        A pass without losses was broken off by an error: then all of them come again.
-        """
+        """Return the batch of the rehearsal's next pass; None once it is over. An error in a pass restarts it."""
         progress = self._progress
         with self.world.together():
             if progress.rehearsal is None or progress.rehearsal.waits:
@@ -215,7 +213,7 @@ class Run:
         return trial
 
     def _warn_of_passes(self, rehearsal: Rehearsal) -> None:
-        """Warn once of a loop that takes passes for steps, and once of one that cannot be compared with itself."""
+        """Warn once if the loop counts rehearsal passes as steps, and once if its passes are not repeatable."""
         rehearsal.rates.append([group.get("lr") for group in self.optimizer.param_groups])
         # Before the first pass the rate may still be that of the last step; then it is this step's, in all passes.
         if any(rates != rehearsal.rates[1] for rates in rehearsal.rates[2:]):
@@ -229,7 +227,7 @@ class Run:
             self._progress.rehearsal = None
 
     def _next(self) -> bool:
-        """Begin the next step, whose micro-batches are then to be handed out; false if there is none."""
+        """Start the next step and split its batch into micro-batches; return False if no step is left."""
         turn = self.world.turn(self._take, self._step.parameters, self.clip)
         if turn is None:
             return False
@@ -248,12 +246,17 @@ class Run:
         """Clip, sum, add noise once, divide by a public number, let the optimizer step, and count.
 
         Args:
-            losses: one for each row of the batch, each computed from its own row.
-            groups: for losses that are not one a row (several augmented copies of each, say), the place in the batch
-                of the unit that each belongs to; a unit's losses are averaged before it is clipped.
+            losses: One loss for each row of the batch, each computed from its own row.
+            groups: The index in the batch of the unit that each loss belongs to, where there is not exactly one loss
+                for each row (several augmented copies of a row, for example). A unit's losses are averaged before its
+                gradient is clipped.
 
         Returns:
-            Whether the step is complete; with micro-batches, only the last one's call completes it.
+            Whether the step is complete. With micro-batches, only the call for the last one completes it.
+
+        Raises:
+            RunError: The run has ended, no batch waits for a step, or an error interrupted this step before.
+            InvalidInput: The losses cannot be used, or depend on other rows of the batch.
         """
         self._ask("a step")
         micro, rehearsal = self._progress.open, self._progress.rehearsal
@@ -285,9 +288,12 @@ class Run:
         return True
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
-        """What the whole plan costs, which is what the release costs, however early one stops.
+        """Return the guarantee of the whole plan, which is that of the release, however early the run is stopped.
 
-        When to stop may depend on what was seen, and only the plan was fixed before.
+        The decision to stop may depend on what was observed during training; only the plan was fixed before.
+
+        Args:
+            delta: δ at which ε is stated; by default that of the run.
         """
         found = price(self.event, delta if delta is not None else self.delta, unit=self.unit)
         if self.plan.noise is not Noise.LATTICE:
@@ -297,7 +303,15 @@ class Run:
         return replace(found, assumptions=(*others, ASSUMPTION))
 
     def release(self, delta: float | None = None) -> Release[nn.Module]:
-        """The model, with its bill; the run ends here. A step that is not complete adds nothing to it, and stays paid.
+        """Release the trained model, or the running average of its weights where the plan has one, and end the run.
+
+        An incomplete step has no effect on the model, but its privacy cost stays spent.
+
+        Args:
+            delta: δ at which the release states its ε; by default that of the run.
+
+        Raises:
+            RunError: The run has ended, or no step was completed.
 
         Guarantee: that of the plan's event for its unit (see `Run`); `release.guarantee` at the given δ.
         """
@@ -322,11 +336,14 @@ class Run:
         )
 
     def selftest(self, loss: Callable[[Any], Tensor] | None = None) -> SelfTest:
-        """Check on these very objects that noise, clip and parameters are what the plan says; raises if not.
+        """Check on the objects of this run that noise, clip and parameters match the plan, and return the checks.
 
         Args:
-            loss: from a batch to its per-example losses, as in the loop; then the gradients of three rows are checked
-                against autograd too, with the model in eval mode, since dropout differs from call to call.
+            loss: Function from a batch to its per-example losses, as in the loop. With it, the gradients of three rows
+                are also checked against autograd, with the model in eval mode, since dropout differs between calls.
+
+        Raises:
+            RunError: A check failed, the run has ended, or a batch waits for its step.
         """
         self._ask("a self-test")
         if self._progress.open is not None and (self._progress.rehearsal is None or self.rehearsing):
@@ -337,7 +354,7 @@ class Run:
         return found
 
     def close(self) -> None:
-        """End the run without a release; a charge from which nothing was drawn is given back.
+        """End the run without a release. The charge is refunded if no noise was drawn.
 
         A run that was saved may be resumed afterwards.
         """
@@ -351,12 +368,20 @@ class Run:
         self._progress.released = True
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint from which `DPSGD.resume` goes on: model, optimizer, sampler and what has been spent.
+        """Write a checkpoint for `DPSGD.resume`: model, optimizer, sampler and the steps that are spent.
 
-        The file is replaced in one move. Beside the first one a journal is kept (`path` and ".journal", unless
-        `attach` was told another place), in which steps are written down before they begin: it belongs to every
-        checkpoint of the run. A step that is under way counts as begun, and its work is not saved. The file is for
-        those who may see the ledger: it holds the token by which the charge is resumed.
+        The file is replaced atomically. A journal is kept next to the first checkpoint (`path` plus ".journal", unless
+        `attach` was given another path). Each step is recorded in it before it starts, and every checkpoint of the run
+        needs it. A step in progress counts as started, and its work is not saved. Only those who may see the ledger
+        should see the file: it holds the token with which the charge is resumed. In distributed training, only
+        process 0 writes.
+
+        Args:
+            path: The checkpoint file, in a directory that exists.
+
+        Raises:
+            RunError: The run has ended.
+            InvalidInput: The directory does not exist, or the state holds values that cannot be stored.
         """
         if self._progress.released:
             raise RunError("the run has ended, so that it cannot be saved; save the released model itself")
@@ -373,7 +398,16 @@ class Run:
         )
 
     def restore(self, saved: Checkpoint, steps: int, *, drawing: bool) -> None:
-        """Take over a checkpoint's state, `steps` steps of the plan having been used; `DPSGD.resume` calls this."""
+        """Load the state of a checkpoint into a run before its first step; `DPSGD.resume` calls this.
+
+        Args:
+            saved: The checkpoint.
+            steps: Number of the plan's steps that are spent, according to the journal.
+            drawing: Whether the ledger has recorded that noise may have been drawn.
+
+        Raises:
+            RunError: The run has started.
+        """
         if self._progress.steps:
             raise RunError("the run has begun, so that no checkpoint can be loaded into it; use plan.resume")
         saved.restore(self.model, self.optimizer, self._average)
@@ -385,7 +419,7 @@ class Run:
             raise RunError(f"the run has ended, so {what} cannot be had; attach a new run, which costs anew")
 
     def _take(self) -> Turn | None:
-        """Draw the next batch from the whole data set, and count its step; of several processes one does this."""
+        """Draw the next batch from the whole data set, and count its step. Only one of several processes does this."""
         number = self.sampler.next_step(self._progress.steps)
         if number >= self.total:
             return None
@@ -394,22 +428,19 @@ class Run:
         return Turn(number, drawn)
 
     def _begin(self, number: int) -> None:
-        """Count a step before anything of it can be seen."""
+        """Count a step before any of its output can be observed."""
         self._store.begin(number)
         self._progress.steps = number + 1
 
     def _draw(self) -> None:
-        """Tell the ledger, before the first weights change, that noise may be seen from now on."""
+        """Record in the ledger, before the weights first change, that noise may be observed from now on."""
         if self._charge is not None and not self._progress.drawing:
             self._charge.draw()
             self._progress.drawing = True
 
     @torch.no_grad()
     def _follow(self) -> None:
-        """Let the average follow the weights; buffers are copied.
-
-        At first it follows closely, or a short run's average would be made of the weights that it began with.
-        """
+        """Update the running average of the weights; buffers are copied."""
         if self._average is None:
             return
         decay = min(self.plan.average, self.steps / (self.steps + _CLOSELY))

@@ -1,14 +1,16 @@
-"""Private selection: of a random number of private runs, the one with the best released score.
+"""Private selection: release the best of a random number of private runs, by its released score.
 
-What you must keep true here:
+The guarantee assumes:
 
-- a run is all that one candidate costs, from the first row that is read to the release of its score, and its event says
-  so; runs share nothing but the data (no warm start from an earlier run, no stopping because an earlier one was good);
+- the event of a run covers everything that one candidate does, from the first row that is read to the release of its
+  score; runs share nothing but the data (no warm start from an earlier run, no stopping because an earlier one was
+  good);
 - the candidates are public, and so is the order of the scores;
-- nothing of the other runs leaves: not their scores, not how many there were, nor how long they took. A screen that
-  only the owner of the data sees may say what it likes; what is stored or shared may say that tuning is going on;
-- the number of runs stands once it is drawn. A limit on time that ends the loop early, or a second try because there
-  were too few runs, makes another law, which nobody has priced. `Trials.quantile` says beforehand how many to expect.
+- nothing about the other runs is released: not their scores, not how many there were, nor how long they took. A screen
+  that only the owner of the data sees may show anything; what is stored or shared may say that tuning is in progress;
+- the number of runs is final once it is drawn. A time limit that ends the loop early, or a second draw because there
+  were too few runs, follows another distribution, which the accountant does not cover. `Trials.quantile` says
+  beforehand how many runs to expect.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ __all__ = ["Best", "Standing", "Trials", "draw", "select", "selection"]
 C = TypeVar("C")
 T = TypeVar("T")
 _HEAVY = -0.25
-"""Shapes below this are drawn from the law without the factor (1 − γ)^k: proposals from the geometric would be poor."""
+"""Below this shape, proposals come from the law without the factor (1 − γ)^k: geometric ones are rarely accepted."""
 
 
 @dataclass(frozen=True)
 class Best(Generic[C, T]):
-    """What a selection releases: the best run's candidate, what it made, and its score."""
+    """Result of a selection: the candidate of the best run, its output, and its score."""
 
     candidate: C
     value: T
@@ -43,19 +45,19 @@ class Best(Generic[C, T]):
 
 @dataclass(frozen=True, repr=False)
 class Standing(Record):
-    """How far a selection has come: **internal**, for whoever goes on with it after a crash, and for nobody else.
+    """Progress of a selection. It is **internal**: use it only to resume the selection after a crash.
 
-    It is written before the first run, so that what was drawn is never drawn again. Once the selection is released,
-    throw it away: going on from it a second time would be a second selection, to be paid for again.
+    It is written before the first run, so that the number of runs and their candidates are never drawn again. Delete it
+    once the selection is released: resuming from it a second time would be a second selection, with its own cost.
     """
 
     selected: Selected
     candidates: int
     chosen: tuple[int, ...]
-    """The candidate of each run, by its place in the list; there are as many as there will be runs."""
+    """Index of the candidate of each planned run."""
     done: int = 0
     best: int | None = None
-    """Which run is the best so far."""
+    """Number of the best run so far."""
     score: float | None = None
     source: str | None = None
     randomness: Randomness = Randomness.SECURE
@@ -73,11 +75,16 @@ class Standing(Record):
 
     @classmethod
     def kinds(cls) -> Mapping[str, type[Record]]:
-        """A standing holds the event."""
+        """Return the types of records that a standing may hold, by name: itself and events."""
         return {"Standing": cls} | dict(Event.kinds())
 
     def after(self, run: Release[Any], score: float | None = None) -> Standing:
-        """With one more run; its score is given if it is the best so far."""
+        """Return the standing after one more run.
+
+        Args:
+            run: Release of the run.
+            score: Score of the run if it is the best so far, otherwise None.
+        """
         seeded = Randomness.SEEDED in (self.randomness, run.randomness)
         return replace(
             self,
@@ -93,9 +100,16 @@ class Standing(Record):
 
 
 def selection(trials: Trials, candidates: Sequence[C], event: Callable[[C], Event]) -> Selected:
-    """The event of a whole selection: what to charge before `select` is called.
+    """Return the event of a whole selection, to be charged before `select` is called.
 
-    `event` gives what one run of a candidate costs, its score included; it must be the same for all candidates.
+    Args:
+        trials: Distribution of the number of runs.
+        candidates: Public list of candidates.
+        event: Function from a candidate to the event of one of its runs, the release of the score included. The events
+            must be the same for all candidates.
+
+    Raises:
+        InvalidInput: There are no candidates, or their events differ.
 
     >>> from privet.core.event import Gaussian
     >>> selection(Trials.with_mean(4.0), [0.1, 1.0], lambda learning_rate: Gaussian(4.0)).event
@@ -125,20 +139,29 @@ def select(
     standing: Standing | None = None,
     best: T | None = None,
 ) -> Release[Best[C, T]]:
-    """Try candidates drawn at random, each anew and a random number of times, and release the best.
+    """Run a random number of randomly drawn candidates, and release the best run.
 
     Args:
-        trials: the law of the number of runs.
-        candidates: a public list; each run takes one of them, all equally likely, whatever the others took.
-        run: trains a candidate with fresh randomness, and releases (what it made, its score); a higher score is
+        trials: Distribution of the number of runs.
+        candidates: Public list of candidates. Each run draws one of them uniformly and independently.
+        run: Function that trains a candidate with fresh randomness, and releases (output, score). A higher score is
             better, and NaN is the worst. It charges no ledger: all runs together are charged once, before.
-        rng: draws the number of runs and the candidates.
-        event: what one run of a candidate costs; every run's release is held against it.
-        unit: whom every run protects; the default unit if left out.
-        delta: for the release's guarantee, if it shall have one.
-        keep: is given the standing, and what the best run so far has made, before the first run and after each; both
-            are internal. Keep them as one: a standing beside the value of a later run would count that run twice.
-        standing, best: what `keep` was given last, to go on after a crash. A run that was lost is made again.
+        rng: Generator that draws the number of runs and the candidates.
+        event: Function from a candidate to the event of one of its runs; every run's release is checked against it.
+        unit: Privacy unit of every run; the default unit if left out.
+        delta: δ of the release's guarantee; without it the release states no guarantee.
+        keep: Function that stores the standing and the output of the best run so far. It is called before the first
+            run and after each run; both values are internal. Store them atomically: a standing next to the output of
+            a later run would count that run twice.
+        standing: The standing that `keep` was called with last, to resume after a crash. A lost run is repeated.
+        best: The output that `keep` was called with last, together with `standing`.
+
+    Returns:
+        The best run's candidate, output and score, with the event of the whole selection.
+
+    Raises:
+        InvalidInput: There are no candidates, their events differ, a run does not release what its event says, or
+            `standing` belongs to another selection.
 
     Guarantee: that of `selection(trials, candidates, event)`, for `unit` and its neighbours (Papernot & Steinke 2022,
     Thm 2): runs are independent and alike, a run being the draw of a candidate and what comes of it; their number is
@@ -178,9 +201,13 @@ def select(
 
 
 def draw(trials: Trials, rng: Rng) -> int:
-    """The number of runs, exactly by its law: only coins whose chance is a fraction decide.
+    """Draw the number of runs exactly from its distribution, with coins of rational probability only.
 
-    How long it takes tells something of what was drawn, as the runs themselves do.
+    The running time depends on the number drawn, as that of the runs themselves does.
+
+    Args:
+        trials: Distribution of the number of runs.
+        rng: Source of randomness.
 
     >>> from privet.core.random import SeededRng
     >>> [draw(Trials.with_mean(5.0), SeededRng(1, i)) for i in range(5)]
@@ -193,7 +220,7 @@ def draw(trials: Trials, rng: Rng) -> int:
 
 
 class _Coins:
-    """Coins with rational chances; a source that lets the loops below spin without end is found out."""
+    """Coins of rational probability, with a limit on flips, so that a broken random source cannot loop forever."""
 
     def __init__(self, rng: Rng, trials: Trials) -> None:
         self._rng = rng
@@ -201,7 +228,7 @@ class _Coins:
         self._left = 8 * PATIENCE * math.ceil(trials.mean * (1 + abs(trials.shape)) + 1 / (1 - trials.gamma))
 
     def up(self, chance: Fraction) -> bool:
-        """True with this probability, exactly: bits of a uniform number are drawn until they decide."""
+        """Return True with exactly this probability: bits of a uniform number are drawn until they decide."""
         drawn = length = 0
         while self._left > 0:
             self._left -= 1
@@ -249,7 +276,7 @@ def _summed(stop: Fraction, shape: Fraction, coins: _Coins) -> int:
 
 
 def _checked(release: Release[tuple[T, float]], whole: Selected, unit: Unit, source: str | None) -> tuple[T, float]:
-    """What a run gave, if it is what was priced; messages do not say which run it was."""
+    """Return output and score of a run that did what its event says; messages do not say which run it was."""
     if not isinstance(release, Release):
         problem = f"gave a {type(release).__name__}, where a Release is wanted"
         raise InvalidInput("run", problem, "join the releases of the model and of its score")

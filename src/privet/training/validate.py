@@ -279,7 +279,7 @@ def _of_parameters(model: nn.Module, trained: Sequence[torch.Tensor]) -> Iterato
     for path, parameter in model.named_parameters():
         in_optimizer = id(parameter) in held
         if not (parameter.requires_grad or in_optimizer):
-            continue  # a constant: any type will do, such as the quantised weights under an adapter
+            continue  # a constant: any type will do, such as the quantized weights under an adapter
         if why := _unfit(parameter):
             freeze = "" if in_optimizer else "freeze it with requires_grad_(False), since it is not trained; or "
             yield _refusal(path, why.problem, freeze + why.fix)

@@ -20,26 +20,44 @@ _DECADES, _EACH = 4, 10
 
 
 def nonmembers_needed(rate: float) -> int:
-    """How many outsiders a rate of false alarms takes: fewer than one false alarm is none."""
+    """Return the number of non-members that a false-positive rate needs, so that it allows at least one false positive.
+
+    Args:
+        rate: The false-positive rate.
+    """
     return ceil(1 / rate)
 
 
 def usable_rates(alarms: Sequence[float], outsiders: int) -> tuple[float, ...]:
-    """The rates for which there are outsiders enough."""
+    """Return the false-positive rates for which there are enough non-members.
+
+    Args:
+        alarms: False-positive rates.
+        outsiders: Number of non-members.
+    """
     return tuple(rate for rate in alarms if outsiders >= nonmembers_needed(rate))
 
 
 def above_limit(outcomes: Sequence[Outcome], limit: Limit, error: float = ALPHA / KINDS) -> list[str]:
-    """The attacks whose band lies above what the guarantee allows; all bands share one `error`.
+    """Return the attacks whose confidence band lies above what the guarantee allows.
 
-    The blind baseline is none of them: it never sees the model, so that no guarantee of the model limits it.
+    The blind baseline is excluded: it never sees the model, so that no guarantee of the model limits it.
+
+    Args:
+        outcomes: Outcomes of the attacks.
+        limit: Largest true-positive rate at each false-positive rate, under the guarantee.
+        error: Error probability that all bands share.
     """
     seeing = [each for each in outcomes if each.attack != BLIND]
     return [each.attack for each in seeing if each.band(error / len(outcomes)).above(limit)]
 
 
 def guarantee_limit(card: TrainingCard) -> Limit:
-    """The most members that any attack can find, by the card's own event."""
+    """Return the largest true-positive rate of any attack, as a function of the false-positive rate.
+
+    Args:
+        card: Card of the run, whose event limits the attacks.
+    """
     privacy = card.privacy
     guarantee = privacy.guarantee.value
     bound = curve_of(privacy.event.value, guarantee, single_accountant(guarantee, privacy.ladder.value))
@@ -54,7 +72,15 @@ def summarize_attack(
     notes: dict[str, str],
     error: float = ALPHA / KINDS,
 ) -> tuple[Attacked, ...]:
-    """Every outcome with its rates, its AUC and its curve; all bands share one `error`."""
+    """Return every outcome with its rates, its AUC and its curve.
+
+    Args:
+        outcomes: Outcomes of the attacks.
+        alarms: False-positive rates to report.
+        shadows: Number of shadow models.
+        notes: Note on an attack, by its name.
+        error: Error probability that all bands share.
+    """
     return tuple(_attacked(each, alarms, shadows, notes, error, len(outcomes)) for each in outcomes)
 
 

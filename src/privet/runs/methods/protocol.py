@@ -1,4 +1,4 @@
-"""What a method of training is: a plan that is priced before any row is read, and a fit that releases a model.
+"""The protocol of a training method: a plan with its privacy cost, made before any row is read, and a private fit.
 
 To add a method, write one file that makes a `Method`, and add one row to `privet.runs.methods.table`. The pipeline then
 charges it, resumes it, scores it, writes its card and pages, offers it on the command line, and audits it.
@@ -45,8 +45,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """Options of one method alone: a method's own type adds fields with defaults, in plain JSON values, and checks
-    them. Their names differ from those of `TrainRequest`."""
+    """Base of the options that only one method has. A method's subclass adds fields with plain JSON values and
+    defaults, and validates them. Their names must differ from those of `TrainRequest`."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class MethodBudget:
     delta: float
     unit: Unit
     score: Event | None = None
-    """The release of its score, if that is paid from this share."""
+    """Event that releases its score, if that is charged to this share."""
     score_epsilon: float = 0.0
 
     @property
     def model_epsilon(self) -> float:
-        """What is left for the model under basic composition with the score."""
+        """ε left for the model, under basic composition with the score."""
         return self.epsilon - self.score_epsilon
 
 
@@ -72,24 +72,24 @@ class MethodPlan:
 
     method: str
     event: Event
-    """What `fit` costs."""
+    """Privacy event of `fit`."""
     unit: Unit
     """Whose data it protects."""
     line: str
-    """What is paid for, for the list of costs."""
+    """What is released, in words, for the list of privacy costs."""
     choices: tuple[Choice, ...] = ()
     """The settings, each with its reason."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What `fit` needs, as plain JSON data."""
+    """Settings that `fit` needs, as plain JSON data."""
     is_complete: bool = True
     """False where the settings depend on something that is released first. The event is then an (ε, δ) block that the
     complete plan must not exceed."""
     further: tuple[tuple[str, Event], ...] = ()
-    """What `fit` releases beside the model, each in words and with its event."""
+    """Further releases of `fit` besides the model, each in words and with its event."""
 
     @property
     def lines(self) -> tuple[tuple[str, Event], ...]:
-        """What is paid for, in words, and its event."""
+        """All releases of `fit`, each in words and with its event."""
         return ((self.line, self.event), *self.further)
 
     def to_data(self) -> dict[str, Any]:
@@ -107,7 +107,11 @@ class MethodPlan:
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> MethodPlan:
-        """Return the plan that `to_data` wrote."""
+        """Return the plan that `to_data` wrote.
+
+        Args:
+            data: The plain data that `to_data` returned.
+        """
         from privet.report import Choice
 
         return MethodPlan(
@@ -124,18 +128,18 @@ class MethodPlan:
 
 @dataclass(frozen=True)
 class PartialRun:
-    """How the cost of a method grows with its epochs, or with what else it takes many of."""
+    """Privacy cost of a method as a function of its epochs, or of another unit of progress."""
 
     epochs: float
     event_after: Callable[[int], Event]
-    """The cost of the first epochs alone."""
+    """Returns the event of the first epochs alone."""
     counted: str = "epochs"
-    """What is counted."""
+    """Name of the unit of progress."""
 
 
 @dataclass(frozen=True)
 class StepProgress:
-    """One step of a method that takes many. All but the numbers of steps and epochs is private."""
+    """One step of an iterative method. Everything but the numbers of steps and epochs is private."""
 
     step: int
     total: int
@@ -144,12 +148,12 @@ class StepProgress:
     clipped: float | None
     model: nn.Module
     epsilon: Callable[[], float]
-    """Computes the ε that was spent so far, which takes a moment."""
+    """Computes the ε spent so far, which takes a moment."""
 
 
 @dataclass
 class FitSession:
-    """What a method may use while it fits."""
+    """Everything that a method may use while it fits."""
 
     facts: PublicFacts
     model: Model
@@ -158,30 +162,34 @@ class FitSession:
     source: str
     """The name of the rows in releases."""
     rng: Rng | None = None
-    """A seeded one, for tests. None is the operating system's randomness."""
+    """Seeded generator for tests. None uses the operating system's randomness."""
     directory: RunDirectory | None = None
-    """Where checkpoints and releases are stored; None where nothing is to be resumed."""
+    """Run directory that stores checkpoints and releases; None where nothing can be resumed."""
     resume: bool = False
     row_sets: RowSets | None = None
-    """All rows of the run, those among them that are public."""
+    """All rows of the run, public rows included."""
     on_message: Callable[[str], None] = lambda message: None
-    """Told what is being done, in words that may be shown to anyone."""
+    """Called with progress messages, which may be shown to anyone."""
     on_step: Callable[[StepProgress], None] | None = None
     logs: Sequence[Log] = ()
-    """Where each epoch is written down."""
+    """Logs that record each epoch."""
     public_scores: Mapping[str, Callable[[nn.Module], float]] = field(default_factory=dict)
     """Scores on public rows, for the logs."""
     canaries: CanaryStage | None = None
-    """Synthetic rows to be added, for methods that take them."""
+    """Synthetic canaries to add, for methods that support them."""
 
     def trainable(self) -> nn.Module:
-        """Return a fresh copy of what is trained: all of a table's model, and the head on features of images."""
+        """Return a fresh copy of the module to train: a table's whole model, or the head on features of images."""
         from privet.training import DataKind
 
         return copy.deepcopy(self.model if self.facts.kind is DataKind.TABLE else self.model.head).train()
 
     def features(self, x: Tensor) -> Tensor:
-        """Return the features of rows; those of images were computed when the rows were read."""
+        """Return the features of rows.
+
+        Args:
+            x: Rows of a table, or features of images, which were computed when the images were read.
+        """
         import torch
 
         from privet.training import DataKind
@@ -192,7 +200,11 @@ class FitSession:
 
 
 def on_features(model: Model) -> Model:
-    """Return a model whose rows are features already, with the same head."""
+    """Return a model that takes features as its input, with the same head.
+
+    Args:
+        model: The model whose head is used.
+    """
     from torch import nn
 
     from privet.training.models import Model
@@ -204,12 +216,12 @@ def on_features(model: Model) -> Model:
 
 @dataclass(frozen=True)
 class CardSections:
-    """What a method adds to the card of a run."""
+    """Sections that a method adds to the card of a run."""
 
     conditions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     compared: tuple[Typed[Trial], ...] | None = None
-    """In place of one trial for each method."""
+    """Trials to compare, in place of one trial for each method."""
     stored: tuple[Typed[Trial], ...] = ()
     """Trials of other runs."""
     teachers: Public[int] | None = None
@@ -218,6 +230,13 @@ class CardSections:
 
 
 def _unchanged(described: ModelDescription, plan: MethodPlan, head: nn.Module) -> ModelDescription:
+    """Return the description as it is: the default of `Method.describe`.
+
+    Args:
+        described: Description of the requested model.
+        plan: Plan of the method.
+        head: The released head.
+    """
     return described
 
 
@@ -226,43 +245,43 @@ class Method:
     """One way to train a model: its name, how it plans, and how it fits."""
 
     name: str
-    """On the command line and in requests."""
+    """Name on the command line and in requests."""
     title: str
-    """On cards and pages."""
+    """Name on cards and pages."""
     plan: Callable[[TrainRequest, PublicFacts, MethodBudget, Model | None], MethodPlan]
     """Return the plan for a share of the budget. The model is None while facts that shape it are unknown."""
     fit: Callable[[MethodPlan, LabeledRows, FitSession], Release[nn.Module] | Internal[nn.Module]]
-    """Train on the rows, and release a model that costs no more than the plan's event. All was charged before."""
+    """Train on the rows, and release a model under the plan's event, which was charged before."""
     describe: Callable[[ModelDescription, MethodPlan, nn.Module], ModelDescription] = _unchanged
-    """From the model that was asked for, and the head that was released, to the description that it is stored with."""
+    """Return the stored description of a model, from the requested description, the plan and the released head."""
     is_private: bool = True
-    """Whether `fit` returns a release. Others are for comparison, on the internal report alone."""
+    """Whether `fit` returns a release. Other methods are for comparison on the internal report only."""
     protects_users: bool = False
     """Whether the privacy unit may be a user with several rows."""
     has_central_trust: bool = True
-    """Whether the run may look at rows as they are. Otherwise nothing is learned, held out or scored on them."""
+    """Whether the run may read raw rows (central trust). Otherwise nothing is learned, held out or scored on them."""
     fits_rows: bool = True
-    """Whether the model itself is fitted on the private rows. A student is not: it needs no count of them, it is not
-    scored on them, and it cannot be fitted again on others."""
+    """Whether the model itself is fitted on the private rows. A PATE student is not: it needs no count of them, is not
+    scored on them, and cannot be fitted again on others."""
     asks_public_rows: bool = False
-    """Whether it needs public rows without labels, from which a missing schema is drafted."""
+    """Whether it needs unlabeled public rows, from which a missing schema is drafted."""
     takes_canaries: bool = False
-    """Whether synthetic canaries can be among the rows."""
+    """Whether synthetic canaries can be inserted."""
     hold_out: float = 0.2
-    """The part of the rows that is held out by default for a private score."""
+    """Fraction of the rows that is held out by default for a private score."""
     score_line: str = ""
-    """What that score is called in the list of costs."""
+    """Name of that score in the list of privacy costs."""
     options: type[MethodOptions] | None = None
-    """The type of the options that are its own."""
+    """Type of the options that only this method has."""
     prepare: Callable[[MethodPlan, LabeledRows, FitSession, TrainRequest], None] | None = None
-    """Do the private work that precedes the first draw, and store it in the directory: an error gives all back."""
+    """Do the private work before the first draw of noise, and store it. After an error the charge is refunded."""
     variants: Callable[[TrainRequest, PublicFacts, MethodBudget, Model, float], TuningPlan] | None = None
     """Return the plans among which tuning selects, for an average number of runs; None where it cannot be tuned."""
     check_model: Callable[[MethodPlan, nn.Module, LabeledRows], None] | None = None
-    """Refuse a model of the user's own that the method cannot train, before anything is charged."""
+    """Refuse a user-defined model that the method cannot train, before anything is charged."""
     growth: Callable[[MethodPlan], PartialRun] | None = None
-    """How the cost grows with epochs; None for a method that draws once."""
+    """Return the cost as a function of epochs; None for a method that draws noise once."""
     card_sections: Callable[[RunResult], CardSections] = lambda result: CardSections()
-    """What the card says beside what it says of every run. Nothing is drawn for it."""
+    """Return the method's sections of the card. They are post-processing: no noise is drawn for them."""
     files: Callable[[RunResult], Mapping[str, str]] = lambda result: {}
-    """Further files of the run that may be shared, by name: text that follows from what was released."""
+    """Return further files that may be shared, by name: text computed from released values."""

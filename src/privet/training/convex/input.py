@@ -1,4 +1,4 @@
-"""Input perturbation: every record is randomised by itself, and a model is fitted to what is left of them."""
+"""Input perturbation: every record is randomized separately, and a model is fitted to the reports."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ENDS: Final = 2
 
 @dataclass(frozen=True)
 class InputPerturbation:
-    """A model from records that were randomised one by one, before anybody saw them.
+    """Plan for a model that is fitted to records, each of which is randomized before it is collected.
 
     Of its columns a record shows one, which a coin chooses that no data moves, and together with it the target: the
-    pair is one of K answers, and is told by K-ary randomised response. To tell all d pairs, each for ε/d, would leave
+    pair is one of K answers, and is told by K-ary randomized response. To tell all d pairs, each for ε/d, would leave
     each frequency with about d times the variance at small ε (Wang et al. 2019 sample columns for the same reason).
 
     Guarantee: ε, with δ = 0, for one record that is *replaced* by any other, and trust is local: each report by itself
@@ -67,17 +67,17 @@ class InputPerturbation:
 
     @property
     def unit(self) -> Unit:
-        """One record, replaced; nobody needs to be trusted."""
+        """Privacy unit: one record that is replaced, under local trust."""
         return _UNIT
 
     @property
     def event(self) -> Pure:
-        """What each record goes through, known before any of it is read."""
+        """Privacy event of each record, known before any data is read."""
         return Pure(self.epsilon, self.unit.neighbours)
 
     @property
     def outputs(self) -> int:
-        """How many values the target is told in: its classes, or two ends."""
+        """Number of values in which the target is reported: its classes, or the two ends of its range."""
         label = self.schema.label
         if label is None:
             raise InvalidInput("schema", "has no target", "say which column is to be predicted")
@@ -85,17 +85,27 @@ class InputPerturbation:
 
     @cached_property
     def responses(self) -> tuple[RandomizedResponseMechanism, ...]:
-        """For each column, what tells its value and the target at once."""
+        """For each column, the mechanism that reports its value together with the target."""
         return tuple(RandomizedResponseMechanism(self.epsilon, size * self.outputs) for size in self.sizes)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many values each column is told in."""
+        """Number of values in which each column is reported."""
         columns = self.schema.features
         return tuple(each.other + 1 if isinstance(each, Category) else self.bins + 1 for each in columns)
 
     def codes(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """The rows of `Table.x` in the values that are told; a code that is none counts as the last."""
+        """Return the rows as codes of the values that are reported.
+
+        Args:
+            x: Rows as in `Table.x`: numbers scaled to [-1, 1], and codes of categories.
+
+        Returns:
+            One code for each cell; a missing or unknown value gets the last code of its column.
+
+        Raises:
+            InvalidInput: `x` does not have one column for each feature of the schema.
+        """
         cells = np.asarray(x, dtype=np.float64)
         if cells.ndim != 2 or cells.shape[1] != len(self.sizes):
             raise InvalidInput("x", "does not have one column for each of the schema", "give Table.x")
@@ -107,7 +117,19 @@ class InputPerturbation:
         return np.where((found >= 0) & (found <= last), found, last).astype(np.int64)
 
     def randomize(self, x: npt.NDArray[Any], y: npt.NDArray[Any], *, source: str, rng: Rng) -> Release[Randomized]:
-        """One report for each row, as the row's owner would make it.
+        """Return one randomized report for each row, as the owner of the row would make it.
+
+        Args:
+            x: Rows as in `Table.x`: numbers scaled to [-1, 1], and codes of categories.
+            y: Target of each row, as in `Table.y`.
+            source: Name of the data in the release.
+            rng: Source of randomness.
+
+        Returns:
+            The table of reports.
+
+        Raises:
+            InvalidInput: `x` and `y` differ in their number of rows, or `x` does not fit the schema.
 
         Guarantee: that of `event`, for `unit`. Row i moves report i and no other, and how many reports there are is
         public. A row that holds no number, or no class, is told as some other; nothing raises.
@@ -125,14 +147,26 @@ class InputPerturbation:
         return Release.of(table, self.event, unit=self.unit, source=source, randomness=rng.kind, guarantee=guarantee)
 
     def fit(self, x: npt.NDArray[Any], y: npt.NDArray[Any], *, source: str, rng: Rng) -> Release[AdditiveModel]:
-        """The model.
+        """Fit the model to randomized reports of the rows.
+
+        Args:
+            x: Rows as in `Table.x`: numbers scaled to [-1, 1], and codes of categories.
+            y: Target of each row, as in `Table.y`.
+            source: Name of the data in the release.
+            rng: Source of randomness.
+
+        Returns:
+            The additive (naive Bayes) model.
+
+        Raises:
+            InvalidInput: `x` and `y` differ in their number of rows, or `x` does not fit the schema.
 
         Guarantee: that of `randomize`, from whose reports it is computed.
         """
         return self.randomize(x, y, source=source, rng=rng).map(Randomized.model)
 
     def _targets(self, y: npt.NDArray[Any], rng: Rng) -> npt.NDArray[np.int64]:
-        """Classes, or one end for each number on [-1, 1], the upper one with the chance (1 + y)/2."""
+        """Return classes; or one end for each number in [-1, 1], the upper one with probability (1 + y)/2."""
         found = np.nan_to_num(np.asarray(y, dtype=np.float64), nan=0.0, posinf=1e6, neginf=-1e6)
         if isinstance(self.schema.label, Category):
             return np.clip(found, 0, self.outputs - 1).astype(np.int64)
@@ -141,7 +175,7 @@ class InputPerturbation:
 
 @dataclass(frozen=True, eq=False)
 class Randomized:
-    """A table of reports: for each record the column it was asked for, and what it said of it and of the target."""
+    """Table of reports: for each record the sampled column, and the randomized pair of its value and the target."""
 
     plan: InputPerturbation
     column: npt.NDArray[np.int64] = field(repr=False)
@@ -154,8 +188,8 @@ class Randomized:
     def shares(self) -> tuple[Array, ...]:
         """For each column, how often each value comes with each target: the likeliest shares, given the noise.
 
-        They maximise the log-likelihood of the reports as they went through randomised response, which is what a loss
-        corrected forwards for the noise minimises (Patrini et al. 2017), for values and targets at once.
+        They maximize the log-likelihood of the reports as they went through randomized response, which is what a loss
+        corrected forward for the noise minimizes (Patrini et al. 2017), for values and targets at once.
         """
         found = []
         for place, response in enumerate(self.plan.responses):
@@ -164,9 +198,9 @@ class Randomized:
         return tuple(found)
 
     def model(self) -> AdditiveModel:
-        """The target's share, and for each column how much more often a value comes with each target: naive Bayes.
+        """Return the naive Bayes model: the target's frequencies, and those of each column's values given the target.
 
-        Shares are drawn together by as much as noise alone would part them, so that noise is not taken for evidence.
+        Frequencies are shrunk toward each other by the size of the noise, so that noise is not taken for evidence.
         """
         shares = self.shares()
         reports = np.bincount(self.column, minlength=len(shares))
@@ -183,7 +217,7 @@ class Randomized:
 
 @dataclass(frozen=True, eq=False)
 class AdditiveModel:
-    """Scores that add up over the columns of a row, one term for the value in each."""
+    """Additive model: the score of a row is a sum over its columns, with one term for the value in each."""
 
     plan: InputPerturbation
     bias: Array = field(repr=False)
@@ -191,7 +225,14 @@ class AdditiveModel:
     """For each column (values, targets)."""
 
     def scores(self, x: npt.NDArray[Any]) -> Array:
-        """For rows of `Table.x`: one score for each class, or one number on the target's scale of [-1, 1]."""
+        """Return the scores of rows.
+
+        Args:
+            x: Rows as in `Table.x`: numbers scaled to [-1, 1], and codes of categories.
+
+        Returns:
+            One score for each row and class; or one number for each row, on the target's scale of [-1, 1].
+        """
         codes = self.plan.codes(x)
         found = np.tile(self.bias, (len(codes), 1))
         for place, weight in enumerate(self.weights):

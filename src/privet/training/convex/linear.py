@@ -15,9 +15,13 @@ __all__ = ["LinearModel", "within"]
 
 
 def within(x: npt.NDArray[Any], radius: float) -> Array:
-    """The rows, with a 1 for the intercept, over `radius`, and shortened where they are longer than 1 after that.
+    """Return the rows with an intercept column of ones, divided by `radius` and scaled down to a norm of at most 1.
 
-    A row that holds NaN or infinity becomes zeros: it moves nothing, and nobody is told.
+    A row that holds NaN or infinity becomes zeros, without a message: it then has no influence.
+
+    Args:
+        x: Rows of inputs, (rows, features).
+        radius: Number by which rows are divided.
     """
     rows = np.concatenate([np.asarray(x, dtype=np.float64), np.ones((len(x), 1))], axis=1)
     with np.errstate(all="ignore"):
@@ -40,6 +44,10 @@ class LinearModel:
     radius: float
 
     def scores(self, x: npt.NDArray[Any]) -> Array:
-        """One row of scores an example."""
+        """Return the scores of rows, (rows, outputs).
+
+        Args:
+            x: Rows of inputs, (rows, features).
+        """
         found: Array = within(x, self.radius) @ self.weight.T
         return found

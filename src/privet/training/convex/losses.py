@@ -21,30 +21,35 @@ class ConvexLoss(Protocol):
 
     @property
     def outputs(self) -> int:
-        """How many scores a model gives for one example."""
+        """Number of scores that a model gives for one example."""
 
     @property
     def lipschitz(self) -> float:
-        """The largest norm of the gradient by the scores."""
+        """Largest norm of the gradient with respect to the scores."""
 
     @property
     def curvature(self) -> float:
-        """The largest eigenvalue of the second derivative by the scores."""
+        """Largest eigenvalue of the Hessian with respect to the scores."""
 
     @property
     def trace(self) -> float:
-        """The largest sum of its eigenvalues."""
+        """Largest trace of the Hessian."""
 
     @property
     def rank(self) -> int:
-        """How many of them are not zero."""
+        """Largest rank of the Hessian."""
 
     @property
     def tails(self) -> int:
-        """How many normal variables could each make the loss of privacy large: see `ObjectivePerturbation`."""
+        """Number of normal variables that can each make the privacy loss large: see `ObjectivePerturbation`."""
 
     def slopes(self, scores: Array, targets: npt.NDArray[Any]) -> tuple[float, Array]:
-        """The sum of the examples' losses, and its gradient by the scores."""
+        """Return the sum of the examples' losses, and each example's gradient with respect to its scores.
+
+        Args:
+            scores: Scores of the examples, (examples, outputs).
+            targets: Target of each example.
+        """
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Softmax:
 
     @property
     def outputs(self) -> int:
-        """One score a class."""
+        """One score for each class."""
         return self.classes
 
     @property
@@ -75,16 +80,21 @@ class Softmax:
 
     @property
     def rank(self) -> int:
-        """The scores' common level does not matter."""
+        """classes - 1: a constant added to all scores has no effect."""
         return self.classes - 1
 
     @property
     def tails(self) -> int:
-        """Each other class against the right one."""
+        """One for each class other than the right one."""
         return self.classes - 1
 
     def slopes(self, scores: Array, targets: npt.NDArray[Any]) -> tuple[float, Array]:
-        """p - e_y."""
+        """Return the sum of the cross-entropies, and the gradients p - e_y.
+
+        Args:
+            scores: Scores of the examples, (examples, outputs).
+            targets: Target of each example.
+        """
         rows = np.arange(len(scores))
         logs = scores - logsumexp(scores, axis=1, keepdims=True)
         slopes = np.exp(logs)
@@ -108,7 +118,12 @@ class LogCosh:
     tails: ClassVar[int] = 2
 
     def slopes(self, scores: Array, targets: npt.NDArray[Any]) -> tuple[float, Array]:
-        """tanh(score - target)."""
+        """Return the sum of the losses, and the gradients tanh(score - target).
+
+        Args:
+            scores: Scores of the examples, (examples, outputs).
+            targets: Target of each example.
+        """
         apart = scores[:, 0] - targets
         size = np.abs(apart)
         values = size + np.log1p(np.exp(-2.0 * size)) - np.log(2.0)

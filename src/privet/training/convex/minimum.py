@@ -28,12 +28,23 @@ def approach(
     tilt: Array,
     tolerance: float,
 ) -> Array:
-    """A θ at which the gradient's norm is at most `tolerance`, for rows that `within` made.
+    """Return a θ at which the norm of the gradient is at most `tolerance`, for rows that `within` made.
 
-    A quasi-Newton solver comes first. Should it stop too early, Nesterov's accelerated gradient method goes on, whose
-    convergence on a smooth and strongly convex function is a theorem (Nesterov 2004, Thm 2.2.3): so every data set ends
-    here, and none ends in an error. A target that is no class or no number counts as another (`targets`). Rows that
-    `within` did not make are refused: with them neither the theorem nor any bound on one row's share is true.
+    A quasi-Newton solver runs first. If it stops too early, Nesterov's accelerated gradient method continues, whose
+    convergence on a smooth and strongly convex function is a theorem (Nesterov 2004, Thm 2.2.3). So every data set has
+    a result, and none raises an error. A target that is not a class or not finite is replaced (`targets`). Rows that
+    are longer than 1 are refused: with them, neither the theorem nor any bound on one row's influence holds.
+
+    Args:
+        loss: Loss of one example.
+        x: Rows that `within` made.
+        y: Target of each row.
+        regularization: Λ, the weight of |θ|²/2.
+        tilt: b, the linear term of the objective; its shape is that of θ.
+        tolerance: Largest norm of the gradient at the result.
+
+    Raises:
+        InvalidInput: Rows are longer than 1 or not finite, `tilt` is not finite, or float64 cannot reach `tolerance`.
     """
     with np.errstate(all="ignore"):
         short = all(bool((np.square(x[rows]).sum(1) <= 1.0 + _SLACK).all()) for rows in _stretches(x))
@@ -74,12 +85,21 @@ def approach(
 
 
 def tolerance(loss: ConvexLoss) -> float:
-    """Return γ: small against one example's gradient, and above what float64 rounds in sums over a million rows."""
+    """Return γ: small against one example's gradient, and above float64 rounding in sums over a million rows.
+
+    Args:
+        loss: Loss of one example.
+    """
     return 3e-4 * loss.lipschitz
 
 
 def targets(loss: ConvexLoss, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return classes within their range, or finite numbers: what rows hold is no reason to stop."""
+    """Return classes within their range, or finite numbers, so that no value of a row raises an error.
+
+    Args:
+        loss: Loss of one example, which says whether targets are classes.
+        y: Target of each row.
+    """
     if loss.outputs > 1:
         return np.clip(np.nan_to_num(np.asarray(y, dtype=np.float64)), 0, loss.outputs - 1).astype(np.int64)
     return np.nan_to_num(np.asarray(y, dtype=np.float64), nan=0.0, posinf=1e6, neginf=-1e6)
@@ -90,7 +110,7 @@ def _stretches(x: Array) -> list[slice]:
 
 
 def _most_steps(steepness: float, strong: float, smooth: float, tolerance: float) -> int:
-    """How many steps bring the gradient below `tolerance`, with S = `smooth` and Λ = `strong`.
+    """Return a number of steps that brings the gradient below `tolerance`, with S = `smooth` and Λ = `strong`.
 
     By the theorem, f(θ_k) - f* ≤ (1 - √(Λ/S))^k · (S + Λ)/2 · R², where R = |θ_0 - θ*| ≤ |∇f(θ_0)|/Λ. So |θ_k - θ*| is
     at most √(2/Λ · (f(θ_k) - f*)), the point ahead is at most three times as far away as the last two, and its gradient

@@ -31,7 +31,7 @@ class ObjectivePerturbation(ConvexMethod):
 
     Guarantee: (ε, δ) for one example that comes or goes, or is blanked: `event` is an (ε₁, δ₁) block for the exact
     minimum θ of J = Σ ℓ + Λ/2 |θ|² + b·θ with b ~ N(0, σ²I), and a Gaussian for the distance to it (approximate minima
-    perturbation, Iyengar et al. 2019: the solver stops within γ/Λ of θ, so given θ its outputs on neighbouring data are
+    perturbation, Iyengar et al. 2019: the solver stops within γ/Λ of θ, so given θ its outputs on neighboring data are
     at most 2γ/Λ apart).
 
     The block: b = -(Σ ∇ℓ + Λθ) maps b to θ one to one, so θ has a density, and an example z with input x (|x| ≤ 1)
@@ -71,12 +71,12 @@ class ObjectivePerturbation(ConvexMethod):
 
     @property
     def event(self) -> Event:
-        """What is done, known before any data is read."""
+        """Privacy event of a fit, known before any data is read."""
         return Composed((self._first, Gaussian(_HIDING)))
 
     @property
     def noise(self) -> float:
-        """σ: the deviation of each coordinate of b."""
+        """σ: the standard deviation of each coordinate of b."""
         first = self._first
         left = (first.epsilon - self._determinant()) * (1.0 - 1e-12)
         multiplier = analytic_gaussian_sigma(left, first.delta / self.loss.tails)
@@ -88,7 +88,16 @@ class ObjectivePerturbation(ConvexMethod):
         return rank * math.log1p(self.loss.trace / (rank * self.regularization)) * (1.0 + 1e-12)
 
     def fit(self, x: npt.NDArray[Any], y: npt.NDArray[Any], *, source: str, rng: Rng) -> Release[LinearModel]:
-        """The model.
+        """Minimize the perturbed objective and release the model.
+
+        Args:
+            x: Rows of inputs, (rows, features).
+            y: Target of each row: a class number, or a number for regression.
+            source: Name of the data in the release.
+            rng: Source of randomness.
+
+        Returns:
+            The linear model near the minimum of the perturbed objective.
 
         Guarantee: that of `event`, for `unit`.
         """

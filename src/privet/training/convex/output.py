@@ -23,7 +23,7 @@ class OutputPerturbation(ConvexMethod):
     """A linear model with noise on its weights.
 
     Guarantee: (ε, δ) for one example that comes or goes, or is blanked. The objective Σ ℓ + Λ/2 |θ|² is Λ-strongly
-    convex, and one example moves its gradient by at most L, so minima of neighbouring data sets are at most L/Λ apart
+    convex, and one example moves its gradient by at most L, so minima of neighboring data sets are at most L/Λ apart
     (Chaudhuri, Monteleoni & Sarwate 2011, Lemma 7, for a sum and not a mean: no number of rows is used). The solver
     stops at a gradient of norm γ, which is within γ/Λ of the minimum; so the sensitivity is (L + 2γ)/Λ. The noise is
     exact on a grid, whose rounding is counted (`privet.training.lattice`). Holds for every data set: rows are
@@ -36,11 +36,20 @@ class OutputPerturbation(ConvexMethod):
 
     @property
     def event(self) -> Gaussian:
-        """What is done, known before any data is read."""
+        """Privacy event of a fit, known before any data is read."""
         return Gaussian(analytic_gaussian_sigma(self.epsilon, self.delta) * (1.0 + 1e-12))
 
     def fit(self, x: npt.NDArray[Any], y: npt.NDArray[Any], *, source: str, rng: Rng) -> Release[LinearModel]:
-        """The model.
+        """Fit the model and release it with noise on its weights.
+
+        Args:
+            x: Rows of inputs, (rows, features).
+            y: Target of each row: a class number, or a number for regression.
+            source: Name of the data in the release.
+            rng: Source of randomness.
+
+        Returns:
+            The linear model, with noise on its weights.
 
         Guarantee: that of `event`, for `unit`.
         """

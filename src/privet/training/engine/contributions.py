@@ -39,26 +39,39 @@ class Contribution(Protocol):
     """The gradients of B examples for one parameter."""
 
     def squares(self) -> Squares:
-        """The squared norm of each example's gradient."""
+        """Return the squared norm of each example's gradient."""
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
-        """out += Σ_i factors[i] · gradient_i."""
+        """Add Σ_i factors[i] · gradient_i to `out`.
+
+        Args:
+            out: The sum, which is changed in place.
+            factors: Factor of each example, (B,).
+        """
 
     def dense(self) -> Tensor:
-        """All gradients, written out: B rows of the parameter's size."""
+        """Return all gradients in full: B rows of the parameter's size."""
 
     def blank(self, bad: Tensor) -> Contribution:
-        """The same with the marked examples' gradients replaced by zeros, even where they hold NaN."""
+        """Return the same with the marked examples' gradients replaced by zeros, even where they hold NaN.
+
+        Args:
+            bad: (B,), true for the examples to blank.
+        """
 
     def regroup(self, groups: Groups) -> Contribution:
-        """The sums of the examples of each group."""
+        """Return the sums over the examples of each group.
+
+        Args:
+            groups: The unit of each row.
+        """
 
     def settle(self) -> Contribution:
-        """The form to keep until the clipping factors are known; by default itself."""
+        """Return the form to keep until the clipping factors are known; by default the contribution itself."""
         return self
 
     def with_squares(self) -> Contribution:
-        """The same with its squared norms computed now, while the numbers are still in a cache; by default itself."""
+        """Return the same with its squared norms computed now, while the values are cached; by default itself."""
         return self
 
 
@@ -90,15 +103,24 @@ class Dense(MeasuredContribution):
         return squares_of_rows(self.value)
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
-        """One matrix-vector product."""
+        """Add the weighted sum with one matrix-vector product.
+
+        Args:
+            out: The sum, which is changed in place.
+            factors: Factor of each example, (B,).
+        """
         out.view(-1).addmv_(self.value.T, factors)
 
     def dense(self) -> Tensor:
-        """Itself."""
+        """Return the gradients themselves."""
         return self.value
 
     def blank(self, bad: Tensor) -> Contribution:
-        """Zeros in the marked rows."""
+        """Return the same with zeros in the marked rows.
+
+        Args:
+            bad: (B,), true for the examples to blank.
+        """
         return Dense(self.value.masked_fill(bad[:, None], 0.0))
 
     def regroup(self, groups: Groups) -> Contribution:
@@ -139,17 +161,26 @@ class Outer(MeasuredContribution):
         return Squares(value, slack.add_(3 * LEAST))
 
     def with_squares_beside(self, other: Contribution | None) -> Contribution:
-        """With its squared norms; those of the right factor are known if the other part holds the same numbers."""
+        """Return the same with its squared norms.
+
+        Args:
+            other: Another contribution, whose known norms are reused if it holds the same values as the right factor.
+        """
         if self.left.shape[1] == 1 and isinstance(other, Dense) and other.known and _is_same(self.right, other.value):
             return replace(self, known=self._product(other.known.value))
         return self.with_squares()
 
     def transposed(self) -> Outer:
-        """The gradient of the transposed matrix; its norms are the same."""
+        """Return the gradient of the transposed matrix; its norms are the same."""
         return Outer(self.right, self.left, known=self.known)
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
-        """One product of matrices, like the ordinary weight gradient."""
+        """Add the weighted sum with one matrix product, like the ordinary weight gradient.
+
+        Args:
+            out: The sum, which is changed in place.
+            factors: Factor of each example, (B,).
+        """
         examples, k, p = self.left.shape
         q = self.right.shape[2]
         matrix = out.view(p, q)
@@ -166,20 +197,28 @@ class Outer(MeasuredContribution):
             matrix.addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
 
     def dense(self) -> Tensor:
-        """The matrices, written out."""
+        """Return the matrices in full."""
         return torch.bmm(self.left.mT, self.right).flatten(1)
 
     def blank(self, bad: Tensor) -> Contribution:
-        """Zeros in both factors, since 0 · NaN is NaN."""
+        """Return the same with zeros in both factors, since 0 · NaN is NaN.
+
+        Args:
+            bad: (B,), true for the examples to blank.
+        """
         mark = bad[:, None, None]
         return Outer(self.left.masked_fill(mark, 0.0), self.right.masked_fill(mark, 0.0))
 
     def regroup(self, groups: Groups) -> Contribution:
-        """The positions of a group's examples become the positions of one example."""
+        """Return one example for each group, with the positions of all of its examples.
+
+        Args:
+            groups: The unit of each row.
+        """
         return Outer(groups.stack_rows(self.left), groups.stack_rows(self.right))
 
     def settle(self) -> Contribution:
-        """Written out where that is smaller than the factors: it is then also the cheaper way to the norm."""
+        """Return the matrices in full where they are smaller than the factors; the norms are then cheaper too."""
         if self.known is not None:
             return self
         _, k, p = self.left.shape
@@ -205,24 +244,37 @@ class Lookup(MeasuredContribution):
         return squares_of_lookups(self.index, self.right)
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
-        """One scatter, by the kernel that the ordinary gradient uses."""
+        """Add the weighted sum with one scatter, by the kernel of the ordinary gradient.
+
+        Args:
+            out: The sum, which is changed in place.
+            factors: Factor of each example, (B,).
+        """
         right = (self.right * factors[:, None, None]).flatten(0, 1)
         flat = self.index.flatten()
         added = torch.ops.aten.embedding_dense_backward(right, flat, self.rows, -1, False)
         out.view(self.rows, -1).add_(added)
 
     def dense(self) -> Tensor:
-        """The whole table for every example."""
+        """Return the whole table for every example."""
         batch, _, width = self.right.shape
         out = self.right.new_zeros(batch, self.rows, width)
         return out.scatter_add_(1, self.index[:, :, None].expand_as(self.right), self.right).flatten(1)
 
     def blank(self, bad: Tensor) -> Contribution:
-        """Zeros for the marked examples."""
+        """Return the same with zeros for the marked examples.
+
+        Args:
+            bad: (B,), true for the examples to blank.
+        """
         return Lookup(self.index, self.right.masked_fill(bad[:, None, None], 0.0), self.rows)
 
     def regroup(self, groups: Groups) -> Contribution:
-        """The positions of a group's examples become the positions of one example."""
+        """Return one example for each group, with the positions of all of its examples.
+
+        Args:
+            groups: The unit of each row.
+        """
         index = groups.stack_rows(self.index[:, :, None]).squeeze(2)
         return Lookup(index, groups.stack_rows(self.right), self.rows)
 
@@ -247,20 +299,33 @@ class Mixed(Contribution):
         return lengthened(self.outer.squares() + self.lookup.squares() + double, apart)
 
     def add_to(self, out: Tensor, factors: Tensor) -> None:
-        """Both sums."""
+        """Add the weighted sums of both contributions.
+
+        Args:
+            out: The sum, which is changed in place.
+            factors: Factor of each example, (B,).
+        """
         self.outer.add_to(out, factors)
         self.lookup.add_to(out, factors)
 
     def dense(self) -> Tensor:
-        """Both, written out."""
+        """Return the sum of both in full."""
         return self.outer.dense() + self.lookup.dense()
 
     def blank(self, bad: Tensor) -> Contribution:
-        """Zeros in both."""
+        """Return the same with zeros for the marked examples in both.
+
+        Args:
+            bad: (B,), true for the examples to blank.
+        """
         return combine([self.outer.blank(bad), self.lookup.blank(bad)])
 
     def regroup(self, groups: Groups) -> Contribution:
-        """Both, group by group."""
+        """Return the sums over the examples of each group, for both.
+
+        Args:
+            groups: The unit of each row.
+        """
         return combine([self.outer.regroup(groups), self.lookup.regroup(groups)])
 
 
@@ -276,14 +341,22 @@ def _is_same(one: Tensor, other: Tensor) -> bool:
 
 
 def numbers(contribution: Contribution) -> int:
-    """How many numbers a part keeps."""
+    """Return the number of values that a contribution stores.
+
+    Args:
+        contribution: The contribution.
+    """
     held = [value for name, value in vars(contribution).items() if name != "known"]
     own = sum(each.numel() for each in held if isinstance(each, Tensor))
     return own + sum(numbers(each) for each in held if isinstance(each, Outer | Lookup))
 
 
 def combine(parts: list[Contribution]) -> Contribution:
-    """One part from all uses of a parameter: their gradients add, and so must not be squared one by one."""
+    """Return one contribution from all uses of a parameter: gradients are added before they are squared.
+
+    Args:
+        parts: Contributions of the uses; at least one.
+    """
     if len(parts) == 1:
         return parts[0]
     outers = [contribution for contribution in parts if isinstance(contribution, Outer)]

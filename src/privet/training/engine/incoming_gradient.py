@@ -35,25 +35,40 @@ class IncomingGradient:
 
     @property
     def gradient(self) -> Tensor:
-        """Of the operation's first output, which for most is the only one."""
+        """Gradient of the operation's first output, which for most operations is the only one."""
         found = self.gradients[0]
         if found is None:
             raise ValueError("nothing depends on the operation's first output")
         return found
 
     def saved(self, name: str) -> Any:
-        """What autograd kept for the operation's own derivative."""
+        """Return a value that autograd saved for the operation's own derivative.
+
+        Args:
+            name: Name of the value, without autograd's prefix `_saved_`.
+        """
         return saved(self.node, name)
 
     def rows(self, tensor: Tensor, axis: int | None = None) -> Tensor:
-        """The tensor as (B, k, …), in float32 or better."""
+        """Return a tensor as (B, k, …), in float32 or better.
+
+        Args:
+            tensor: The tensor, with the examples along one axis.
+            axis: Axis of the examples; by default that of the layout.
+        """
         split = self.layout.split(tensor, axis)
         return split if split.dtype in (torch.float32, torch.float64) else split.float()
 
     def broadcast(self, full: Tensor) -> Contribution:
-        """The part of a parameter that was broadcast to the output's shape; `full` is the gradient before summing.
+        """Return the contribution of a parameter that was broadcast to the output's shape.
 
-        The parameter's own axes stay, all others but the examples' are summed over.
+        The parameter's own axes are kept; all others except the examples' are summed over.
+
+        Args:
+            full: Gradient before summing, of the output's shape.
+
+        Raises:
+            InvalidInput: The parameter has one entry for each row of the batch.
         """
         axis = self.layout.axis
         aligned = (1,) * (full.dim() - len(self.shape)) + tuple(self.shape)

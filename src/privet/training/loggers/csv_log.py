@@ -18,19 +18,22 @@ _INTERNAL_HEAD = ("step", "name", "value")
 
 
 class CsvLog(ClosingLog):
-    """One line for each step that is logged; internal values are in a file of their own, beside it.
+    """CSV file with one line for each logged step; internal values are in a separate file next to it.
 
-    The internal file's name begins with `internal-`, its first line says what it is, and only its owner can read it.
-    Every line is written at once, so that a run that is killed leaves all of them.
+    The internal file's name starts with `internal-`, its first line says what it is, and only its owner can read it.
+    Every line is written immediately, so that a killed run loses none of them.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, resume: bool = False, internal: bool = False) -> None:
-        """Open the file, or say now why that cannot be.
+        """Open the file, or raise an error before the run is charged.
 
         Args:
-            path: the file, which must not hold anything yet.
-            resume: go on with it, if it does; steps that it has are not written again.
-            internal: also keep what touches private rows, in a file called `internal-` and the name.
+            path: The file, which must be empty or absent.
+            resume: Whether to continue a file that has lines; its steps are not written again.
+            internal: Whether to write values that depend on private rows, to a file called `internal-` plus the name.
+
+        Raises:
+            InvalidInput: The file cannot be written, or has lines and `resume` is false.
         """
         place = Path(path)
         self._lines = Lines(place, resume=resume)
@@ -41,11 +44,22 @@ class CsvLog(ClosingLog):
             self._internal_last = self._internal.begin(f"# {MARK}\n{_row(_INTERNAL_HEAD)}")
 
     def begin(self, scores: tuple[str, ...]) -> None:
-        """Fix the columns; those of a file that is gone on with must be the same."""
+        """Set the columns; those of a resumed file must be the same.
+
+        Args:
+            scores: Names of the scores.
+
+        Raises:
+            InvalidInput: The resumed file has other columns.
+        """
         self._last = self._lines.begin(_row((*_HEAD, *scores)))
 
     def write(self, reached: LogEntry) -> None:
-        """Add a line."""
+        """Write a line, unless the file already has this step.
+
+        Args:
+            reached: The entry.
+        """
         if self._last is None:
             self.begin(tuple(name for name, _ in reached.scores))
         if reached.step > (self._last or 0):
@@ -55,12 +69,17 @@ class CsvLog(ClosingLog):
             self._last = reached.step
 
     def write_internal(self, step: int, values: Mapping[str, float]) -> None:
-        """Add a line for each value to the internal file, if there is one."""
+        """Write a line for each value to the internal file, if there is one.
+
+        Args:
+            step: Number of the step.
+            values: Internal values by name.
+        """
         if self._internal is not None and step > self._internal_last:
             self._internal.add("".join(_row((step, name, repr(value))) for name, value in values.items()))
 
     def close(self) -> None:
-        """Nothing is left open between two lines."""
+        """Do nothing: the file is closed after each line."""
 
 
 def _row(cells: Sequence[object]) -> str:

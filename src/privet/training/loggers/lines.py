@@ -12,10 +12,10 @@ __all__ = ["Lines"]
 
 
 class Lines:
-    """Lines under a head; the first cell of each is a step.
+    """Lines under a header; the first cell of each is a step.
 
-    The head is written with the first line and not before: a run that is refused leaves an empty file, which the next
-    one may use. Between two lines the file is closed, so that nothing is lost however a run ends.
+    The header is written together with the first line: a refused run leaves an empty file, which the next run may use.
+    The file is closed after each write, so that nothing is lost however a run ends.
     """
 
     def __init__(self, path: Path, *, resume: bool, private: bool = False) -> None:
@@ -35,7 +35,14 @@ class Lines:
         self._head: str | None = None
 
     def begin(self, head: str) -> int:
-        """Say which lines come first; gives the last step that is there already, or 0."""
+        """Set the header, and return the last step that the file has, or 0.
+
+        Args:
+            head: The header, of one or more lines.
+
+        Raises:
+            InvalidInput: The file has another header.
+        """
         self._head = head
         lines, several = self._old.decode(errors="replace").splitlines(), head.count("\n")
         try:
@@ -47,7 +54,14 @@ class Lines:
             raise InvalidInput("path", problem, "name another file, or log the same scores as before") from None
 
     def add(self, text: str) -> None:
-        """Write some whole lines, at once."""
+        """Write some complete lines at once.
+
+        Args:
+            text: The lines, each with its line break.
+
+        Raises:
+            InvalidInput: The file cannot be written.
+        """
         try:
             with self._open() as file:
                 if self._head is not None:

@@ -22,7 +22,7 @@ _OWN = frozenset({"step", "total", "epoch", "epsilon", "delta", "time"})
 
 @dataclass(frozen=True)
 class LogEntry:
-    """How far a run is. Nothing in it depends on the data but through what was released."""
+    """Progress of a run. It depends on the data only through released values."""
 
     step: int
     """Steps made so far, from 1 on."""
@@ -40,27 +40,40 @@ class LogEntry:
 
 
 class Log(Protocol):
-    """Somewhere to write lines to. What is internal has a way of its own, which leads nowhere unless it was opened."""
+    """Log of a run. Internal values are written separately, and are dropped unless the log was opened for them."""
 
     def begin(self, scores: tuple[str, ...]) -> None:
-        """Take note, before anything is paid for, of which scores there will be."""
+        """Prepare the log for the scores that will be written, before anything is charged.
+
+        Args:
+            scores: Names of the scores.
+        """
 
     def write(self, reached: LogEntry) -> None:
-        """Add a line; not for a step that the log has already."""
+        """Write an entry, unless the log already has its step.
+
+        Args:
+            reached: The entry.
+        """
 
     def write_internal(self, step: int, values: Mapping[str, float]) -> None:
-        """Keep values that touch private rows, if the log was made for that; else forget them."""
+        """Write values that depend on private rows, if the log was opened for them; otherwise drop them.
+
+        Args:
+            step: Number of the step.
+            values: Internal values by name.
+        """
 
     def close(self) -> None:
-        """Finish; a second time does nothing."""
+        """Close the log; a second call does nothing."""
 
 
 class ClosingLog(ABC):
-    """A log that `with` closes."""
+    """Base of logs that a `with` statement closes."""
 
     @abstractmethod
     def close(self) -> None:
-        """Finish; a second time does nothing."""
+        """Close the log; a second call does nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -70,7 +83,14 @@ class ClosingLog(ABC):
 
 
 def check_names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Names that every kind of log can take, and that no column has already.
+    """Return the names after checking that every kind of log accepts them and that no column has them.
+
+    Args:
+        argument: Name of the argument, for the message.
+        names: The names.
+
+    Raises:
+        InvalidInput: A name has unusual characters, or is a column of the log.
 
     >>> check_names("scores", ["test accuracy"])
     ('test accuracy',)

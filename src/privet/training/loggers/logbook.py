@@ -23,7 +23,7 @@ _PRICED = 24
 
 
 class Logbook:
-    """Writes down how far a run is and what it has cost: a callback of `fit`.
+    """Writes the progress and the privacy cost of a run to its logs; a callback of `fit`.
 
     >>> plan = DPSGD(noise_multiplier=1.1, delta=1e-5, batch_size=256, epochs=60, population=60_000)
     >>> reached = Logbook(plan).reached(14_063)
@@ -42,18 +42,22 @@ class Logbook:
         every: int | None = None,
         scores: Mapping[str, Callable[[nn.Module], float]] | None = None,
     ) -> None:
-        """Everything that can be wrong is said here, before a run is paid for.
+        """Check all arguments, before a run is charged.
 
         Args:
-            plan: the run's.
-            logs: where to write; of several processes, give them to process 0 alone.
-            rows: how many units there are, where the plan counts them.
-            whose: as for the plan's unit.
-            delta: for ε so far; the plan's by default.
-            every: a line after every so many steps; by default after every epoch. The last step has one in any case.
-            scores: functions of the model, such as its accuracy on a public test file, for each line. The model is in
-                eval mode then, and no gradients are kept. **They must read no private row**: what they give is
-                post-processing of the model, and free, only then.
+            plan: Plan of the run.
+            logs: Logs to write to. In distributed training, give them to process 0 only.
+            rows: Number of units, where the plan uses it.
+            whose: Whether a unit is one example or one user.
+            delta: δ at which the ε spent so far is stated; by default the plan's.
+            every: Number of steps between two entries; by default one entry for each epoch. The last step always has
+                an entry.
+            scores: Functions of the model by name, such as its accuracy on a public test file, for each entry. The
+                model is in eval mode then, and no gradients are kept. **They must not read private rows**: only then
+                are their values post-processing of the model, without a privacy cost.
+
+        Raises:
+            InvalidInput: An argument is wrong, or the plan has no finite privacy cost at this δ.
         """
         self._delta = plan.stated_delta(delta)
         self._every = None if every is None else checked.count("every", every)
@@ -72,24 +76,44 @@ class Logbook:
             log.begin(names)
 
     def __call__(self, progress: Progress) -> None:
-        """Write a line to every log, if one is due after this step."""
+        """Write an entry to every log, if one is due after this step.
+
+        Args:
+            progress: The step.
+        """
         if self._logs and self.due(progress.step):
             reached = self._reached(progress.step, self._scored(progress.model))
             for log in self._logs:
                 log.write(reached)
 
     def due(self, step: int) -> bool:
-        """Whether a line is written after this step."""
+        """Return whether an entry is written after a step.
+
+        Args:
+            step: Number of steps so far.
+        """
         if step >= self._total or self._every is not None:
             return step >= self._total or step % (self._every or 1) == 0
         return floor(step * self._rate + 1e-9) > floor((step - 1) * self._rate + 1e-9)
 
     def reached(self, step: int) -> LogEntry:
-        """How far a run is after so many steps, without scores; for a progress bar."""
+        """Return the entry after some steps, without scores; for a progress bar.
+
+        Args:
+            step: Number of steps so far.
+        """
         return self._reached(step, ())
 
     def internal(self, step: int, values: Mapping[str, float]) -> None:
-        """Values that touch private rows, such as a training loss: kept by logs that were made with `internal=True`."""
+        """Write values that depend on private rows, such as a training loss, to logs opened with `internal=True`.
+
+        Args:
+            step: Number of the step.
+            values: Internal values by name.
+
+        Raises:
+            InvalidInput: A name cannot be used in a log.
+        """
         names = check_names("values", values)
         for log in self._logs:
             log.write_internal(step, {name: float(values[name]) for name in names})
@@ -104,7 +128,7 @@ class Logbook:
         return LogEntry(step, self._total, step * self._rate, self._spent(step), self._delta, now, scores)
 
     def _spent(self, step: int) -> float:
-        """What `step` steps cost, at most: the price of the next count that is priced, and never above the whole."""
+        """Return an upper bound on the ε of `step` steps: that of the next priced count, at most that of the plan."""
         place = ceil(min(step, self._total) * _PRICED / self._total)
         count = ceil(place * self._total / _PRICED)
         # What begins costs no more than the whole, whatever a coarser method finds for it.
@@ -125,7 +149,7 @@ class Logbook:
 
 
 def _rate(plan: DPSGD, units: int, steps: int) -> float:
-    """The share of an epoch that a step is."""
+    """Return the fraction of an epoch that one step is."""
     if plan.batches is BatchSampling.SHUFFLED:
         return (plan.epochs or 1) / steps
     return plan.sample_rate if plan.sample_rate is not None else (plan.batch_size or 1) / (plan.public(units) or 1)

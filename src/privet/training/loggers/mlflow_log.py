@@ -23,22 +23,25 @@ _LONGEST = 300
 
 
 class MlflowLog(ClosingLog):
-    """Metrics of one run of an experiment; names of internal ones begin with `INTERNAL/`, and the run's tags say so.
+    """Metrics of one run of an MLflow experiment. Names of internal ones start with `INTERNAL/`, and a tag says so.
 
-    Whoever can read the server can read internal values too: ask for them only where all of these may see the rows.
+    Everyone who can read the server can read the internal values: enable them only if all of these may see the rows.
     """
 
     def __init__(
         self, experiment: str, run: str, *, uri: str | None = None, resume: bool = False, internal: bool = False
     ) -> None:
-        """Make the run, or say now why that cannot be.
+        """Create the run, or raise an error before anything is charged.
 
         Args:
-            experiment: its name; it is made if it is not there.
-            run: a name that no run of the experiment has yet.
-            uri: the server's address, or a database such as sqlite:///mlflow.db; MLflow's own choice by default.
-            resume: go on with the run of that name, if there is one; steps that it has are not written again.
-            internal: also send what touches private rows.
+            experiment: Name of the experiment; it is created if it does not exist.
+            run: Name of the run; the experiment must not have one of this name, unless `resume` is true.
+            uri: Address of the server, or a database such as sqlite:///mlflow.db; by default MLflow's own choice.
+            resume: Whether to continue a run of that name; its steps are not written again.
+            internal: Whether to send values that depend on private rows.
+
+        Raises:
+            InvalidInput: A name cannot be used, the run exists and `resume` is false, or MLflow refuses.
         """
         for argument, name in (("experiment", experiment), ("run", run)):
             if not name.strip() or not name.isprintable() or set(name) & set("'\"`\\"):
@@ -57,7 +60,7 @@ class MlflowLog(ClosingLog):
         self._finished = False
 
     def _opened(self, experiment: str, run: str, found: Any) -> tuple[str, int, int]:
-        """The run's id, and the last step that it has, of both kinds."""
+        """Return the run's id, and its last step for public and for internal metrics."""
         if found is None:
             place = self._client.get_experiment_by_name(experiment)
             id_ = self._client.create_experiment(experiment) if place is None else place.experiment_id
@@ -74,17 +77,30 @@ class MlflowLog(ClosingLog):
         return own, last(False), last(True)
 
     def begin(self, scores: tuple[str, ...]) -> None:
-        """Metrics may come and go, so that there is nothing to prepare."""
+        """Do nothing: metrics need no preparation.
+
+        Args:
+            scores: Names of the scores.
+        """
 
     def write(self, reached: LogEntry) -> None:
-        """Send all metrics of a step."""
+        """Send all metrics of a step, unless the run already has it.
+
+        Args:
+            reached: The entry.
+        """
         if reached.step > self._last:
             values = {"epsilon": reached.epsilon, "epoch": reached.epoch, **dict(reached.scores)}
             self._send(values, reached.step, round(reached.time.timestamp()))
             self._last, self._finished = reached.step, reached.step == reached.total
 
     def write_internal(self, step: int, values: Mapping[str, float]) -> None:
-        """Send internal metrics, if that was asked for."""
+        """Send internal metrics, if they are enabled.
+
+        Args:
+            step: Number of the step.
+            values: Internal values by name.
+        """
         if self._internal and step > self._internal_last:
             self._send({_INTERNAL + name: value for name, value in values.items()}, step, round(time.time()))
 
@@ -95,13 +111,13 @@ class MlflowLog(ClosingLog):
             self._client.log_batch(self._id, metrics=points)
 
     def close(self) -> None:
-        """Say how the run ended: finished with its last step, else killed."""
+        """Set the final status of the run: finished after the last step, otherwise killed."""
         with _said():
             self._client.set_terminated(self._id, "FINISHED" if self._finished else "KILLED")
 
 
 def _module(name: str) -> Any:
-    """One of MLflow's modules, by name: it ships no types where it is absent."""
+    """Import one of MLflow's modules by name: it has no types where it is not installed."""
     try:
         return import_module(f"mlflow.{name}")
     except ImportError:
@@ -109,7 +125,7 @@ def _module(name: str) -> Any:
 
 
 def _found(client: Any, experiment: str, run: str) -> Any:
-    """The newest run of that name, or None."""
+    """Return the newest run of that name, or None."""
     place = client.get_experiment_by_name(experiment)
     if place is None:
         return None
@@ -118,7 +134,7 @@ def _found(client: Any, experiment: str, run: str) -> Any:
 
 @contextmanager
 def _said() -> Iterator[None]:
-    """What MLflow refuses, in one line."""
+    """Turn an error of MLflow into an `InvalidInput` of one line."""
     refusal: type[Exception] = _module("exceptions").MlflowException
     try:
         yield

@@ -20,18 +20,21 @@ _FILES = "events.out.tfevents.*"
 
 
 class TensorBoardLog(ClosingLog):
-    """Curves of ε, epochs and scores by step; internal values are in the folder `internal` within, as another run.
+    """Curves of ε, epochs and scores by step; internal values are in the subdirectory `internal`, as another run.
 
-    That folder can be entered by its owner alone, and the names of its curves begin with `INTERNAL`.
+    Only its owner can open that directory, and the names of its curves start with `INTERNAL`.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, resume: bool = False, internal: bool = False) -> None:
-        """Make the folder, or say now why that cannot be.
+        """Create the directory, or raise an error before anything is charged.
 
         Args:
-            folder: must not hold a log yet.
-            resume: go on with the log that is there, if one is; steps that it has are not written again.
-            internal: also keep what touches private rows, in the folder's own folder `internal`.
+            folder: The directory; it must not hold a log, unless `resume` is true.
+            resume: Whether to continue a log that is there; its steps are not written again.
+            internal: Whether to write values that depend on private rows, to the subdirectory `internal`.
+
+        Raises:
+            InvalidInput: The directory cannot be written, or holds a log and `resume` is false.
         """
         place = Path(folder)
         self._writer, self._last = _opened(place, resume=resume)
@@ -42,10 +45,18 @@ class TensorBoardLog(ClosingLog):
             self._internal.add_text("INTERNAL", MARK)
 
     def begin(self, scores: tuple[str, ...]) -> None:
-        """Curves may come and go, so that there is nothing to prepare."""
+        """Do nothing: curves need no preparation.
+
+        Args:
+            scores: Names of the scores.
+        """
 
     def write(self, reached: LogEntry) -> None:
-        """Add a point to every curve."""
+        """Add a point to every curve, unless the log already has this step.
+
+        Args:
+            reached: The entry.
+        """
         if reached.step > self._last:
             for name, value in (("epsilon", reached.epsilon), ("epoch", reached.epoch), *reached.scores):
                 self._writer.add_scalar(name, value, reached.step, walltime=reached.time.timestamp())
@@ -53,7 +64,12 @@ class TensorBoardLog(ClosingLog):
             self._last = reached.step
 
     def write_internal(self, step: int, values: Mapping[str, float]) -> None:
-        """Add points to the internal curves, if there are any."""
+        """Add points to the internal curves, if they are enabled.
+
+        Args:
+            step: Number of the step.
+            values: Internal values by name.
+        """
         if self._internal is not None and step > self._internal_last:
             for name, value in values.items():
                 self._internal.add_scalar(f"INTERNAL/{name}", value, step)
@@ -67,7 +83,7 @@ class TensorBoardLog(ClosingLog):
 
 
 def _opened(folder: Path, *, resume: bool, private: bool = False) -> tuple[SummaryWriter, int]:
-    """A writer of a file of its own in this folder, and the last step that the others there have."""
+    """Return a writer of a new file in this directory, and the last step of the other files there."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -91,7 +107,7 @@ def _opened(folder: Path, *, resume: bool, private: bool = False) -> tuple[Summa
 
 
 def _last(path: Path) -> int:
-    """The last step of a file; an end that was cut off counts as not written."""
+    """Return the last step of a file; a truncated record at the end is ignored."""
     loader: Any = import_module("tensorboard.backend.event_processing.event_file_loader")  # it ships no types
     event: Any = import_module("tensorboard.compat.proto.event_pb2").Event
     records = loader.RawEventFileLoader(str(path)).Load()

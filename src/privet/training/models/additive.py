@@ -27,7 +27,11 @@ class Additive(nn.Module):
 
     @staticmethod
     def of(model: AdditiveModel) -> Additive:
-        """The same model."""
+        """Return a module with the weights of a released model.
+
+        Args:
+            model: The released model.
+        """
         made = Additive(model.plan.schema, model.plan.bins)
         made.bias.copy_(torch.from_numpy(model.bias))
         for place, weight in enumerate(model.weights):
@@ -35,6 +39,14 @@ class Additive(nn.Module):
         return made
 
     def forward(self, rows: Tensor) -> Tensor:
+        """Return the scores of rows.
+
+        Args:
+            rows: Rows as in `Table.x`.
+
+        Returns:
+            One score for each row and class, or one prediction for each row.
+        """
         weights = tuple(self.get_buffer(f"weight{place}").numpy() for place in range(len(self._plan.sizes)))
         scores = torch.from_numpy(AdditiveModel(self._plan, self.bias.numpy(), weights).scores(rows.numpy())).float()
         return scores if self.classes else scores[:, 0]

@@ -21,7 +21,7 @@ _MANY = 100_000
 
 
 class Family(Enum):
-    """The models there are."""
+    """Families of models."""
 
     AUTO = "auto"
     LINEAR = "linear"
@@ -30,10 +30,10 @@ class Family(Enum):
 
 
 class Model(nn.Module):
-    """Features that cost no privacy, and what is learned from them.
+    """Model of two parts: a feature extractor that costs no privacy, and a head that is trained.
 
-    Where features are expensive, as pictures' are, compute them once with `front` and train `head` on them; else train
-    the model itself on rows.
+    Where features are expensive to compute, as for pictures, compute them once with `front` and train `head` on them.
+    Otherwise train the model itself on rows.
     """
 
     def __init__(self, front: nn.Module, head: nn.Module, family: Family) -> None:
@@ -42,26 +42,46 @@ class Model(nn.Module):
 
     @property
     def features(self) -> int:
-        """How many inputs the head has."""
+        """Number of inputs of the head."""
         return int(getattr(self.front, "features", 1))
 
     def forward(self, rows: Tensor) -> Tensor:
+        """Return the outputs of the head on the features of rows.
+
+        Args:
+            rows: Rows of a table as in `Table.x`, or pictures.
+
+        Returns:
+            One score for each row and class, or one prediction for each row.
+        """
         found: Tensor = self.head(self.front(rows))
         return found
 
     def losses(self, rows: Tensor, targets: Tensor, pull: float = 0.0) -> Tensor:
-        """One loss for each row, as the head's."""
+        """Return one loss for each row, as computed by the head.
+
+        Args:
+            rows: Rows of a table as in `Table.x`, or pictures.
+            targets: Target of each row: a class number, or a number for regression.
+            pull: Weight of the center in an example's gradient.
+        """
         found: Tensor = self.head.losses(self.front(rows), targets, pull)  # type: ignore[operator]
         return found
 
     def centres(self) -> Iterator[nn.Parameter]:
-        """The parameters that follow the mean of the features."""
+        """Return the parameters that track the mean of the features."""
         own = getattr(self.head, "centres", None)
         return iter(()) if own is None else own()
 
 
 def decided(shape: Schema | tuple[int, ...], rows: int, family: Family | str = Family.AUTO) -> Family:
-    """The family that `auto` stands for, by public things alone; any other as it is."""
+    """Return the family that `auto` stands for, by public facts only; any other family is returned as it is.
+
+    Args:
+        shape: Schema of a table, or shape of a picture.
+        rows: Public, approximate number of rows.
+        family: The requested family.
+    """
     chosen = checked.member("family", family, Family)
     checked.count("rows", rows)
     if chosen is not Family.AUTO:
@@ -79,17 +99,23 @@ def choose(
     scattering: bool = True,
     peak: int = 1,
 ) -> Model:
-    """A model for a table with this schema, or for pictures of this shape.
+    """Return a model for a table with this schema, or for pictures of this shape.
 
     Args:
-        shape: a schema, or (height, width), or (colours, height, width).
-        classes: how many there are; 0 for regression.
-        rows: about how many rows there are, as a public number.
-        family: which model; `auto` takes the linear one, on scattering features for pictures, and for tables of 100,000
-            rows or more a residual network.
-        bins: how many bins each number of a table is cut into.
-        scattering: whether a linear model of pictures sees scattering features, or the pixels themselves.
-        peak: the largest value that a pixel can have.
+        shape: A schema, or (height, width), or (colors, height, width).
+        classes: Number of classes; 0 for regression.
+        rows: Public, approximate number of rows.
+        family: Family of the model; `auto` chooses the linear one, on scattering features for pictures, and a residual
+            network for tables of 100,000 rows or more.
+        bins: Number of bins for each number of a table.
+        scattering: Whether a linear model of pictures uses scattering features instead of pixels.
+        peak: Largest value of a pixel.
+
+    Returns:
+        The untrained model.
+
+    Raises:
+        InvalidInput: The family does not fit the data, or the shape is not that of a picture.
     """
     chosen = decided(shape, rows, family)
     if isinstance(shape, Schema):

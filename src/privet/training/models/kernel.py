@@ -30,7 +30,14 @@ class Kernel(nn.Module):
 
     @staticmethod
     def of(rows: Tensor, coefficients: Tensor, offset: Tensor, width: float) -> Kernel:
-        """The same model."""
+        """Return a module with the given weights.
+
+        Args:
+            rows: Public rows, (support, features).
+            coefficients: Coefficient of each row for each class, (support, classes).
+            offset: Offset of each class.
+            width: Width of the Gaussian kernel.
+        """
         made = Kernel(rows.shape[0], rows.shape[1], len(offset))
         for name, value in (("rows", rows), ("coefficients", coefficients), ("offset", offset)):
             getattr(made, name).copy_(value)
@@ -38,6 +45,11 @@ class Kernel(nn.Module):
         return made
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """Return one score for each row and class.
+
+        Args:
+            inputs: Rows of features, (n, features).
+        """
         squared = inputs.square().sum(1)[:, None] + self.rows.square().sum(1) - 2 * inputs @ self.rows.T
         kernel = (squared.clamp_min(0) / (-2 * self.width**2)).exp()
         found: Tensor = kernel @ self.coefficients + self.offset

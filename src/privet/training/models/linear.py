@@ -1,4 +1,4 @@
-"""A linear model that learns the centre of its inputs on the way."""
+"""A linear model that estimates the center of its inputs during training."""
 
 from __future__ import annotations
 
@@ -40,34 +40,69 @@ class Linear(nn.Module):
                 weights.zero_()
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """Return the outputs of the model.
+
+        Args:
+            inputs: Rows of features, (n, features).
+
+        Returns:
+            One score for each row and class, or one prediction for each row.
+        """
         return self.outputs(self.away(inputs))
 
     def losses(self, inputs: Tensor, targets: Tensor, pull: float = 0.0) -> Tensor:
-        """One loss for each row, of which the gradient counts: that of the task, and of the centre as far as `pull`."""
+        """Return one loss for each row: that of the task, plus a term whose gradient moves the center.
+
+        Args:
+            inputs: Rows of features, (n, features).
+            targets: Target of each row: a class number, or a number for regression.
+            pull: Weight of the center in an example's gradient.
+        """
         away = self.away(inputs)
         return task_losses(self.outputs(away), targets, self.classes) - pull * self.beyond(away)
 
     def centres(self) -> Iterator[nn.Parameter]:
-        """The parameters that follow the mean of the inputs; a rate of 1 / pull takes them there at once."""
+        """Return the parameters that track the mean of the inputs; a rate of 1 / pull moves them there at once."""
         return self.centre.parameters()
 
     def away(self, inputs: Tensor) -> Tensor:
-        """Inputs less the centre, through which no gradient passes."""
+        """Return the inputs minus the center, without a gradient to the center.
+
+        Args:
+            inputs: Rows of features, (n, features).
+        """
         return inputs - self.centre.weight.detach()
 
     def outputs(self, away: Tensor) -> Tensor:
-        """What the model says of inputs less the centre."""
+        """Return the outputs of the model for centered inputs.
+
+        Args:
+            away: Inputs minus the center, as `away` returns them.
+
+        Returns:
+            One score for each row and class, or one prediction for each row.
+        """
         found: Tensor = self.line(away) + _BIAS * self.bias
         return found if self.classes else found[:, 0]
 
     def beyond(self, away: Tensor) -> Tensor:
-        """One number for each row, whose gradient in the centre is the row's distance from it."""
+        """Return one number for each row, whose gradient with respect to the center is the row's offset from it.
+
+        Args:
+            away: Inputs minus the center, as `away` returns them.
+        """
         found: Tensor = self.centre(away)
         return found[:, 0]
 
 
 def task_losses(outputs: Tensor, targets: Tensor, classes: int) -> Tensor:
-    """Cross-entropy for classes, half the squared error for numbers: one for each row."""
+    """Return one loss for each row: cross-entropy for classes, half the squared error for regression.
+
+    Args:
+        outputs: Outputs of the model.
+        targets: Target of each row.
+        classes: Number of classes; 0 for regression.
+    """
     if classes:
         return F.cross_entropy(outputs, targets, reduction="none")
     return (outputs - targets.to(outputs.dtype)).square() / 2

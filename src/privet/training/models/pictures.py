@@ -30,7 +30,7 @@ class Pictures(nn.Module):
 
     The scattering coefficients of a picture are made equally bright for all (square roots, length 1), and expressed in
     the principal axes that the coefficients of made-up pictures have, less their mean and divided by their deviations.
-    Neighbouring coefficients say nearly the same; so a private gradient, whose length is bounded, is spent on what
+    Neighboring coefficients are nearly equal; so a private gradient, whose norm is bounded, is spent on what
     differs. The axes are buffers, kept with the model: other machines may find other ones. A picture's features depend
     on no other picture, to the last bit.
     """
@@ -62,15 +62,29 @@ class Pictures(nn.Module):
         """How many features a picture has."""
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Features [n, features] of pictures [n, height, width] or [n, colours, height, width], of any brightness."""
+        """Return the features of pictures, (n, features).
+
+        Args:
+            pictures: Pictures (n, height, width) or (n, colors, height, width), of any brightness.
+        """
         return apply_rowwise(self.batch, pictures) if len(pictures) else torch.zeros(0, self.features)
 
     def batch(self, pictures: Tensor) -> Tensor:
+        """Return the features of one batch of pictures, without the guarantee of `apply_rowwise` about rounding.
+
+        Args:
+            pictures: Pictures (n, height, width) or (n, colors, height, width).
+        """
         coefficients = self.scattering(pictures.reshape(-1, *pictures.shape[-2:]))
         return _normalised(((_spread(coefficients) - self.mean) @ self.axes).reshape(len(pictures), -1))
 
     def cached(self, pictures: Tensor, folder: str | os.PathLike[str]) -> Tensor:
-        """The features, kept in a file that its owner alone can read."""
+        """Return the features, and cache them in a file that only its owner can read.
+
+        Args:
+            pictures: Pictures (n, height, width) or (n, colors, height, width).
+            folder: Directory of the cache.
+        """
         digest = hashlib.sha256(self.axes.contiguous().numpy().data).hexdigest()
         return cached(pictures, self, folder, key=f"{self.scattering} {self.colours} {digest}")
 
@@ -89,19 +103,23 @@ class Pixels(nn.Module):
         """How many numbers a picture has."""
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Pictures [n, …] of whole numbers up to the peak."""
+        """Return the pixels of pictures, scaled to [0, 1].
+
+        Args:
+            pictures: Pictures (n, …) of integers from 0 to the peak.
+        """
         found = pictures.to(torch.get_default_dtype()) / self.peak
         return found.flatten(1) / self.features**0.5 if self.flat else found
 
 
 def _spread(coefficients: Tensor) -> Tensor:
-    """Square roots, of length 1: they sum to a picture's amplitude; a black picture stays zero."""
+    """Return square roots of the coefficients, scaled to unit norm; a black picture stays zero."""
     flat = coefficients.flatten(1).clamp_min(0).sqrt()
     return _normalised(flat)
 
 
 def _normalised(rows: Tensor) -> Tensor:
-    """Each row to length 1; zeros stay zeros."""
+    """Scale each row to unit norm; zeros stay zeros."""
     return F.normalize(rows, dim=1, eps=1e-9)
 
 
@@ -125,11 +143,22 @@ class Convolutions(nn.Module):
         )
 
     def forward(self, pictures: Tensor) -> Tensor:
+        """Return the scores of the classes.
+
+        Args:
+            pictures: Pictures (n, height, width) or (n, colors, height, width).
+        """
         whole = pictures if pictures.ndim == 4 else pictures[:, None]
         found: Tensor = self.layers(whole)
         return found
 
     def losses(self, pictures: Tensor, targets: Tensor, pull: float = 0.0) -> Tensor:
-        """One loss for each picture; there is no centre to be pulled."""
+        """Return one loss for each picture.
+
+        Args:
+            pictures: Pictures (n, height, width) or (n, colors, height, width).
+            targets: Target of each picture: a class number.
+            pull: Not used: this model has no center.
+        """
         del pull
         return task_losses(self(pictures), targets, self.classes)

@@ -36,15 +36,29 @@ class Residual(nn.Module):
             self.out.weight.zero_()
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """Return the outputs of the model.
+
+        Args:
+            inputs: Rows of features, (n, features).
+
+        Returns:
+            One score for each row and class, or one prediction for each row.
+        """
         return self._outputs(self.linear.away(inputs))
 
     def losses(self, inputs: Tensor, targets: Tensor, pull: float = 0.0) -> Tensor:
-        """One loss for each row, as `Linear.losses`."""
+        """Return one loss for each row: that of the task, plus a term whose gradient moves the center.
+
+        Args:
+            inputs: Rows of features, (n, features).
+            targets: Target of each row: a class number, or a number for regression.
+            pull: Weight of the center in an example's gradient.
+        """
         away = self.linear.away(inputs)
         return task_losses(self._outputs(away), targets, self.classes) - pull * self.linear.beyond(away)
 
     def centres(self) -> Iterator[nn.Parameter]:
-        """As `Linear.centres`."""
+        """Return the parameters that track the mean of the inputs."""
         return self.linear.centres()
 
     def _outputs(self, away: Tensor) -> Tensor:

@@ -19,15 +19,19 @@ _PLACES = 256
 
 @torch.no_grad()
 def apply_rowwise(model: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """What a model says of each row, as a function of the model and of that row alone, to the last bit.
+    """Return a model's output for each row, as a function of the model and of that row alone, to the last bit.
 
-    How a product of matrices rounds a row depends on how many rows there are and on the row's place among them, in
-    float64 as in float32; so one row more could turn another's near-tie round, and a count would move by more than the
-    new row. Here every batch has as many rows, and a row's place in it follows from its own bytes. Of rows that are the
-    same, one is looked at; rows of the same place go to different batches; places that are free hold zeros. Whatever
-    rows come or go, a row stays at its place in a batch of the same shape, where kernels do the same operations with it
-    in the same order: which ones these are depends on shapes, on strides and on the alignment of memory (torch aligns
-    what it allocates), and never on values. That the model itself looks at each row of a batch alone is assumed.
+    How a matrix product rounds a row depends on the number of rows and on the row's index among them, in float64 as in
+    float32. So one more row could flip another row's near-tie, and a count would change by more than the new row. Here
+    every batch has the same number of rows, and a row's index in it follows from its own bytes. Equal rows are computed
+    once; rows with the same index go to different batches; free indices hold zeros. Whatever rows are added or removed,
+    a row stays at its index in a batch of the same shape, where kernels do the same operations in the same order: these
+    depend on shapes, on strides and on the alignment of memory (torch aligns what it allocates), and never on values.
+    The model itself must compute each row of a batch separately; this is assumed.
+
+    Args:
+        model: Function from a batch of rows to their outputs.
+        x: The rows.
     """
     if not len(x):
         return model(torch.zeros(_PLACES, *x.shape[1:], dtype=x.dtype))[:0]

@@ -27,7 +27,7 @@ from privet.core import InvalidInput, checked
 __all__ = ["Scattering", "cached"]
 
 _WIDTH, _FREQUENCY = 0.8, 3 * pi / 4
-"""Of the finest wavelet: its Gaussian's deviation in pixels, and its centre; both are dilated by 2^j."""
+"""Of the finest wavelet: its Gaussian's deviation in pixels, and its center; both are dilated by 2^j."""
 _ALIASES = 4
 """Periods of the spectrum that are added up on each side; beyond them float32 has only zeros."""
 _AT_ONCE = 32
@@ -64,7 +64,7 @@ class Scattering:
 
     @property
     def channels(self) -> int:
-        """How many maps a picture of one colour gives."""
+        """Number of maps of a picture of one color."""
         return 1 + self.scales * self.angles + self.angles**2 * self.scales * (self.scales - 1) // 2
 
     @property
@@ -80,8 +80,8 @@ class Scattering:
         return self.channels, -(-self.height // step), -(-self.width // step)
 
     def __call__(self, pictures: Tensor) -> Tensor:
-        """Coefficients [n, channels, rows, columns] of pictures [n, height, width], or of [n, colours, height, width],
-        whose colours are transformed one by one and follow each other among the channels.
+        """Coefficients [n, channels, rows, columns] of pictures [n, height, width], or of [n, colors, height, width],
+        whose colors are transformed one by one and follow each other among the channels.
         """
         if pictures.shape[-2:] != (self.height, self.width) or pictures.ndim not in {3, 4}:
             problem = (

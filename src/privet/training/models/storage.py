@@ -26,7 +26,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """All that is needed to build a model; every field is public, or was paid for."""
+    """All that is needed to build a model; every field is public, or was released under the budget."""
 
     family: str
     """`linear`, `residual`, `convolutions`, `convex`, `additive`, `kernel`, or a place such as `module.py:factory`."""
@@ -46,16 +46,23 @@ class ModelDescription:
 
     @property
     def table(self) -> Schema | None:
-        """The schema, where there is one."""
+        """The schema, if there is one."""
         return None if self.schema is None else Schema.from_toml(self.schema)
 
     @property
     def own(self) -> bool:
-        """Whether the user's own code builds it."""
+        """Whether the user's own code builds the model."""
         return ":" in self.family
 
     def build(self, rows: int = 1) -> Model:
-        """The model as it is before training; `rows` is a public number, by which `auto` decides."""
+        """Return the untrained model.
+
+        Args:
+            rows: Public number of rows, by which `auto` decides.
+
+        Raises:
+            InvalidInput: The description has neither a schema nor a shape, or the user's own model does not fit.
+        """
         of: Schema | tuple[int, ...] | None = self.table or self.shape
         if of is None:
             raise InvalidInput("model", "has neither a schema nor a shape", "get the run's folder again")
@@ -86,7 +93,19 @@ class ModelDescription:
 
 
 def store(folder: str | os.PathLike[str], model: Model, described: ModelDescription) -> tuple[Path, Path]:
-    """Write both files; each is moved into its place when it is whole."""
+    """Write the weights and the description of a model, each file atomically.
+
+    Args:
+        folder: Directory of the files.
+        model: The model.
+        described: Description from which the model can be built again.
+
+    Returns:
+        The paths of the weights and of the description.
+
+    Raises:
+        MissingExtra: safetensors is not installed.
+    """
     save = _safetensors().torch.save
     place = Path(folder)
     numbers = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}

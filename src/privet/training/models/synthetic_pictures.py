@@ -1,4 +1,4 @@
-"""Made-up pictures: strokes on black, and shapes that hide each other. They stand for pictures, and depend on no data.
+"""Synthetic pictures: strokes on black, and overlapping shapes. They do not depend on any data.
 
 Random processes teach a private model what pictures are like at no cost (Tang et al. 2023, "Differentially private
 image classification by learning priors from random processes"). Here they only say which features vary together.
@@ -18,7 +18,12 @@ _AT_ONCE = 250
 
 
 def synthetic_pictures(count: int, height: int, width: int) -> Tensor:
-    """So many pictures [count, height, width] on [0, 1], the same ones always: half strokes, half shapes.
+    """Return synthetic pictures (count, height, width) on [0, 1], always the same: half strokes, half shapes.
+
+    Args:
+        count: Number of pictures.
+        height: Height in pixels.
+        width: Width in pixels.
 
     >>> synthetic_pictures(6, 8, 8).shape
     torch.Size([6, 8, 8])
@@ -64,7 +69,7 @@ def _distance(begin: Tensor, end: Tensor, down: Tensor, across: Tensor) -> Tenso
 
 
 def _shapes(count: int, down: Tensor, across: Tensor, generator: torch.Generator) -> Tensor:
-    """Ellipses and boxes of random greys, many small ones and few large ones, one before the other."""
+    """Return ellipses and boxes of random grays, many small ones and few large ones, which overlap."""
 
     def some(low: float, high: float) -> Tensor:
         return torch.rand(count, 1, 1, generator=generator) * (high - low) + low

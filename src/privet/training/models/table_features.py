@@ -48,7 +48,11 @@ class TableFeatures(nn.Module):
         """How many features a row has."""
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Features [n, features] of rows [n, columns] as `Table.x` has them."""
+        """Return the features of rows, (n, features).
+
+        Args:
+            rows: Rows (n, columns) as in `Table.x`.
+        """
         parts = [
             self._category(column, rows[:, place])
             if isinstance(column, Category)
@@ -96,5 +100,5 @@ def _width(column: Number | Category, bins: int) -> int:
 
 
 def _longest(column: Number | Category) -> int:
-    """The largest squared length of a column's features, before they are scaled."""
+    """Return the largest squared norm of a column's features, before they are scaled."""
     return 1 if isinstance(column, Category) else 2 + _skewed(column)

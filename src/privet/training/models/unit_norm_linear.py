@@ -11,7 +11,7 @@ __all__ = ["UnitNormLinear"]
 
 
 class UnitNormLinear(nn.Module):
-    """Scores of rows that are shortened to a length of 1, as `LinearModel` has them; nothing in it is trained.
+    """Linear model on rows that are scaled down to a norm of at most 1, as in `LinearModel`. It is not trained.
 
     >>> import numpy as np
     >>> found = UnitNormLinear.of(LinearModel(np.array([[3.0, 4.0, 0.5]]), radius=2.0), classes=0)
@@ -28,12 +28,25 @@ class UnitNormLinear(nn.Module):
 
     @staticmethod
     def of(model: LinearModel, classes: int) -> UnitNormLinear:
-        """The same model."""
+        """Return a module with the weights of a released model.
+
+        Args:
+            model: The released model.
+            classes: Number of classes; 0 for regression.
+        """
         made = UnitNormLinear(model.weight.shape[1] - 1, classes, model.radius)
         made.weight.copy_(torch.from_numpy(model.weight))
         return made
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """Return the scores of rows, which are scaled down to a norm of at most 1.
+
+        Args:
+            inputs: Rows of features, (n, features).
+
+        Returns:
+            One score for each row and class, or one prediction for each row.
+        """
         whole = torch.cat([inputs.double(), torch.ones(len(inputs), 1, dtype=torch.float64)], 1) / self.radius
         rows = whole / whole.norm(dim=1, keepdim=True).clamp_min(1.0)
         found: Tensor = (rows @ self.weight.T).float()

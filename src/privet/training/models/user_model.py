@@ -24,10 +24,17 @@ class UserModel(nn.Module):
 
     @staticmethod
     def load(place: str, shape: tuple[int, ...], classes: int) -> UserModel:
-        """What `factory(shape, classes)` makes, for a place such as `module.py:factory`.
+        """Return the model that `factory(shape, classes)` makes, for a place such as `module.py:factory`.
 
-        The file is run as it stands: it is the user's own code. It is given public things alone: the shape of one row
-        of features, and how many classes there are (0 for regression).
+        The file is executed: it is the user's own code. It receives public values only.
+
+        Args:
+            place: Path of the file and name of the function, separated by a colon.
+            shape: Shape of one row of features.
+            classes: Number of classes; 0 for regression.
+
+        Raises:
+            InvalidInput: The file or the function does not exist, or the model does not fit the shape and the classes.
         """
         path, colon, name = place.rpartition(":")
         if not colon or not path.endswith(".py") or not name:
@@ -44,7 +51,15 @@ class UserModel(nn.Module):
         return own
 
     def check(self, place: str, shape: tuple[int, ...]) -> None:
-        """Refuse a model that does not fit, by a try on two rows of zeros."""
+        """Refuse a model that does not fit, by a trial on two rows of zeros.
+
+        Args:
+            place: Path of the file and name of the function, for the message.
+            shape: Shape of one row of features.
+
+        Raises:
+            InvalidInput: The model fails on such rows, or its output has a wrong shape.
+        """
         want = (2, self.classes) if self.classes else (2,)
         with torch.no_grad():
             try:
@@ -57,11 +72,25 @@ class UserModel(nn.Module):
             raise InvalidInput("model", problem, "return one number for each class, or one for regression")
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """Return the outputs of the user's module.
+
+        Args:
+            inputs: Rows of features.
+
+        Returns:
+            One score for each row and class, or one prediction for each row.
+        """
         found: Tensor = self.inner(inputs)
         return found[:, 0] if not self.classes and found.ndim == 2 else found
 
     def losses(self, inputs: Tensor, targets: Tensor, pull: float = 0.0) -> Tensor:
-        """One loss for each row; there is no centre to be pulled."""
+        """Return one loss for each row.
+
+        Args:
+            inputs: Rows of features.
+            targets: Target of each row: a class number, or a number for regression.
+            pull: Not used: this model has no center.
+        """
         del pull
         return task_losses(self(inputs), targets, self.classes)
 

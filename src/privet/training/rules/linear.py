@@ -32,9 +32,9 @@ def bmm(incoming: IncomingGradient) -> Contribution:
 
 
 def with_constant(incoming: IncomingGradient) -> Contribution:
-    """A product with one vector, as spectral normalisation has it: no rule, for the result has no rows of a batch.
+    """Refuse a product with one vector, as in spectral normalization: its result has no rows of a batch.
 
-    It is met here only if the vector's entries belong to the examples.
+    This rule is reached only if the vector's entries belong to the examples.
     """
     problem = "is multiplied with one vector that holds all examples"
     raise InvalidInput("a parameter", problem, "put the examples along an axis of their own, and use a matrix product")

@@ -1,4 +1,4 @@
-"""Scales and shifts after a normalisation within each example: `LayerNorm`, `GroupNorm`, `BatchNorm` in eval mode."""
+"""Scales and shifts after a normalization within each example: `LayerNorm`, `GroupNorm`, `BatchNorm` in eval mode."""
 
 from __future__ import annotations
 

@@ -43,7 +43,18 @@ class FixedSizeSampler(IndependentSteps):
             raise InvalidInput("batch_size", problem, "a row is drawn once in a batch; use a smaller one")
 
     def draw(self, step: int, rng: Rng) -> SampledBatch:
-        """`batch_size` rows in ascending order."""
+        """Draw `batch_size` different rows uniformly.
+
+        Args:
+            step: Number of the step, counted from 0 over the whole run.
+            rng: Source of randomness.
+
+        Returns:
+            The rows in ascending order.
+
+        Raises:
+            InvalidInput: The step is not part of the plan.
+        """
         planned(step, self.steps)
         few = min(self.batch_size, self.rows - self.batch_size)
         if self.rows > _ROOM * few and few == self.batch_size:
@@ -52,12 +63,17 @@ class FixedSizeSampler(IndependentSteps):
         return SampledBatch.of_rows(np.flatnonzero(inside if few == self.batch_size else ~inside))
 
     def event(self, per_step: Leaf, steps: int) -> Event:
-        """`steps` releases of batches drawn without replacement."""
+        """Return the event of some steps whose batches are drawn without replacement.
+
+        Args:
+            per_step: Event of one step on its batch, before subsampling.
+            steps: Number of steps.
+        """
         by = WithoutReplacement(self.batch_size, self.rows)
         return Repeated(Sampled(per_step, by), whole("steps", steps, 0))
 
     def state(self) -> State:
-        """The plan alone: no step depends on an earlier one."""
+        """Return the plan alone, because no step depends on an earlier one."""
         return {"kind": "fixed size", "batch_size": self.batch_size, "rows": self.rows, "steps": self.steps}
 
 

@@ -55,7 +55,18 @@ class PoissonSampler(IndependentSteps):
         object.__setattr__(self, "rows", whole("rows", self.rows, 0))
 
     def draw(self, step: int, rng: Rng) -> SampledBatch:
-        """The rows whose coins came up, in ascending order; none at all is a normal outcome."""
+        """Draw each row with probability `sample_rate`; an empty batch is a normal outcome.
+
+        Args:
+            step: Number of the step, counted from 0 over the whole run.
+            rng: Source of randomness.
+
+        Returns:
+            The rows in ascending order.
+
+        Raises:
+            InvalidInput: The step is not part of the plan.
+        """
         planned(step, self.steps)
         if self.sample_rate == 1:
             return SampledBatch.of_rows(np.arange(self.rows, dtype=np.int64))
@@ -63,11 +74,16 @@ class PoissonSampler(IndependentSteps):
         return SampledBatch.of_rows(self._skipping(rng) if sparse else self._coins(rng))
 
     def event(self, per_step: Leaf, steps: int) -> Event:
-        """`steps` Poisson-sampled releases."""
+        """Return the event of some Poisson-sampled steps.
+
+        Args:
+            per_step: Event of one step on its batch, before subsampling.
+            steps: Number of steps.
+        """
         return Repeated(Sampled(per_step, PoissonSampling(self.sample_rate)), whole("steps", steps, 0))
 
     def state(self) -> State:
-        """The plan alone: no step depends on an earlier one."""
+        """Return the plan alone, because no step depends on an earlier one."""
         return {"kind": "poisson", "sample_rate": self.sample_rate, "steps": self.steps}
 
     def _coins(self, rng: Rng) -> Indices:

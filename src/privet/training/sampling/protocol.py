@@ -22,7 +22,7 @@ State: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class SampledBatch:
-    """One logical batch. It may be empty, and then it is a step like any other: noise, and a charge."""
+    """One logical batch. An empty batch is a step like any other: noise is added, and the privacy cost is the same."""
 
     indices: Indices
     """The rows of the data set, each at most once."""
@@ -33,57 +33,82 @@ class SampledBatch:
 
     @staticmethod
     def of_rows(indices: Indices) -> SampledBatch:
-        """A batch in which every row is a unit of its own."""
+        """Return a batch in which every row is a unit.
+
+        Args:
+            indices: The rows of the batch, each at most once.
+        """
         return SampledBatch(indices, None, len(indices))
 
 
 class Sampler(Protocol):
-    """Draws the batches of a run, and prices drawing them so.
+    """Sampler of the batches of a run, which also states the privacy event of its sampling.
 
     Steps are counted from 0 over the whole run. **A step is used once**: the counter that a run passes to `draw` never
-    goes back, not even after a crash, and `event` is asked about all steps up to that counter.
+    decreases, not even after a crash, and `event` is asked about all steps up to that counter.
     """
 
     @property
     def rows(self) -> int:
-        """How many rows the data set has. Private where the neighbours are add/remove."""
+        """Number of rows of the data set. Private under add/remove."""
 
     @property
     def units(self) -> int:
-        """How many units (rows, or users) are drawn from. Private where the neighbours are add/remove."""
+        """Number of units (rows or users) in the data set. Private under add/remove."""
 
     @property
     def neighbours(self) -> frozenset[Neighbours]:
-        """For which neighbours the event of a Gaussian step is proven; a budget for any other must be refused."""
+        """Neighbor relations for which the event of a Gaussian step is proven; budgets for others must be refused."""
 
     def steps_of(self) -> int:
-        """How many steps the whole run has."""
+        """Return the number of steps of the whole run."""
 
     def draw(self, step: int, rng: Rng) -> SampledBatch:
-        """The batch of one step."""
+        """Draw the batch of one step.
+
+        Args:
+            step: Number of the step, counted from 0 over the whole run.
+            rng: Source of randomness.
+        """
 
     def next_step(self, step: int) -> int:
-        """The first step, from `step` on, that may still be drawn; `steps_of()` if there is none."""
+        """Return the first step, from `step` on, that may still be drawn; `steps_of()` if there is none.
+
+        Args:
+            step: Number of the step, counted from 0 over the whole run.
+        """
 
     def event(self, per_step: Leaf, steps: int) -> Event:
-        """What the steps 0 … steps-1 cost, if each of them released `per_step` of its batch."""
+        """Return the event of the first steps of the run.
+
+        Args:
+            per_step: Event of one step on its batch, before subsampling.
+            steps: Number of steps.
+        """
 
     def state(self) -> State:
-        """What a restarted run needs to go on. The generator is no part of it: nothing is ever drawn again."""
+        """Return the state that a resumed run needs. It has no generator: nothing is ever drawn twice."""
 
     def load(self, state: State) -> None:
-        """Go on from a state; one of another plan is refused."""
+        """Resume from a state.
+
+        Args:
+            state: What `state` returned.
+
+        Raises:
+            InvalidInput: The state belongs to another plan.
+        """
 
 
 class IndependentSteps(ABC):
-    """What samplers share in which every row is a unit and no step depends on another."""
+    """Base of samplers in which every row is a unit and steps are independent."""
 
     rows: int
     steps: int
 
     @property
     def units(self) -> int:
-        """The number of rows: every row is a unit."""
+        """Number of rows: every row is a unit."""
         return self.rows
 
     def steps_of(self) -> int:
@@ -91,20 +116,40 @@ class IndependentSteps(ABC):
         return self.steps
 
     def next_step(self, step: int) -> int:
-        """Return `step` itself, for any step may be drawn."""
+        """Return `step` itself, because any step may be drawn.
+
+        Args:
+            step: Number of the step, counted from 0 over the whole run.
+        """
         return min(whole("step", step, 0), self.steps)
 
     @abstractmethod
     def state(self) -> State:
-        """Return the plan, which is all that a restarted run needs."""
+        """Return the plan, which is all that a resumed run needs."""
 
     def load(self, state: State) -> None:
-        """Check that the state is of the same plan."""
+        """Check that a state belongs to the same plan.
+
+        Args:
+            state: What `state` returned.
+
+        Raises:
+            InvalidInput: The state belongs to another plan.
+        """
         same_plan(state, self.state())
 
 
 def whole(argument: str, value: SupportsIndex, least: int = 1) -> int:
-    """A whole number, NumPy's and torch's included, as an int that is at least `least`."""
+    """Return an integer, NumPy's and torch's included, as an int that is at least `least`.
+
+    Args:
+        argument: Name of the argument, for the message.
+        value: The number.
+        least: Smallest allowed value.
+
+    Raises:
+        InvalidInput: `value` is not an integer, or is below `least`.
+    """
     try:
         number = operator.index(value)
     except TypeError:
@@ -114,7 +159,15 @@ def whole(argument: str, value: SupportsIndex, least: int = 1) -> int:
 
 
 def planned(step: SupportsIndex, steps: int) -> int:
-    """A step that is part of the plan."""
+    """Return the number of a step after checking that it is part of the plan.
+
+    Args:
+        step: Number of the step, counted from 0.
+        steps: Number of steps of the plan.
+
+    Raises:
+        InvalidInput: The step is not part of the plan.
+    """
     number = whole("step", step, 0)
     if number >= steps:
         problem = f"is {number}, and the run has the steps 0 … {steps - 1}"
@@ -123,7 +176,15 @@ def planned(step: SupportsIndex, steps: int) -> int:
 
 
 def same_plan(state: State, own: State) -> None:
-    """Refuse a state whose knobs are not this sampler's: its event would not be the one that was promised."""
+    """Refuse a state whose settings differ from the sampler's, because its event would not be the charged one.
+
+    Args:
+        state: The stored state.
+        own: Settings of this sampler, by name.
+
+    Raises:
+        InvalidInput: `state` is not a dict, or a setting differs.
+    """
     if not isinstance(state, dict):
         raise InvalidInput("state", f"is a {type(state).__name__}", "give what state() returned")
     for name, value in own.items():

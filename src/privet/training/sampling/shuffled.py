@@ -52,42 +52,66 @@ class ShuffledSampler:
 
     @property
     def units(self) -> int:
-        """Every row is a unit."""
+        """Number of rows: every row is a unit."""
         return self.rows
 
     @property
     def batches(self) -> int:
-        """How many batches an epoch has; none is dropped."""
+        """Number of batches of an epoch; none is dropped."""
         return -(-self.rows // self.batch_size)
 
     def steps_of(self) -> int:
-        """All batches of all epochs."""
+        """Return the number of batches of all epochs."""
         return self.batches * self.epochs
 
     def draw(self, step: int, rng: Rng) -> SampledBatch:
-        """The batch of this step. Within an epoch the generator is not asked again: a step always has the same rows."""
+        """Return the batch of a step. The order is drawn once for each epoch, so a step always has the same rows.
+
+        Args:
+            step: Number of the step, counted from 0 over the whole run.
+            rng: Source of randomness.
+
+        Raises:
+            InvalidInput: The step is not part of the plan, or is within an epoch whose order is unknown.
+        """
         epoch, place = divmod(planned(step, self.steps_of()), self.batches)
         order = self._order_of(epoch, place, rng)
         return SampledBatch.of_rows(order[place * self.batch_size : (place + 1) * self.batch_size].copy())
 
     def next_step(self, step: int) -> int:
-        """`step` if the order of its epoch is known or yet to be drawn, else the beginning of the next epoch."""
+        """Return `step` if its epoch's order is known or not yet drawn, else the start of the next epoch.
+
+        Args:
+            step: Number of the step, counted from 0 over the whole run.
+        """
         number = whole("step", step, 0)
         epoch, place = divmod(number, self.batches)
         known = place == 0 or epoch in self._orders.keys
         return min(number if known else (epoch + 1) * self.batches, self.steps_of())
 
     def event(self, per_step: Leaf, steps: int) -> Event:
-        """One release for each epoch that was begun: a run that stops within an epoch pays for all of it."""
+        """Return one release for each epoch that was started: a run that stops within an epoch pays for all of it.
+
+        Args:
+            per_step: Event of one step on its batch, before subsampling.
+            steps: Number of steps.
+        """
         begun = -(-whole("steps", steps, 0) // self.batches)
         return Repeated(Sampled(per_step, ShuffledEpoch(self.batches)), begun)
 
     def state(self) -> State:
-        """The plan, and the keys from which the orders of the epochs so far follow."""
+        """Return the plan, and the keys from which the orders of the epochs so far follow."""
         return {**self._plan(), "keys": {str(epoch): key.hex() for epoch, key in self._orders.keys.items()}}
 
     def load(self, state: State) -> None:
-        """Take over the orders of a run with the same plan."""
+        """Load the orders of a run with the same plan.
+
+        Args:
+            state: What `state` returned.
+
+        Raises:
+            InvalidInput: The state belongs to another plan or is damaged, or this sampler has already drawn.
+        """
         same_plan(state, self._plan())
         if self._orders.keys:
             raise InvalidInput("state", "comes after this sampler has drawn", "load it into a new sampler")
@@ -116,9 +140,9 @@ class ShuffledSampler:
 
 
 def _permutation(rows: int, key: bytes) -> Indices:
-    """The order that one key stands for: rows sorted by 64 random bits each, all drawn again if two are equal.
+    """Return the order that a key determines: rows sorted by 64 random bits each, all redrawn if two are equal.
 
-    A key instead of the order itself keeps checkpoints small: 32 bytes an epoch, however many rows there are.
+    Storing a key instead of the order keeps checkpoints small: 32 bytes for each epoch, for any number of rows.
     """
     stream, raw = Keystream(key), np.empty(8 * rows, dtype=np.uint8)
     for _ in range(PATIENCE):

@@ -69,7 +69,12 @@ class UserRows:
 
 
 def count_units(users: UserRows | None, rows: int) -> int:
-    """Return how many units a data set has: users, or rows where there are none. Private under add/remove."""
+    """Return the number of units of a data set: users, or rows where there are no users. Private under add/remove.
+
+    Args:
+        users: The users of the rows; None where each row is a unit.
+        rows: Number of rows of the data set.
+    """
     return rows if users is None else users.count(rows)
 
 
@@ -112,25 +117,33 @@ class UserSampler:
 
     @property
     def rows(self) -> int:
-        """All rows of all users."""
+        """Number of rows of all users."""
         return len(self._owned)
 
     @property
     def units(self) -> int:
-        """How many users there are."""
+        """Number of users."""
         return self.inner.units
 
     @property
     def neighbours(self) -> frozenset[Neighbours]:
-        """Those of the sampler that draws the users."""
+        """Neighbor relations of the sampler that draws the users."""
         return self.inner.neighbours
 
     def steps_of(self) -> int:
-        """As planned for the users."""
+        """Return the number of steps of the sampler that draws the users."""
         return self.inner.steps_of()
 
     def draw(self, step: int, rng: Rng) -> SampledBatch:
-        """The users of this step in the order in which they were drawn, each with the rows chosen from its own."""
+        """Draw the users of a step, and at most `cap` rows of each.
+
+        Args:
+            step: Number of the step, counted from 0 over the whole run.
+            rng: Source of randomness.
+
+        Returns:
+            The rows, grouped by user, in the order in which the users were drawn.
+        """
         users = self.inner.draw(step, rng).indices
         starts = self._starts[users]
         sizes = self._starts[users + 1] - starts
@@ -145,25 +158,41 @@ class UserSampler:
         return SampledBatch(rows, groups, len(users))
 
     def next_step(self, step: int) -> int:
-        """As the sampler of the users says."""
+        """Return the first step, from `step` on, that the sampler of the users may still draw.
+
+        Args:
+            step: Number of the step, counted from 0 over the whole run.
+        """
         return self.inner.next_step(step)
 
     def event(self, per_step: Leaf, steps: int) -> Event:
-        """What drawing the users so costs; how many rows each of them has does not matter."""
+        """Return the event of drawing the users; it does not depend on the number of rows of a user.
+
+        Args:
+            per_step: Event of one step on its batch, before subsampling.
+            steps: Number of steps.
+        """
         return self.inner.event(per_step, steps)
 
     def state(self) -> State:
-        """The state of the sampler of the users, and the cap."""
+        """Return the state of the sampler of the users, and the cap."""
         return {"kind": "users", "cap": self.cap, "inner": self.inner.state()}
 
     def load(self, state: State) -> None:
-        """Go on from a state with the same cap and the same plan for the users."""
+        """Resume from a state with the same cap and the same plan for the users.
+
+        Args:
+            state: What `state` returned.
+
+        Raises:
+            InvalidInput: The state belongs to another plan.
+        """
         same_plan(state, {"kind": "users", "cap": self.cap})
         self.inner.load(state.get("inner", {}))
 
 
 def _shuffled_within(groups: Indices, rng: Rng) -> npt.NDArray[np.intp]:
-    """A uniform order within each group; groups stay where they are. Equal keys in a group are drawn again."""
+    """Return a uniform order within each group; groups stay in place. Equal keys in a group are drawn again."""
     for _ in range(PATIENCE):
         keys = rng.words(len(groups))
         order = np.lexsort((keys, groups))

@@ -276,7 +276,7 @@ def resumed(directory: Path) -> Found:
             dist.barrier()
         model = network(seed=rank() + 5, dtype=torch.float64)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        run = plan.resume(place, model, optimizer, data(torch.float64), charge=charge, rng=SeededRng(7))
+        run = plan.attach(model, optimizer, data(torch.float64), resume=place, charge=charge, rng=SeededRng(7))
         SameRows(run)
         began = bits(model, run._average)
         after = [[run.steps, bits(model, run._average)] for _, done in trained(run, model) if done]
@@ -304,7 +304,7 @@ def gone_on(place: Path, plan: DPSGD, charge: Budget | None) -> Run:
     """The same checkpoint once more, while its run is alive or after its release."""
     model = network(dtype=torch.float64)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    return plan.resume(place, model, optimizer, data(torch.float64), charge=charge, rng=SeededRng(7))
+    return plan.attach(model, optimizer, data(torch.float64), resume=place, charge=charge, rng=SeededRng(7))
 
 
 def failures(directory: Path) -> Found:

@@ -79,7 +79,7 @@ def resumed(path: Path, plan: DPSGD = PLAN, optimizer: Optimizer = adam, **given
     """A run that goes on, with the same seed unless it has a generator of its own."""
     given.setdefault("rng", SeededRng(11))
     model = given.pop("model", None) or built()
-    return plan.resume(path, model, optimizer(model), given.pop("data", DATA), **given)
+    return plan.attach(model, optimizer(model), given.pop("data", DATA), resume=path, **given)
 
 
 def saved(path: Path, plan: DPSGD = PLAN, steps: int = 5, **given: Any) -> Run:

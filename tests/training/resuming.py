@@ -143,7 +143,7 @@ def live(directory: Path, point: str, calls: int) -> None:
     model, optimizer, data = parts()
     ledger, path = Ledger(directory / "ledger.db"), directory / "run.pt"
     if path.exists():
-        run = PLAN.resume(path, model, optimizer, data, charge=ledger.budget("clinic"), rng=SeededRng(3))
+        run = PLAN.attach(model, optimizer, data, resume=path, charge=ledger.budget("clinic"), rng=SeededRng(3))
     else:
         run = PLAN.attach(model, optimizer, data, charge=ledger.budget("clinic"), rng=SeededRng(3))
         run.save(path)

@@ -267,7 +267,7 @@ def test_a_log_through_checkpoint_and_resumption(tmp_path: Path) -> None:
         model = network()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         place = tmp_path / "run.ckpt"
-        run = PLAN.resume(place, model, optimizer, DATA) if resume else PLAN.attach(model, optimizer, DATA)
+        run = PLAN.attach(model, optimizer, DATA, resume=place if resume else None)
         with CsvLog(tmp_path / "log.csv", resume=resume) as log:
             book = Logbook(PLAN, [log], every=1)
             if not resume:

@@ -48,7 +48,7 @@ def test_resumed_run_does_not_make_lost_steps_again(tmp_path: Path, lost: int) -
     run.close()
     other = net()
     optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
-    resumed = PLAN.resume(tmp_path / "run.pt", other, optimizer, ROWS, rng=SeededRng(1))
+    resumed = PLAN.attach(other, optimizer, ROWS, resume=tmp_path / "run.pt", rng=SeededRng(1))
     assert resumed.steps == first + after
     assert first + after + made(resumed, other, 99) == 8
     resumed.close()
@@ -88,4 +88,6 @@ def test_resumed_run_needs_the_charge_of_its_own_event(tmp_path: Path, monkeypat
 
         monkeypatch.setattr(Ledger, "entry", other)
         with pytest.raises(CheckpointError, match="for another event than this run's"):
-            PLAN.resume(tmp_path / "run.pt", model, optimizer, ROWS, charge=ledger.budget("rows"), rng=SeededRng(1))
+            PLAN.attach(
+                model, optimizer, ROWS, resume=tmp_path / "run.pt", charge=ledger.budget("rows"), rng=SeededRng(1)
+            )

@@ -176,7 +176,9 @@ def test_saved_twice(tmp_path: Path) -> None:
     run.close()
     for place, steps in (("one.pt", 2), ("two.pt", 2)):
         model = network()
-        other = PLAN.resume(tmp_path / place, model, torch.optim.SGD(model.parameters(), lr=0.1), normal(9, 4).float())
+        other = PLAN.attach(
+            model, torch.optim.SGD(model.parameters(), lr=0.1), normal(9, 4).float(), resume=tmp_path / place
+        )
         assert other.steps == steps
         other.close()
 

@@ -34,7 +34,7 @@ __all__ = ["INSIDE", "Checkpoint", "CheckpointStore", "FixedTerms", "next_random
 
 _FORMAT: Final = "privet checkpoint"
 _VERSION: Final = 2
-INSIDE: Final = "for plan.resume(path, ...): weights that go on without their bill are not private"
+INSIDE: Final = "for plan.attach(..., resume=path): weights that go on without their bill are not private"
 """The key under which the tensors lie. Whoever takes the model out by hand has read it."""
 _SEAL: Final = b"privet checkpoint, sha256 "
 _SEAL_BYTES: Final = len(_SEAL) + 64

@@ -6,7 +6,6 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,13 +100,13 @@ def fit(
     with modes_restored(model):
         _to_training(model)
         path = None if checkpoint is None else Path(checkpoint)
-        start = plan.attach if path is None or not path.exists() else partial(plan.resume, path)
-        run = start(
+        run = plan.attach(
             model,
             optimizer,
             dataset,
             charge=charge,
             users=users,
+            resume=path if path is not None and path.exists() else None,
             collate_fn=collate_fn,
             performance=performance,
             rules=rules,

@@ -203,7 +203,9 @@ class PrivateTrainer(Trainer):
         """
         if resume_from_checkpoint:
             problem = "would go on from a model whose bill is not in that checkpoint"
-            advice = "save with trainer.run.save(path), and go on with plan.resume(path, …) in a loop of your own"
+            advice = (
+                "save with trainer.run.save(path), and go on with plan.attach(…, resume=path) in a loop of your own"
+            )
             raise InvalidInput("resume_from_checkpoint", problem, advice)
         if trial is not None:
             raise InvalidInput("trial", "looks at the private rows once for each trial", "tune on public data")

@@ -252,7 +252,7 @@ def _check(trainer: Trainer, module: LightningModule) -> None:
         raise InvalidInput("precision", problem, 'use "bf16-mixed" or "32-true"')
     if trainer.ckpt_path is not None:
         problem = "would go on from a model whose bill is not in that checkpoint"
-        advice = "save with callback.run.save(path), and go on with plan.resume(path, …) in a loop of your own"
+        advice = "save with callback.run.save(path), and go on with plan.attach(…, resume=path) in a loop of your own"
         raise InvalidInput("ckpt_path", problem, advice)
 
 

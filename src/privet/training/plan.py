@@ -345,6 +345,7 @@ class DPSGD:
         *,
         charge: BudgetCharge | Budget | None = None,
         users: UserRows | Ids | None = None,
+        resume: str | os.PathLike[str] | None = None,
         collate_fn: Any = None,
         performance: Performance | None = None,
         rules: Mapping[str, OperationRule] | None = None,
@@ -352,7 +353,13 @@ class DPSGD:
         journal: str | os.PathLike[str] | None = None,
         delta: float | None = None,
     ) -> Run:
-        """Start a run: calibrate the noise, check model, optimizer and data set, and reserve the charge.
+        """Start a run: calibrate the noise, check model, optimizer and data set, and reserve the charge. Or resume one.
+
+        A resumed run has as many steps left as its journal says have not started; steps that were lost in a crash are
+        not repeated. However often it is resumed, it takes no more steps than the plan has, with fresh noise for each,
+        so that its guarantee is the plan's, under the charge that it has paid already. Another plan, model, optimizer
+        or data set, a file that was cut or edited, and a run that is still open or was released, are refused, and
+        nothing is changed.
 
         Args:
             model: Any module; it is not wrapped.
@@ -362,10 +369,13 @@ class DPSGD:
                 fingerprint and a purpose. None charges no budget.
             users: The user of each row, or `UserRows`, which also says how many rows of a user a batch may hold (one
                 by default). Users, instead of rows, are then protected, sampled and clipped.
+            resume: A checkpoint that `Run.save` wrote; its journal must have the same relative path as then.
+                Model and optimizer are built as they were, and their state is overwritten; data set, charge and users
+                are those that the run was attached with.
             collate_fn: Function that makes a batch of rows, as in torch's `DataLoader`.
             performance: Options that change neither the result nor the guarantee.
             rules: Gradient rules for further operations.
-            rng: A seeded generator for tests, which taints the release.
+            rng: A seeded generator for tests, which taints the release; a resumed run has other noise each time.
             journal: Path of the run's journal, if the run is saved; by default next to its first checkpoint.
             delta: δ at which the release states its ε, where the plan has none.
 
@@ -375,57 +385,6 @@ class DPSGD:
         Raises:
             InvalidInput: An argument cannot be used for private training; nothing is charged then.
             BudgetExceeded: The plan does not fit into the budget.
-        """
-        from privet.training.attach import RunSetup
-
-        setup = RunSetup(
-            self, model, optimizer, dataset, charge, users, collate_fn, performance, rules, rng, journal, delta
-        )
-        return setup.start()
-
-    def resume(
-        self,
-        path: str | os.PathLike[str],
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        dataset: Any,
-        *,
-        charge: BudgetCharge | Budget | None = None,
-        users: UserRows | Ids | None = None,
-        collate_fn: Any = None,
-        performance: Performance | None = None,
-        rules: Mapping[str, OperationRule] | None = None,
-        rng: Rng | None = None,
-        journal: str | os.PathLike[str] | None = None,
-        delta: float | None = None,
-    ) -> Run:
-        """Resume a run from a checkpoint that `Run.save` wrote, under the charge that it has paid already.
-
-        The run has as many steps left as its journal says have not started; steps that were lost in a crash are not
-        repeated. However often it is resumed, it takes no more steps than the plan has, with fresh noise for each, so
-        that its guarantee is the plan's. Another plan, model, optimizer or data set, a file that was cut or edited, and
-        a run that is still open or was released, are refused, and nothing is changed.
-
-        Args:
-            path: The checkpoint; its journal must have the same relative path as when it was saved.
-            model: Built as it was; its weights are overwritten.
-            optimizer: Built as it was; its state, learning rates included, is overwritten.
-            dataset: The data set that the run was attached with.
-            charge: The budget that the run was attached with; its purpose is in the ledger already.
-            users: The users that the run was attached with.
-            collate_fn: Function that makes a batch of rows, as in torch's `DataLoader`.
-            performance: Options that change neither the result nor the guarantee.
-            rules: Gradient rules for further operations.
-            rng: A seeded generator for tests, which taints the release. It gives other noise each time the run is
-                resumed.
-            journal: Path of the journal, if it was moved.
-            delta: δ at which the release states its ε, where the plan has none.
-
-        Returns:
-            The run, before its next step.
-
-        Raises:
-            InvalidInput: An argument is not what the run was attached with.
             CheckpointError: The checkpoint or its journal cannot be read or trusted.
         """
         from privet.training.attach import RunSetup
@@ -433,4 +392,4 @@ class DPSGD:
         setup = RunSetup(
             self, model, optimizer, dataset, charge, users, collate_fn, performance, rules, rng, journal, delta
         )
-        return setup.start(path)
+        return setup.start(resume)

@@ -368,7 +368,7 @@ class Run:
         self._progress.released = True
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint for `DPSGD.resume`: model, optimizer, sampler and the steps that are spent.
+        """Write a checkpoint for `DPSGD.attach(…, resume=…)`: model, optimizer, sampler and the steps that are spent.
 
         The file is replaced atomically. A journal is kept next to the first checkpoint (`path` plus ".journal", unless
         `attach` was given another path). Each step is recorded in it before it starts, and every checkpoint of the run
@@ -398,7 +398,7 @@ class Run:
         )
 
     def restore(self, saved: Checkpoint, steps: int, *, drawing: bool) -> None:
-        """Load the state of a checkpoint into a run before its first step; `DPSGD.resume` calls this.
+        """Load the state of a checkpoint into a run before its first step; `DPSGD.attach(…, resume=…)` calls this.
 
         Args:
             saved: The checkpoint.
@@ -409,7 +409,9 @@ class Run:
             RunError: The run has started.
         """
         if self._progress.steps:
-            raise RunError("the run has begun, so that no checkpoint can be loaded into it; use plan.resume")
+            raise RunError(
+                "the run has begun, so that no checkpoint can be loaded into it; use plan.attach(…, resume=path)"
+            )
         saved.restore(self.model, self.optimizer, self._average)
         self._step.clip, self._progress.steps, self._progress.drawing = saved.clip, steps, drawing
         self._progress.finished = steps > 0

@@ -158,11 +158,10 @@ def _fit(plan: MethodPlan, rows: LabeledRows, session: FitSession) -> Release[nn
     given: dict[str, Any] = {"users": users, "rng": session.rng}
     checkpoint = None if session.directory is None else session.directory.checkpoint
     if session.resume and checkpoint is not None and checkpoint.exists():
-        run = recipe.plan.resume(checkpoint, whole, optimizer, dataset, **given)
-    else:
-        if session.directory is not None:
-            given["journal"] = session.directory.journal
-        run = recipe.plan.attach(whole, optimizer, dataset, **given)
+        given["resume"] = checkpoint
+    elif session.directory is not None:
+        given["journal"] = session.directory.journal
+    run = recipe.plan.attach(whole, optimizer, dataset, **given)
     after_step = None if session.on_step is None else _reporter(recipe, run, session, session.on_step)
     take_step = recipe.step_of(run, model, optimizer)
     if canaries is not None:

@@ -1,4 +1,4 @@
-"""`privet.train`: what `privet train` and `privet pate` do, in one call."""
+"""`privet.train`: the commands `privet train` and `privet pate` as one call."""
 
 from __future__ import annotations
 
@@ -49,28 +49,28 @@ def train(
     """Train a private model, and write a folder with the model, its plan, its card and a report.
 
     Args:
-        data: A path (CSV, Parquet, .npz), a Polars or pandas frame, a pair of arrays (x, y), or a named set: digits,
-            mnist, fashion-mnist, adult. Rows in memory are kept in the run's private directory until it has ended.
-            None where the rows are elsewhere, and the option `votes` names files of what their teachers say.
+        data: A path (CSV, Parquet, .npz), a Polars or pandas frame, a pair of arrays (x, y), or a named data set:
+            digits, mnist, fashion-mnist, adult. Rows in memory are stored in the run's hidden directory until it ends.
+            None where the rows are elsewhere, and the option `votes` names their teachers' vote files.
         target: The column to predict.
-        schema: What is public of a table: a TOML file or a `privet.data.Schema`. Without one, a tenth of ε learns it.
-        epsilon: The ε of the run, with everything that it needs; methods to compare add theirs.
-        delta: By default below 1/(10 n) for a public number n of rows, and else 1e-6.
-        method: One of `privet.runs.METHODS`.
-        budget: What is charged: `privet.Ledger("clinic.db").budget("clinic")`.
-        out: The folder; by default the first free one below `runs`.
-        resume: Continue the run that was interrupted in `out`. It goes on as it was planned, under its charge.
+        schema: Public schema of a table: a TOML file or a `privet.data.Schema`. Without one, a tenth of ε learns it.
+        epsilon: ε of the run, with everything that it needs; methods to compare add theirs.
+        delta: δ of the run; by default below 1/(10 n) for a public number n of rows, and otherwise 1e-6.
+        method: Name of the method, one of `privet.runs.METHODS`.
+        budget: The budget to charge: `privet.Ledger("clinic.db").budget("clinic")`.
+        out: Run directory; by default the first free one below `runs`.
+        resume: Whether to resume the run that was interrupted in `out`, by its own plan and under its charge.
         test: Public rows to evaluate on, at no cost. Without some, a part of the rows is held out.
-        public: For PATE: public rows without labels, about which the teachers are asked.
+        public: For PATE: unlabeled public rows, on which the teachers vote.
         compare: Further methods, each charged in addition; "none" is for the internal report.
-        tune: Select the best of about so many runs, privately.
+        tune: Average number of runs, of which the best is selected privately.
         model: "auto", "linear", "residual", "convolutions", or "module.py:factory".
-        features: What a model sees of images: "auto", "scattering" or "pixels".
+        features: Features of images that a model uses: "auto", "scattering" or "pixels".
         audit: Insert synthetic canaries, and report the lower bound on ε that they prove.
         options: Further options by the names of the command's: rows, user, rows_per_user, classes, clip, batch_size,
             epochs, learning_rate, hold_out, score_share, schema_share, canaries, log, seed, …; and those of the
             method alone: for PATE teachers, questions, noise, votes, ….
-        callbacks: Functions that are told about the plan, messages and progress.
+        callbacks: Functions that are called with the plan, messages and progress.
 
     Returns:
         The finished run.

@@ -54,7 +54,11 @@ _LEARNED = "follows from what was learned: see the plan"
 
 
 def build_card(result: RunResult) -> TrainingCard:
-    """The card; everything on it says where it comes from."""
+    """Return the card of a run; each value on it is typed by its origin.
+
+    Args:
+        result: Result of the run.
+    """
     request, plan, facts = result.request, result.plan, result.inputs.facts
     sections = METHODS[request.method].card_sections(result)
     privacy, lines = price_lines(

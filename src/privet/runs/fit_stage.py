@@ -274,6 +274,13 @@ class FitStage:
 def as_block(release: Release[nn.Module], block: Event) -> Release[nn.Module]:
     """Return the same release, stated as the (ε, δ) block that was fixed before its plan was complete.
 
+    Args:
+        release: Release of the model under its completed plan.
+        block: The (ε, δ) block that was charged.
+
+    Raises:
+        InvalidInput: The release costs more than the block.
+
     Guarantee: the block's. Whatever was learned first, what was done costs no more than the block, so that the
     composition with what was learned is that of the block (adaptive composition, Dwork & Roth 2014, Thm 3.16).
     """

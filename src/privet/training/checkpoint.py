@@ -70,7 +70,7 @@ class FixedTerms:
 
 
 class CheckpointStore:
-    """Keeps a run's journal, and writes its checkpoints."""
+    """Keeps the journal of a run, and writes its checkpoints."""
 
     def __init__(
         self, terms: FixedTerms, sampler: Sampler, run: str | None = None, journal: Journal | None = None
@@ -79,7 +79,13 @@ class CheckpointStore:
         self._run = secrets.token_hex(16) if run is None else run
 
     def open_journal(self, path: str | os.PathLike[str], steps: int = 0, *, replace: bool = False) -> Journal:
-        """Return the run's journal; create it at this path if there is none yet."""
+        """Return the run's journal; create it at this path if there is none yet.
+
+        Args:
+            path: Path of a new journal.
+            steps: Number of steps that are spent.
+            replace: Whether to replace a file that exists.
+        """
         if self._journal is None:
             self._journal = Journal.create(
                 Path(path),
@@ -92,7 +98,11 @@ class CheckpointStore:
         return self._journal
 
     def begin(self, number: int) -> None:
-        """To be called before anything of a step is drawn."""
+        """Record a step in the journal, before anything is drawn for it.
+
+        Args:
+            number: Number of the step, counted from 0.
+        """
         if self._journal is not None:
             self._journal.begin(number, self.sampler.state())
 
@@ -107,7 +117,20 @@ class CheckpointStore:
         steps: int,
         charge: Charge | None,
     ) -> None:
-        """Write a checkpoint. The journal goes first: it may be ahead of a checkpoint, and never behind."""
+        """Write a checkpoint. The journal is written first: it may be ahead of a checkpoint, and never behind.
+
+        Args:
+            path: The checkpoint file.
+            model: The model.
+            optimizer: Its optimizer.
+            average: Running average of the model, or None.
+            clip: Clip of the current step.
+            steps: Number of steps that are spent.
+            charge: Charge of the run, or None.
+
+        Raises:
+            InvalidInput: The directory does not exist, or the state holds values that cannot be stored.
+        """
         place = Path(path).absolute()
         if not place.parent.is_dir():
             raise InvalidInput("path", f"is in {place.parent}, which is no directory", "make it first")
@@ -130,7 +153,12 @@ class CheckpointStore:
         _write(place, record | {"journal": {"path": Path(where).as_posix(), "head": journal.head}}, tensors)
 
     def close(self, steps: int, *, released: bool = False) -> None:
-        """Let go. Unless the run was released, it may be resumed from its last checkpoint."""
+        """Close the journal. Unless the run was released, it may be resumed from its last checkpoint.
+
+        Args:
+            steps: Number of steps that are spent.
+            released: Whether the model was released.
+        """
         if self._journal is None:
             return
         # The last line gives back what was written ahead, or says that all is over. Without it nothing is undercharged.
@@ -144,7 +172,7 @@ class CheckpointStore:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A checkpoint that was read: whole, and of this version."""
+    """A complete checkpoint of this version, as read from its file."""
 
     path: Path
     record: Mapping[str, Any]
@@ -152,16 +180,20 @@ class Checkpoint:
 
     @property
     def run(self) -> str:
-        """The run's name: a random one, the same in all its lives."""
+        """Random name of the run, which stays the same when it is resumed."""
         return str(self.record["run"])
 
     @property
     def clip(self) -> float:
-        """The clip when it was saved."""
+        """The clip when the checkpoint was saved."""
         return float(self.record["clip"])
 
     def calibrated(self, plan: DPSGD) -> DPSGD:
-        """The plan with the noise that the run has had from its beginning; another plan is refused."""
+        """Return a plan with the noise multiplier of the run; raise `InvalidInput` for another plan.
+
+        Args:
+            plan: The plan that the run was attached with.
+        """
         noise, saved = float(self.record["noise_multiplier"]), self.record["plan"]
         given = _described(plan)
         if given == saved:
@@ -173,7 +205,14 @@ class Checkpoint:
         raise InvalidInput("plan", f"is not that of the checkpoint: {'; '.join(different)}", advice)
 
     def check(self, fixed: FixedTerms, model: nn.Module, optimizer: torch.optim.Optimizer, rng: Rng) -> None:
-        """Refuse whatever is not what the run was attached to. Nothing has been changed when this raises."""
+        """Raise `InvalidInput` for arguments other than those of the run. Nothing has been changed then.
+
+        Args:
+            fixed: Terms of the resumed run.
+            model: The model.
+            optimizer: Its optimizer.
+            rng: Source of randomness.
+        """
         next_randomness(rng, 0)
         own = fixed.record(self.run)
         if own["unit"] != self.record["unit"]:
@@ -202,7 +241,21 @@ class Checkpoint:
     def revive(
         self, sampler: Sampler, event: Event, charge: BudgetCharge | None, at: str | os.PathLike[str] | None
     ) -> tuple[Journal, Charge | None, bool]:
-        """The journal, in its next life and for this process alone; the charge; and whether it is drawing already."""
+        """Open the journal, for this process alone, and resume the charge.
+
+        Args:
+            sampler: Sampler of the run, into which its state is loaded.
+            event: Privacy event of the run.
+            charge: Budget that the run was attached with, or None.
+            at: Path of the journal, if it was moved.
+
+        Returns:
+            The journal, the charge, and whether the ledger has recorded that noise may have been drawn.
+
+        Raises:
+            InvalidInput: The charge is not that of the run.
+            CheckpointError: The journal cannot be trusted, or the ledger's entry is for another event.
+        """
         from privet.ledger import State
 
         known = self.record["journal"]
@@ -232,7 +285,13 @@ class Checkpoint:
         return charge.ledger.resume(own["id"], own["token"])
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, average: nn.Module | None) -> None:
-        """Put everything back."""
+        """Load the stored state.
+
+        Args:
+            model: The model, whose weights are overwritten.
+            optimizer: Its optimizer, whose state is overwritten.
+            average: Running average of the model, or None.
+        """
         model.load_state_dict(self.tensors["model"])
         optimizer.load_state_dict(self.tensors["optimizer"])
         if average is not None:
@@ -240,7 +299,12 @@ class Checkpoint:
 
 
 def next_randomness(rng: Rng, life: int) -> Rng:
-    """Randomness for the next life of a run: none of the noise of an earlier life may come again."""
+    """Return the randomness of a resumed run; raise `InvalidInput` for a source that may repeat earlier noise.
+
+    Args:
+        rng: The given source of randomness.
+        life: Number of times that the run was resumed.
+    """
     if rng.kind is Randomness.SECURE:
         return rng
     if isinstance(rng, SeededRng):
@@ -250,7 +314,15 @@ def next_randomness(rng: Rng, life: int) -> Rng:
 
 
 def read(path: str | os.PathLike[str]) -> Checkpoint:
-    """A checkpoint, checked against its own checksum before anything in it is read; nothing in it is executed."""
+    """Read a checkpoint, after verifying its checksum; nothing in it is executed.
+
+    Args:
+        path: The checkpoint file.
+
+    Raises:
+        InvalidInput: There is no such file.
+        CheckpointError: The file is damaged, was edited, or is of another version.
+    """
     place = Path(path).absolute()
     if not place.is_file():
         raise InvalidInput("path", f"names no file: {place}", "give what run.save was given")
@@ -265,7 +337,7 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _write(place: Path, record: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
-    """Replace the file in one move, once all of the new one is on the disk."""
+    """Replace the file atomically, once the new one is completely on the disk."""
     _plain(tensors, "")
     whole = {_FORMAT: _VERSION, "record": json.dumps(record, sort_keys=True, allow_nan=False), INSIDE: dict(tensors)}
     part = place.with_name(f"{place.name}.part")

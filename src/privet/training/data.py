@@ -26,7 +26,11 @@ Collate: TypeAlias = Callable[[list[Any]], Any]
 
 
 def spread(rows: int, most: int = 32) -> list[int]:
-    """The numbers of a few rows from all over a data set, which may be sorted.
+    """Return the numbers of a few rows from all over a data set, which may be sorted.
+
+    Args:
+        rows: Number of rows of the data set.
+        most: Largest number of rows to return.
 
     >>> spread(100, 4), spread(3)
     ([0, 25, 50, 75], [0, 1, 2])
@@ -52,14 +56,22 @@ class Rows:
 
     @staticmethod
     def of(dataset: Any, *, collate_fn: Collate | None = None, may_be_empty: bool = False) -> Rows:
-        """Any of these, with at least one row (tensors may have none, where that must not be told: `may_be_empty`):
+        """Return uniform access to a data set.
+
+        These are accepted:
 
         - a tensor or an array, whose first dimension counts the rows; a tuple or a dict of them, also nested; a
-          `TensorDataset`; a `Subset` of one. They stay in memory, and a batch has the structure that they have;
-        - any data set with `__len__` and `__getitem__` (a list of rows, too). Its rows are made into a batch by
-          `collate_fn`, or as torch's `default_collate` does.
+          `TensorDataset`; a `Subset` of one. They stay in memory, and a batch has the same structure;
+        - any data set with `__len__` and `__getitem__` (including a list of rows). Its rows are made into a batch by
+          `collate_fn`, or by torch's `default_collate`.
 
-        A `DataLoader` is refused, as it samples by itself, and so are data sets that cannot be read in any order.
+        Args:
+            dataset: The data set, with at least one row.
+            collate_fn: Function that makes a batch of rows, as in torch's `DataLoader`.
+            may_be_empty: Whether tensors may have no rows, where the number of rows is private.
+
+        Raises:
+            InvalidInput: It is a `DataLoader`, which samples by itself, or has no rows, or cannot be read in any order.
         """
         _sampled_by_nobody(dataset)
         base, where = _unwrapped(dataset)
@@ -82,31 +94,46 @@ class Rows:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the rows are tensors as they were given, so that reading one again gives the same."""
+        """Whether the rows are the given tensors, so that reading a row again gives the same values."""
         return isinstance(self._source, _Columns)
 
     def stored(self, indices: Sequence[int]) -> Any:
-        """These rows as they lie in memory; None if rows are made when they are read, and may differ each time."""
+        """Return rows as they are in memory; None if rows are made when they are read, and may differ each time.
+
+        Args:
+            indices: Numbers of the rows.
+        """
         if isinstance(self._source, _Columns):
             return self._source.batch(_chosen(indices, len(self)))
         held = self._source.dataset
         return [held[index] for index in indices] if type(held) in (list, tuple, _Columns) else None
 
     def check(self, indices: npt.ArrayLike) -> None:
-        """Refuse a `collate_fn` that mixes these rows; torch's own does not."""
+        """Refuse a `collate_fn` that mixes rows; torch's own does not.
+
+        Args:
+            indices: Numbers of the rows to try it on.
+
+        Raises:
+            InvalidInput: A row of a batch depends on other rows.
+        """
         if isinstance(self._source, _Samples) and self._source.collate_fn is not default_collate:
             check_collate(self._source.read, _chosen(indices, len(self)).tolist())
 
     def batch(self, indices: npt.ArrayLike) -> Any:
-        """The rows of these numbers, in this order; the placeholder if there are none."""
+        """Return the rows of these numbers, in this order; the placeholder if there are none.
+
+        Args:
+            indices: Numbers of the rows.
+        """
         chosen = _chosen(indices, len(self))
         return self._source.batch(chosen) if len(chosen) else self.placeholder()
 
     def placeholder(self) -> Any:
-        """A batch of one blank row: the structure, types and shapes of a real one, and zeros and empty texts inside.
+        """Return a batch of one blank row: the structure, types and shapes of a real one, with zeros and empty texts.
 
-        An empty batch is a step like any other, and a model cannot be run on no rows; what it makes of this one must
-        not be counted. Shapes are those of the first row, contents are nobody's.
+        An empty batch is a step like any other, but a model cannot be run on no rows. The outputs for this row must not
+        be counted. Its shapes are those of the first row; it has no values of the data.
         """
         return _mapped(_zeroed, self._blank)
 

@@ -34,14 +34,14 @@ __all__ = ["Progress", "fit"]
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told after each step. Nothing in it depends on the data but through what was released."""
+    """Progress of a run, for callbacks. It depends on the data only through released values."""
 
     step: int
-    """Steps made so far, from 1 on."""
+    """Number of steps so far, from 1 on."""
     total: int
     """Steps of the plan."""
     model: nn.Module
-    """As it is now; with `average=`, not yet the copy that will be released."""
+    """The current model; with `average=`, not yet the copy that will be released."""
 
 
 def fit(
@@ -68,15 +68,15 @@ def fit(
             layers with running statistics, which stay frozen.
         dataset: Pairs of tensors, or a data set of pairs, with a length.
         plan: The public settings of the run.
-        loss: From the model's output and the target to one loss for each example (`reduction="none"`).
+        loss: Function from the model's output and the target to one loss for each example (`reduction="none"`).
         optimizer: Any optimizer of `model`'s parameters.
         callbacks: Functions of a `Progress`, called after each step, for learning-rate schedules and progress bars.
-        charge: As for `DPSGD.attach`: the budget that pays.
-        users: As for `DPSGD.attach`: the user of each row, if users are protected.
-        collate_fn: As for `DPSGD.attach`.
-        performance: As for `DPSGD.attach`.
-        rules: As for `DPSGD.attach`.
-        rng: As for `DPSGD.attach`.
+        charge: The budget to charge, or a `BudgetCharge`; None charges no budget.
+        users: The user of each row, or `UserRows`, where users are protected instead of rows.
+        collate_fn: Function that makes a batch of rows, as in torch's `DataLoader`.
+        performance: Options that change neither the result nor the guarantee.
+        rules: Gradient rules for further operations.
+        rng: A seeded generator for tests, which taints the release.
         delta: δ of the release's guarantee; the plan's by default.
         checkpoint: Path where the run is saved every 20 seconds and when it is interrupted. If the file exists, the run
             resumes from it, with the same model, optimizer, data set, users and charge.

@@ -123,27 +123,27 @@ class PrivateTrainer(Trainer):
         """Check everything that can be checked before a row is used.
 
         Args:
-            model: A model of Hugging Face's, with or without adapters of PEFT's.
-            args: As for `Trainer`.
+            model: A Hugging Face model, with or without PEFT adapters.
+            args: Training arguments, as in `Trainer`.
             plan: The public settings of the run.
             train_dataset: Rows, each of one unit; a list of dicts, or a data set with a length.
-            losses: For models that are no language models or classifiers, a function from the model's output (which was
-                not given "labels") and the batch to one loss for each row.
-            eval_dataset: As for `Trainer`.
-            data_collator: As for `Trainer`.
-            processing_class: As for `Trainer`.
-            compute_metrics: As for `Trainer`.
-            preprocess_logits_for_metrics: As for `Trainer`.
-            callbacks: As for `Trainer`.
-            optimizers: As for `Trainer`.
-            optimizer_cls_and_kwargs: As for `Trainer`.
-            charge: As for `DPSGD.attach`: the budget that pays.
-            users: As for `DPSGD.attach`: the user of each row, if users are protected.
-            performance: As for `DPSGD.attach`.
-            rules: As for `DPSGD.attach`.
-            rng: As for `DPSGD.attach`.
+            losses: Function from the model's output (computed without "labels") and the batch to one loss for each row;
+                needed for models that are neither language models nor classifiers.
+            eval_dataset: Data set to evaluate on, as in `Trainer`.
+            data_collator: Function that makes a batch of rows, as in `Trainer`.
+            processing_class: Tokenizer or processor, as in `Trainer`.
+            compute_metrics: Function that computes the metrics of an evaluation, as in `Trainer`.
+            preprocess_logits_for_metrics: Function that transforms the logits before metrics, as in `Trainer`.
+            callbacks: Callbacks of the training loop, as in `Trainer`.
+            optimizers: Optimizer and learning-rate scheduler, as in `Trainer`.
+            optimizer_cls_and_kwargs: Class and arguments of an optimizer, as in `Trainer`.
+            charge: The budget to charge, or a `BudgetCharge`; None charges no budget.
+            users: The user of each row, or `UserRows`, where users are protected instead of rows.
+            performance: Options that change neither the result nor the guarantee.
+            rules: Gradient rules for further operations.
+            rng: A seeded generator for tests, which taints the release.
             delta: δ of the release's guarantee; the plan's by default.
-            show_private: Let the losses of private batches into the logs, which are private then.
+            show_private: Whether to log the losses of private batches; the logs are then private.
 
         Raises:
             InvalidInput: An argument cannot be used for private training.

@@ -54,10 +54,10 @@ class _Line:
 
 
 class Journal:
-    """The journal of one run, held by the one `Run` that is alive.
+    """The journal of one run, which only its one active `Run` writes.
 
-    You must keep true that the file is not copied and continued twice, nor put back from a backup: nothing that lies on
-    the same disk could tell. `begin` must return before anything of a step is drawn from the data.
+    You must make sure that the file is not copied and continued twice, nor restored from a backup: nothing on the same
+    disk could detect that. `begin` must return before anything of a step is drawn from the data.
     """
 
     def __init__(self, path: Path, file: FileIO, run: str, total: int) -> None:
@@ -72,10 +72,18 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, *, run: str, total: int, steps: int, sampler: State, replace: bool) -> Self:
-        """A new journal, for the first life of a run that has begun `steps` steps.
+        """Create the journal of a new run.
 
-        The journal of a run that has begun and was not released is an error at this place unless `replace`; one that
-        is in use always is.
+        Args:
+            path: Path of the journal.
+            run: Name of the run.
+            total: Number of steps of the plan.
+            steps: Number of steps that have started.
+            sampler: State of the sampler.
+            replace: Whether to replace the journal of a run that has started and was not released.
+
+        Raises:
+            CheckpointError: The directory does not exist, a journal is there that may not be replaced, or it is in use.
         """
         path = path.absolute()
         if not path.parent.is_dir():
@@ -101,9 +109,16 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, *, run: str, total: int, head: str) -> Self:
-        """The journal of a run that stopped, locked and checked; `go_on` begins the next life.
+        """Open, lock and check the journal of an interrupted run; `go_on` then resumes it.
 
-        `head` is what the checkpoint saw last: a journal without it is another one, or an older copy.
+        Args:
+            path: Path of the journal.
+            run: Name of the run.
+            total: Number of steps of the plan.
+            head: Last hash that the checkpoint saw: a journal without it is another one, or an older copy.
+
+        Raises:
+            CheckpointError: The journal is missing, was edited, is outdated or in use, or the run was released.
         """
         path = path.absolute()
         if not path.exists():
@@ -119,14 +134,20 @@ class Journal:
         return journal
 
     def go_on(self, steps: int) -> None:
-        """Begin the next life, of a run whose checkpoint has made `steps` steps.
+        """Record on the disk that the run is resumed, so that no two resumptions have the same number.
 
-        On the disk before this returns, so that no two lives have one number.
+        Args:
+            steps: Number of steps of the checkpoint.
         """
         self._begin_life(max(self.steps, steps), None, at=self.path)
 
     def begin(self, number: int, sampler: State) -> None:
-        """Return once the disk knows that the step of this number (from 0) may have begun."""
+        """Return once the disk has recorded that a step may have started.
+
+        Args:
+            number: Number of the step, counted from 0.
+            sampler: State of the sampler.
+        """
         file = self._here()
         if number < self.steps and sampler == self.sampler:
             return
@@ -135,19 +156,28 @@ class Journal:
         self._last = number, time.monotonic()
 
     def settle(self, steps: int, sampler: State) -> None:
-        """Write down that exactly so many steps have begun: what was written ahead and not used is free again."""
+        """Record that exactly this many steps have started: steps that were recorded ahead and not used are free again.
+
+        Args:
+            steps: Number of steps that have started.
+            sampler: State of the sampler.
+        """
         if steps == self.steps and sampler == self.sampler:
             self._guard(self._here(), self.path)
             return
         self._write(self._here(), _Line(self.life, steps, self._news(sampler)))
 
     def end(self, steps: int) -> None:
-        """Write down that the run was released, and close."""
+        """Record that the run was released, and close the journal.
+
+        Args:
+            steps: Number of steps that have started.
+        """
         self._write(self._here(), _Line(self.life, steps, released=True))
         self.close()
 
     def close(self) -> None:
-        """Let go of the file; the run may then be resumed from a checkpoint."""
+        """Close the file; the run may then be resumed from a checkpoint."""
         if self._file is not None:
             self._file.close()
         self._file = None
@@ -245,12 +275,21 @@ class Journal:
 
 
 def for_me_alone(path: str, flags: int) -> int:
-    """Open a file that others may not read, as a ledger's is: it says which rows a step used, or has a token in it."""
+    """Open a file that only its owner can read: it says which rows a step used, or holds a token.
+
+    Args:
+        path: Path of the file.
+        flags: Flags of `os.open`.
+    """
     return os.open(path, flags, 0o600)
 
 
 def sync_directory(path: Path) -> None:
-    """Make a new name in a directory durable, where the system can."""
+    """Make a new name in a directory durable, where the system supports it.
+
+    Args:
+        path: Path of the file in the directory.
+    """
     if not hasattr(os, "O_DIRECTORY"):
         return
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)

@@ -66,32 +66,61 @@ class Lattice:
 
     @staticmethod
     def for_deviation(deviation: float) -> Lattice:
-        """A grid with 2^22 to 2^23 steps in a deviation: √d of them are little, and few draws need decimals."""
+        """Return a grid with 2^22 to 2^23 steps in a deviation: √d of them are little, and few draws need decimals.
+
+        Args:
+            deviation: Standard deviation of the noise.
+        """
         exponent = math.frexp(checked.positive("deviation", deviation))[1] - 1
         return Lattice(2.0**exponent / _STEPS_PER_DEVIATION)
 
     def sensitivity(self, clip: float, dimension: int, error: float = 0.0) -> float:
-        """How far the sums on the grid of neighboring data sets can be apart: clip + 2·error + step·√dimension.
+        """Return the largest distance of neighboring data sets' sums on the grid: clip + 2·error + step·√dimension.
 
-        `error` bounds the distance of a computed sum from the exact one, for every data set: see `error_bound`.
+        Args:
+            clip: Largest norm of one unit's contribution.
+            dimension: Number of coordinates of the sum.
+            error: Bound on the distance of a computed sum from the exact one, for every data set: see `error_bound`.
         """
         size = math.nextafter(math.sqrt(checked.count("dimension", dimension)), math.inf)
         parts = [checked.positive("clip", clip), 2.0 * checked.nonnegative("error", error), self.step * size]
         return math.nextafter(math.fsum(parts), math.inf)
 
     def deviation(self, noise_multiplier: float, clip: float, dimension: int, error: float = 0.0) -> float:
-        """The σ whose event is `Gaussian(noise_multiplier)`: a little more than noise_multiplier · clip."""
+        """Return the σ whose event is `Gaussian(noise_multiplier)`: slightly more than noise_multiplier · clip.
+
+        Args:
+            noise_multiplier: Noise multiplier of the event.
+            clip: Largest norm of one unit's contribution.
+            dimension: Number of coordinates of the sum.
+            error: Bound on the distance of a computed sum from the exact one, for every data set: see `error_bound`.
+        """
         return checked.positive("noise_multiplier", noise_multiplier) * self.sensitivity(clip, dimension, error) * _UP
 
     def event(self, sigma: float, clip: float, dimension: int, error: float = 0.0) -> Gaussian:
-        """What one call of `add` does to such a sum, for the accountant."""
+        """Return the event of one call of `add`, for the accountant.
+
+        Args:
+            sigma: Standard deviation of the noise.
+            clip: Largest norm of one unit's contribution.
+            dimension: Number of coordinates of the sum.
+            error: Bound on the distance of a computed sum from the exact one, for every data set: see `error_bound`.
+        """
         return Gaussian(checked.positive("sigma", sigma) / self.sensitivity(clip, dimension, error) / _UP)
 
     def add(self, total: Tensor, sigma: float, rng: Rng) -> Tensor:
-        """The sum on the grid with noise of deviation `sigma`: whole multiples of `step`, exactly, in float64.
+        """Return the sum on the grid with noise: whole multiples of `step`, exactly, in float64.
 
-        The caller sees to it that no NaN is in the sum, by blanking such rows. Should one be there all the same it
-        counts as 0, since an error would tell everyone that such a row exists.
+        The caller must keep NaN out of the sum, by blanking such rows. A NaN that is there all the same counts as 0,
+        since an error would reveal that such a row exists.
+
+        Args:
+            total: The sum, in float64 on the CPU.
+            sigma: Standard deviation of the noise.
+            rng: Source of randomness.
+
+        Raises:
+            InvalidInput: The sum has another type or device, or the grid is too fine or too coarse for `sigma`.
         """
         if total.dtype != torch.float64 or total.device.type != "cpu":
             problem = f"is {total.dtype} on {total.device}, and the grid is counted in float64 on the CPU"

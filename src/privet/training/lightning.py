@@ -78,19 +78,19 @@ class PrivateTraining(Callback):
         delta: float | None = None,
         show_private: bool = False,
     ) -> None:
-        """Take a plan and the rows that it is for.
+        """Prepare the private training of a data set by a plan.
 
         Args:
             plan: The public settings of the run.
             dataset: Tensors, or a data set with a length; never a loader, whose batches are not those of the plan.
-            collate_fn: As for `DPSGD.attach`.
-            charge: As for `DPSGD.attach`: the budget that pays.
-            users: As for `DPSGD.attach`: the user of each row, if users are protected.
-            performance: As for `DPSGD.attach`.
-            rules: As for `DPSGD.attach`.
-            rng: As for `DPSGD.attach`.
+            collate_fn: Function that makes a batch of rows, as in torch's `DataLoader`.
+            charge: The budget to charge, or a `BudgetCharge`; None charges no budget.
+            users: The user of each row, or `UserRows`, where users are protected instead of rows.
+            performance: Options that change neither the result nor the guarantee.
+            rules: Gradient rules for further operations.
+            rng: A seeded generator for tests, which taints the release.
             delta: δ of the release's guarantee; the plan's by default.
-            show_private: Let what `training_step` logs into the logs, which are private then.
+            show_private: Whether to keep what `training_step` logs; the logs are then private.
         """
         self.plan, self.show_private = plan, show_private
         self.run: Run | None = None

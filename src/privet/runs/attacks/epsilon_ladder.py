@@ -53,9 +53,16 @@ class LadderResult:
 
 
 def climb_ladder(run: Path, card: TrainingCard, *, canaries: int, confidence: float) -> LadderResult:
-    """Every adversary against the run's plan. One α is shared by all: together they are right with `confidence`.
+    """Audit the run's plan against every adversary. They share one α: all bounds hold together with `confidence`.
 
-    Raises where the run does not remember a plan of DP-SGD for single rows.
+    Args:
+        run: Run directory.
+        card: Card of the run.
+        canaries: Number of canaries.
+        confidence: Confidence of all bounds together.
+
+    Raises:
+        InvalidInput: The run has no stored plan of DP-SGD for single rows.
     """
     plan = replace(_plan(run, card), delta=card.privacy.guarantee.value.delta)
     with _quietly():

@@ -54,9 +54,16 @@ class _Seen(nn.Module):
 
 
 def invert_classes(found: AttackedRun, seconds: float = _SECONDS) -> tuple[Picture | None, str]:
-    """Invert the model for up to ten classes, within some seconds; without a picture, why there is none.
+    """Invert the model for up to ten classes.
 
-    The slope is computed where it passes through the model, and else measured where pictures are small.
+    The gradient is computed where autograd passes through the model; otherwise it is estimated, if pictures are small.
+
+    Args:
+        found: The attacked run.
+        seconds: Time limit in seconds.
+
+    Returns:
+        The picture and a note; where there is no picture, the note says why.
     """
     labels = list(found.means)[:_MOST]
     if not labels:

@@ -58,7 +58,7 @@ class AttackedRun:
 
     @property
     def classes(self) -> int:
-        """How many there are."""
+        """Number of classes."""
         return len(self.described.classes)
 
 
@@ -72,9 +72,16 @@ class _Side:
 
 
 def open_attacked_run(run: Path, data: str | None, outsiders: str | None, data_dir: Path | None) -> AttackedRun:
-    """Find members and outsiders: by what the run remembers, and by what is given.
+    """Find members and non-members: by what the run has recorded, and by the given files.
 
-    Raises where the run has no classes, where rows are not those of the run, and where given outsiders are members.
+    Args:
+        run: Run directory.
+        data: Path or name of the rows that the run was trained on; None for the recorded ones.
+        outsiders: Path or name of rows that the run was not trained on; None for the run's test or held-out rows.
+        data_dir: Directory of named data sets.
+
+    Raises:
+        InvalidInput: The run has no classes, rows are not those of the run, or given non-members are members.
     """
     require_finished(run)
     model, described = restore(run)
@@ -114,7 +121,14 @@ def open_attacked_run(run: Path, data: str | None, outsiders: str | None, data_d
 
 
 def require_finished(run: Path) -> None:
-    """Raise where a run was begun and not ended: it has no model and no card yet, and can go on."""
+    """Refuse a run that was started and not finished: it has no model and no card yet, and can be resumed.
+
+    Args:
+        run: Run directory.
+
+    Raises:
+        InvalidInput: The run is unfinished.
+    """
     if RunDirectory(run).unfinished and not (run / CARD).exists():
         again = f"privet train --resume --out {shlex.quote(str(run))}"
         problem = f"is {str(run)!r}, which is unfinished"

@@ -41,26 +41,32 @@ _PLAIN = "leave it out: the shadow models are then trained without privacy"
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Modules that were trained one by one, as an ensemble."""
+    """Ensemble of modules that were trained one by one."""
 
     models: tuple[nn.Module, ...] = field(repr=False)
     classes: int
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of modules."""
         return len(self.models)
 
     @torch.no_grad()
     def scores(self, inputs: Tensor) -> Tensor:
-        """[members, rows, classes]"""
+        """Return the scores, (modules, rows, classes).
+
+        Args:
+            inputs: Rows of features.
+        """
         return torch.stack([model(inputs) for model in self.models])
 
 
 @dataclass(frozen=True, eq=False)
 class SamePlan:
-    """Shadow models by the very plan of the run, with its noise: what an attacker would do who knows how the model was
-    made. Their noise follows from the key; it protects nobody, and need not."""
+    """Learner of shadow models by the run's own plan, with its noise, for an attacker who knows how the model was made.
+
+    Their noise is derived from the key; it protects nobody, and need not.
+    """
 
     plan: MethodPlan
     facts: PublicFacts
@@ -69,7 +75,11 @@ class SamePlan:
     key: str
 
     def fit(self, task: EnsembleTask) -> Ensemble:
-        """Train them one after the other."""
+        """Train the shadow models one after the other.
+
+        Args:
+            task: Rows and labels, and the members of each model.
+        """
         models = []
         for place, members in enumerate(task.members):
             rng = SeededRng(seed_of(self.key, "shadow", task.first + place))
@@ -80,7 +90,12 @@ class SamePlan:
 
 
 def plain_learner(found: AttackedRun, key: str) -> Learner:
-    """Shadow models without privacy, of the family that the run's model is of."""
+    """Return a learner of shadow models without privacy, of the family of the run's model.
+
+    Args:
+        found: The attacked run.
+        key: Key from which the randomness is derived.
+    """
     rows = len(found.pool.labels) // 2
     steps = min(max(_EPOCHS * rows // _BATCH, _STEPS[0]), _STEPS[1])
     return Stacked(_pattern(found), steps=steps, batch_size=_BATCH, learning_rate=_RATE, key=key)
@@ -99,7 +114,15 @@ def _pattern(found: AttackedRun) -> nn.Module:
 
 
 def same_plan_learner(found: AttackedRun, key: str) -> Learner:
-    """Return a learner of shadow models by the plan that is stored with the run."""
+    """Return a learner of shadow models by the plan that is stored with the run.
+
+    Args:
+        found: The attacked run.
+        key: Key from which the randomness is derived.
+
+    Raises:
+        InvalidInput: There is no stored plan, or other models cannot be trained by it.
+    """
     plan = read_plan(found.folder, found.card, "like_run")
     method = None if plan.tuning is not None else METHODS[plan.methods[0].method]
     if method is None or not method.has_central_trust or not method.fits_rows:
@@ -116,12 +139,20 @@ def same_plan_learner(found: AttackedRun, key: str) -> Learner:
 
 @dataclass(frozen=True)
 class ShadowCheckpoint:
-    """What was trained so far, in a folder for its owner's eyes."""
+    """Checkpoint of the shadow models trained so far, in a directory that only its owner can read."""
 
     folder: Path
 
     def begin(self, facts: dict[str, str], *, resume: bool) -> None:
-        """Go on with what is there, if it is of the same attack; else begin, where nothing that was trained is lost."""
+        """Resume an interrupted attack, or start one where no trained models would be lost.
+
+        Args:
+            facts: Description of the attack, which must be the same when it is resumed.
+            resume: Whether to resume.
+
+        Raises:
+            InvalidInput: There is nothing to resume, the attack is another one, or trained models would be lost.
+        """
         if resume:
             try:
                 found = json.loads((self.folder / _FACTS).read_text(encoding="utf-8"))
@@ -141,14 +172,23 @@ class ShadowCheckpoint:
         write_atomically(self.folder / _FACTS, json.dumps(facts), "run", private=True)
 
     def keep(self, block: int, found: Shadows) -> None:
-        """Whole or not at all."""
+        """Store a block of shadow models atomically.
+
+        Args:
+            block: Number of the block.
+            found: The shadow models' scores.
+        """
         part = self.folder / f".{block}.part.npz"
         with part.open("wb") as file:
             np.savez(file, scores=found.scores, inside=found.inside, outputs=_outputs(found))
         part.replace(self.folder / f"{block}.npz")
 
     def block(self, number: int) -> Shadows | None:
-        """What was kept of a block."""
+        """Return a stored block, or None where it is missing or damaged.
+
+        Args:
+            number: Number of the block.
+        """
         path = self.folder / f"{number}.npz"
         if not path.exists():
             return None
@@ -159,7 +199,7 @@ class ShadowCheckpoint:
             return None
 
     def clear(self) -> None:
-        """The attack is done, or another one begins."""
+        """Remove the checkpoint: the attack is done, or another one starts."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -175,7 +215,22 @@ def train_shadow_models(
     minutes: float | None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Shadows:
-    """So many of them, or as many as there is time for: four at a time, and never fewer than four or what was asked."""
+    """Train shadow models, four at a time, as many as requested or as the time allows; at least one block is trained.
+
+    Args:
+        learner: Function from a key to a learner.
+        pool: Members and non-members.
+        classes: Number of classes.
+        models: Requested number of shadow models.
+        kept: Checkpoint of the shadow models.
+        resume: Whether to resume an interrupted attack.
+        kind: Kind of the shadow models, which must be the same when the attack is resumed.
+        minutes: Time limit in minutes, or None.
+        progress: Called with the number of trained models, and their total.
+
+    Raises:
+        InvalidInput: The attack cannot be resumed, or trained models of an interrupted attack would be lost.
+    """
     kept.begin({"rows": _digest(pool), "kind of shadow models": kind}, resume=resume)
     start, done, blocks = time.monotonic(), 0, list[Shadows]()
     while done < models:

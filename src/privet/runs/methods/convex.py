@@ -27,7 +27,11 @@ RADIUS = sqrt(2.0)
 
 
 def loss_for(classes: int) -> ConvexLoss:
-    """Return the loss of a linear model: softmax for classes, log-cosh for a regression."""
+    """Return the loss of a linear model: softmax for classes, log-cosh for a regression.
+
+    Args:
+        classes: Number of classes; 0 for regression.
+    """
     from privet.training.convex import LogCosh, Softmax
 
     return Softmax(classes) if classes > 1 else LogCosh()

@@ -32,7 +32,11 @@ _PROBE_ROWS = 3
 
 
 def recipe_of(plan: MethodPlan) -> Recipe:
-    """Return the recipe of a complete plan."""
+    """Return the recipe of a complete plan.
+
+    Args:
+        plan: The complete plan of DP-SGD.
+    """
     from privet.training import Recipe
 
     return Recipe.from_settings(plan.settings)

@@ -33,7 +33,14 @@ _COST = "what the answers cost these data (one-sided)"
 
 
 def card_sections(result: RunResult) -> CardSections:
-    """Return the sections of PATE; everything in them says where it comes from."""
+    """Return the sections of PATE; each value is typed by its origin.
+
+    Args:
+        result: Result of the run.
+
+    Raises:
+        InvalidInput: The run has no directory.
+    """
     session, plan = result.session, result.main_plan
     if session.directory is None:
         raise InvalidInput("run", "has no directory")
@@ -51,16 +58,23 @@ def card_sections(result: RunResult) -> CardSections:
 
 
 def other_trials(options: PateOptions) -> tuple[Typed[Trial], ...]:
-    """Return the trials of other runs, to be drawn beside this one's.
+    """Return the trials of other runs, to be shown next to this one's.
+
+    Args:
+        options: Options of PATE.
 
     Raises:
-        InvalidInput: One of them is no run.
+        InvalidInput: One of them is not a run.
     """
     return tuple(trial for folder in options.beside for trial in trials_of(Path(folder).name, load(Path(folder))))
 
 
 def answers_csv(result: RunResult) -> str:
-    """Return the released answers: the row in the public file, the label, and noisy counts where those were drawn."""
+    """Return the released answers: the row in the public file, the label, and noisy counts if they were drawn.
+
+    Args:
+        result: Result of the run.
+    """
     answers, names = stored_answers(result.session).value, result.inputs.facts.classes
     noisy: tuple[tuple[int, ...], ...] = answers.counts or ((),) * len(answers.rows)
     head = ",".join(["row", "answer", *([] if answers.counts is None else map(_quoted, names))])

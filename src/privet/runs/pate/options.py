@@ -19,7 +19,7 @@ NAME, TITLE = "pate", "PATE"
 
 
 class TeacherName(StrEnum):
-    """What a teacher is."""
+    """Kinds of teachers."""
 
     RIDGE = "ridge"
     KERNEL = "kernel"
@@ -28,7 +28,7 @@ class TeacherName(StrEnum):
 
 
 class StudentName(StrEnum):
-    """How a student learns."""
+    """Kinds of students."""
 
     AUTO = "auto"
     PROPAGATED = "propagated"
@@ -38,7 +38,7 @@ class StudentName(StrEnum):
 
 @dataclass(frozen=True)
 class PateOptions(MethodOptions):
-    """The options of PATE alone."""
+    """The options that only PATE has."""
 
     teachers: int = 250
     teacher: TeacherName = TeacherName.RIDGE
@@ -75,7 +75,11 @@ class PateOptions(MethodOptions):
             raise InvalidInput(option, problem, "leave one of them out")
 
     def student_for(self, facts: PublicFacts) -> StudentName:
-        """Return how the student learns, with `auto` decided by public facts."""
+        """Return the kind of the student, with `auto` resolved from public facts.
+
+        Args:
+            facts: Public facts about the data.
+        """
         if self.student is not StudentName.AUTO:
             return self.student
         if facts.shape is not None:
@@ -86,6 +90,9 @@ class PateOptions(MethodOptions):
 
 def pate_options(request: TrainRequest) -> PateOptions:
     """Return the options of PATE in a request.
+
+    Args:
+        request: The request of the run.
 
     Raises:
         InvalidInput: The request is for another method.

@@ -28,15 +28,15 @@ _COUNTS_NOISE = 0.95
 
 
 def plan_pate(request: TrainRequest, facts: PublicFacts, share: MethodBudget) -> MethodPlan:
-    """Return the plan of a run: how many questions are asked, with how much noise.
+    """Return the plan of PATE: the number of queries, and the noise.
 
     Args:
-        request: Of the run.
-        facts: The number of public rows, of classes, and of teachers elsewhere.
-        share: What the answers may cost together with the score.
+        request: The request of the run.
+        facts: Public facts: the number of public rows, of classes, and of teachers elsewhere.
+        share: Budget of the answers, together with the score.
 
     Raises:
-        InvalidInput: What is asked for cannot be done, or costs more than ε.
+        InvalidInput: The request cannot be met, or costs more than ε.
     """
     options = pate_options(request)
     teachers = options.teachers if facts.voting_teachers is None else facts.voting_teachers
@@ -78,10 +78,13 @@ def _settings(voting: Plan, ceiling_delta: float | None) -> dict[str, Any]:
 
 
 def voting_plan(plan: MethodPlan) -> Plan:
-    """Return what the teachers are asked, by a plan that may have been stored.
+    """Return the plan of the vote.
+
+    Args:
+        plan: Plan of PATE, which may have been stored.
 
     Raises:
-        InvalidInput: The settings of the plan do not cost what it says.
+        InvalidInput: The settings of the plan do not have the cost that it states.
     """
     settings = plan.settings
     sigma, test = settings["sigma"], settings["threshold"]
@@ -94,10 +97,13 @@ def voting_plan(plan: MethodPlan) -> Plan:
 
 
 def ceiling_of(plan: MethodPlan) -> SmoothCeiling | None:
-    """Return how the cost of the answers for these data is released, if it is.
+    """Return the mechanism that releases the data-dependent cost of the answers, if the plan has one.
+
+    Args:
+        plan: Plan of PATE, which may have been stored.
 
     Raises:
-        InvalidInput: It does not cost what the plan says.
+        InvalidInput: The settings of the plan do not have the cost that it states.
     """
     delta = plan.settings["ceiling_delta"]
     ceiling = None if delta is None else SmoothCeiling(voting_plan(plan), delta)
@@ -107,7 +113,12 @@ def ceiling_of(plan: MethodPlan) -> SmoothCeiling | None:
 
 
 def first_questions(voting: Plan, questions: int) -> Plan:
-    """Return the plan of the first questions alone."""
+    """Return the plan of the first queries alone.
+
+    Args:
+        voting: Plan of the vote.
+        questions: Number of queries.
+    """
     return replace(voting, questions=questions, answers=min(voting.most, questions))
 
 

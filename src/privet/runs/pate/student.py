@@ -38,7 +38,7 @@ _ANSWERS, _CEILING = "answers", "limit"
 
 @dataclass(frozen=True)
 class Answers:
-    """The questions, by their rows in the public file, and the released answers."""
+    """The queries, by their rows in the public file, and the released answers."""
 
     rows: tuple[int, ...]
     labels: tuple[int | None, ...]
@@ -47,19 +47,27 @@ class Answers:
 
     @staticmethod
     def of(stored: dict[str, Any]) -> Answers:
-        """Return the answers of what was stored."""
+        """Return the answers from their stored form.
+
+        Args:
+            stored: The stored value.
+        """
         counts = None if stored["counts"] is None else tuple(map(tuple, stored["counts"]))
         labels = stored["labels"] if counts is None else [int(np.argmax(row)) for row in counts]
         return Answers(tuple(stored["rows"]), tuple(labels), counts)
 
     def first(self, questions: int) -> Answers:
-        """Return the first of them."""
+        """Return the first answers.
+
+        Args:
+            questions: Number of queries.
+        """
         counts = None if self.counts is None else self.counts[:questions]
         return Answers(self.rows[:questions], self.labels[:questions], counts)
 
     @property
     def known(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The rows that got a label, and the labels."""
+        """The rows that got a label, and their labels."""
         pairs = [(row, label) for row, label in zip(self.rows, self.labels, strict=True) if label is not None]
         return np.array([row for row, _ in pairs], np.int64), np.array([label for _, label in pairs], np.int64)
 
@@ -67,7 +75,17 @@ class Answers:
 def release_student(plan: MethodPlan, session: FitSession) -> Release[nn.Module]:
     """Release the answers of the teachers whose votes are stored, and train a student on them.
 
-    Whatever is drawn is stored at once; a resumed run reads it, and draws nothing a second time.
+    Every draw is stored immediately; a resumed run reads it, and draws nothing a second time.
+
+    Args:
+        plan: Plan of PATE.
+        session: Session of the run.
+
+    Returns:
+        The student.
+
+    Raises:
+        InvalidInput: The run has no directory, or no query was answered, which is charged nevertheless.
 
     Guarantee: that of the plan's event, and of its further events, for the plan's unit (`privet.pate.Plan`). A student
     is post-processing of the answers.
@@ -103,6 +121,12 @@ def release_student(plan: MethodPlan, session: FitSession) -> Release[nn.Module]
 def stored_answers(session: FitSession) -> Release[Answers]:
     """Return the answers of a run that has drawn them.
 
+    Args:
+        session: Session of the run.
+
+    Raises:
+        InvalidInput: There are no stored answers.
+
     Guarantee: that of the release that was stored; nothing is drawn here.
     """
     stored = None if session.directory is None else session.directory.stored_release(_ANSWERS)
@@ -112,7 +136,10 @@ def stored_answers(session: FitSession) -> Release[Answers]:
 
 
 def stored_ceiling(session: FitSession) -> Release[Any] | None:
-    """Return what the answers cost these data, with noise, if the run has drawn it.
+    """Return the noisy data-dependent privacy cost of the answers, if the run has drawn it.
+
+    Args:
+        session: Session of the run.
 
     Guarantee: that of the release that was stored; nothing is drawn here.
     """
@@ -120,7 +147,13 @@ def stored_ceiling(session: FitSession) -> Release[Any] | None:
 
 
 def train_student(plan: MethodPlan, session: FitSession, answers: Answers) -> Kernel | UnitNormLinear | None:
-    """Return a student of some answers, or None if no question was answered. This is post-processing."""
+    """Return a student of some answers, or None if no query was answered. This is post-processing.
+
+    Args:
+        plan: Plan of PATE.
+        session: Session of the run.
+        answers: The released answers.
+    """
     public = None if session.row_sets is None else session.row_sets.public
     rows, labels = answers.known
     if public is None or not len(rows):

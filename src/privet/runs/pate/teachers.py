@@ -81,7 +81,12 @@ def store_votes(plan: MethodPlan, rows: LabeledRows, session: FitSession, option
 
 
 def stored_votes(plan: MethodPlan, directory: RunDirectory) -> tuple[Votes, list[int]]:
-    """Return the counts of all questions, which are private, and the rows of the questions in the public file."""
+    """Return the vote counts of all queries, which are private, and the rows of the queries in the public file.
+
+    Args:
+        plan: Plan of PATE.
+        directory: Run directory.
+    """
     stored = json.loads((directory.hidden / _VOTES).read_text(encoding="utf-8"))
     return Votes(stored["counts"], teachers=plan.settings["teachers"]), stored["asked"]
 

@@ -1,4 +1,4 @@
-"""Votes in a file: what a silo's teachers say of every public row, for the centre's eyes alone."""
+"""Vote files: the votes of a silo's teachers on every public row, which only the aggregator may read."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _BYTES = 16
 
 @dataclass(frozen=True, eq=False)
 class VoteFile:
-    """For each public row the label, from 0, that each teacher gives it."""
+    """Votes of a silo's teachers: for each public row the label, from 0, that each teacher gives it."""
 
     cast: npt.NDArray[np.int32] = field(repr=False)
     """[rows, teachers]"""
     classes: tuple[str, ...]
     about: str
-    """A hash of the public rows: all silos are asked about the same."""
+    """A hash of the public rows, which are the same for all silos."""
     id: str
-    """Of the file, made up; or, where a key was given, a keyed hash of the rows: then a second vote of one silo has the
-    same, as a copy has always. Without a key a hash would let the centre guess rows of a small silo."""
+    """Random id of the file; or, where a key was given, a keyed hash of the rows, so that a second vote of one silo has
+    the same id, as a copy always has. A hash without a key would let the aggregator guess rows of a small silo."""
     user: str | None = None
     """The column by whose values the silo's rows are divided among its teachers; each row by itself without one."""
     people: frozenset[str] = frozenset()
@@ -46,11 +46,15 @@ class VoteFile:
 
     @property
     def teachers(self) -> int:
-        """How many voted."""
+        """Number of teachers that voted."""
         return int(self.cast.shape[1])
 
     def write(self, path: Path) -> None:
-        """For its owner's eyes."""
+        """Write a file that only its owner can read.
+
+        Args:
+            path: Path of the file.
+        """
         letters = self.cast.astype("<u2").tobytes()
         content = {
             "privet-votes": _FORMAT,
@@ -71,7 +75,14 @@ class VoteFile:
 
     @staticmethod
     def read(path: Path) -> VoteFile:
-        """The inverse; anything else is one clear line."""
+        """Read a file that `write` wrote.
+
+        Args:
+            path: Path of the file.
+
+        Raises:
+            InvalidInput: The file cannot be read, is damaged, or is of another version.
+        """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -117,16 +128,24 @@ def _checked(content: dict[str, Any]) -> VoteFile:
 
 
 def _sum(content: dict[str, Any]) -> str:
-    """Of all that a file says: damage is noticed, and not who did it."""
+    """Return a checksum of the file's content: it detects damage, not forgery."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def gather_votes(
     paths: Sequence[Path], classes: tuple[str, ...], about: str, rows: int, user: str | None
 ) -> tuple[npt.NDArray[np.int32], bool]:
-    """All silos' votes side by side, and whether it was checked that nobody is in two of them.
+    """Return the votes of all silos side by side, and whether it was checked that nobody is in two silos.
 
-    `user` is the column of those whom the centre protects, if they are not single rows.
+    Args:
+        paths: Vote files, one for each silo.
+        classes: Names of the classes, which must be those of all files.
+        about: Hash of the public rows, which must be that of all files.
+        rows: Number of public rows.
+        user: Column of the users who are protected; None where single rows are.
+
+    Raises:
+        InvalidInput: Files do not fit together, are copies, or share a user.
     """
     files = [VoteFile.read(path) for path in paths]
     for path, file in zip(paths, files, strict=True):
@@ -159,17 +178,34 @@ def gather_votes(
 
 
 def key_hash(key: bytes) -> str:
-    """What tells keys apart and gives none away."""
+    """Return a hash that distinguishes keys without revealing them.
+
+    Args:
+        key: The key.
+    """
     return hmac.new(key, b"privet people key", hashlib.sha256).hexdigest()[: 2 * _BYTES]
 
 
 def silo_name(key: bytes | None, rows: bytes) -> str:
-    """A name for a file of votes on rows that have this digest."""
+    """Return an id for a vote file: random, or a keyed hash of the silo's rows.
+
+    Args:
+        key: Key that all silos share, or None.
+        rows: Digest of the silo's rows.
+    """
     return secrets.token_hex(16) if key is None else hmac.new(key, b"rows" + rows, hashlib.sha256).hexdigest()
 
 
 def people_hashes(table: Table, key: bytes) -> frozenset[str]:
-    """A keyed hash of each user, and of the column's name, which tells nothing to those without the key."""
+    """Return a keyed hash of each user and of the column's name, which reveals nothing to those without the key.
+
+    Args:
+        table: The rows of the silo.
+        key: Key that all silos share.
+
+    Raises:
+        InvalidInput: The schema names no user.
+    """
     if table.user_keys is None or table.schema.user is None:
         problem = "is given, and the schema names no user: there is nothing to compare"
         raise InvalidInput("people_key", problem, "name the user's column, or leave it out")
@@ -181,7 +217,12 @@ def people_hashes(table: Table, key: bytes) -> frozenset[str]:
 
 
 def public_digest(public: npt.NDArray[Any], classes: tuple[str, ...]) -> str:
-    """Return a hash of what is asked: the public rows, as the schema reads them, and the labels."""
+    """Return a hash of the public rows, as the schema reads them, and of the classes.
+
+    Args:
+        public: The public rows.
+        classes: Names of the classes.
+    """
     digest = hashlib.sha256(repr((public.shape, public.dtype.str, classes)).encode())
     digest.update(np.ascontiguousarray(public).data)
     return digest.hexdigest()

@@ -118,9 +118,16 @@ def store(folder: str | os.PathLike[str], model: Model, described: ModelDescript
 
 
 def restore(folder: str | os.PathLike[str]) -> tuple[Model, ModelDescription]:
-    """The model of a folder that `store` wrote, ready to be called on rows.
+    """Return the model that `store` wrote, ready to be called on rows, and its description.
 
-    A model of the user's own is built by running the file that is named in the description: look at it first.
+    A user-defined model is built by executing the file that is named in the description: inspect it first.
+
+    Args:
+        folder: Directory of the files.
+
+    Raises:
+        InvalidInput: The files cannot be read, or do not fit together.
+        MissingExtra: safetensors is not installed.
     """
     load = _safetensors().torch.load
     place = Path(folder)

@@ -79,7 +79,14 @@ EXPRESSION_IF_SHARED: MappingProxyType[str, bool] = MappingProxyType(
 
 
 def checked_rules(rules: Mapping[str, OperationRule] | None) -> Mapping[str, OperationRule]:
-    """The rules of a run: those of the table, unless a user gave others, which are checked."""
+    """Return the rules of a run: the built-in ones, or those that the user gave, after checking them.
+
+    Args:
+        rules: Rules by autograd's name of the operation; None for the built-in ones.
+
+    Raises:
+        InvalidInput: A name or a rule has a wrong type.
+    """
     if rules is None:
         return RULES
     if not isinstance(rules, Mapping):

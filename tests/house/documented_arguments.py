@@ -36,5 +36,7 @@ def _functions(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
         elif inspect.isclass(value) and value.__module__.startswith("privet."):
             for inner, member in vars(value).items():
                 plain = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
-                if inspect.isfunction(plain) and not inner.startswith("_"):
-                    yield f"{name}.{inner}", plain
+                # A function may also be the default of a field.
+                if inspect.isfunction(plain) and plain.__qualname__ == f"{value.__qualname__}.{inner}":
+                    if not inner.startswith("_"):
+                        yield f"{name}.{inner}", plain

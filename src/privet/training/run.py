@@ -371,10 +371,9 @@ class Run:
         """Write a checkpoint for `DPSGD.attach(…, resume=…)`: model, optimizer, sampler and the steps that are spent.
 
         The file is replaced atomically. A journal is kept next to the first checkpoint (`path` plus ".journal", unless
-        `attach` was given another path). Each step is recorded in it before it starts, and every checkpoint of the run
-        needs it. A step in progress counts as started, and its work is not saved. Only those who may see the ledger
-        should see the file: it holds the token with which the charge is resumed. In distributed training, only
-        process 0 writes.
+        `attach` has another path): each step is recorded in it before it starts, and every checkpoint needs it. A step
+        in progress counts as started. The file holds the token with which the charge is resumed: show it only to those
+        who may see the ledger. Of several processes, only the first writes.
 
         Args:
             path: The checkpoint file, in a directory that exists.

@@ -37,6 +37,6 @@ def _functions(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
             for inner, member in vars(value).items():
                 plain = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
                 # A function may also be the default of a field.
-                if inspect.isfunction(plain) and plain.__qualname__ == f"{value.__qualname__}.{inner}":
-                    if not inner.startswith("_"):
-                        yield f"{name}.{inner}", plain
+                is_own = inspect.isfunction(plain) and plain.__qualname__ == f"{value.__qualname__}.{inner}"
+                if is_own and not inner.startswith("_"):
+                    yield f"{name}.{inner}", plain

@@ -354,10 +354,7 @@ class Run:
         return found
 
     def close(self) -> None:
-        """End the run without a release. The charge is refunded if no noise was drawn.
-
-        A run that was saved may be resumed afterwards.
-        """
+        """End the run without a release; a saved run may be resumed. The charge is refunded if no noise was drawn."""
         if not self._progress.released:
             if self._charge is not None and not self._progress.drawing:
                 self._charge.abort()
